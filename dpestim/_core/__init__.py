@@ -1,0 +1,15 @@
+"""Numbers and bits: the typed kernels, one file per idea.
+
+A kernel is a pure function of (records, words, thresholds). It knows no epsilon and no scikit-learn, and it has no
+randomness of its own: the 64-bit words it consumes are an argument, so that it can be tested word by word. The caller
+allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say which argument is which.
+
+    encode   codes of a column of categories            (integers by range check, strings by hash look-up)
+    grr      randomised response over d values          (one or two words a record)
+    unary    bits against thresholds, packed            (one byte a bit; ties are settled exactly by rare words)
+    olh      multiply-shift hashes and their supports
+    build    what this build is
+
+Loops that need wide vectors stand in ``src/*.h``, compiled for several vector widths and chosen when the library is
+loaded (``src/wide.h``). They are integer-only, so every width gives the same result.
+"""

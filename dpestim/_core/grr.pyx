@@ -1,0 +1,50 @@
+"""Generalised randomised response over d values: one or two words a record, no float, no rejection."""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from dpestim._core.grr cimport dpestim_grr64, dpestim_grr128, dpestim_join, dpestim_reciprocal, dpestim_u128
+
+ctypedef fused code_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+def privatize(
+    const code_t[::1] codes,      # IN   true values, below d
+    const uint64_t[::1] words,    # IN   n_words a record, high word first
+    keep,                         # IN   weight of the true value, an integer below 2^(64 n_words)
+    other,                        # IN   weight of each other value
+    code_t[::1] out,              # OUT  reported values, below d
+):
+    """Answer every record; ``keep + (d - 1) * other`` is 2**64 (one word a record) or 2**128 (two)."""
+    cdef Py_ssize_t n = codes.shape[0], i
+    cdef uint64_t keep_high, keep_low, w_high, w_low, reciprocal
+    cdef dpestim_u128 keep2, w2
+    if out.shape[0] != n or (words.shape[0] != n and words.shape[0] != 2 * n):
+        raise ValueError("codes, words and out differ in length")
+    keep_high, keep_low = keep >> 64, keep & 0xFFFFFFFFFFFFFFFF
+    w_high, w_low = other >> 64, other & 0xFFFFFFFFFFFFFFFF
+    if words.shape[0] == n:
+        reciprocal = dpestim_reciprocal(w_low)
+        with nogil:
+            for i in range(n):
+                out[i] = <code_t>dpestim_grr64(codes[i], words[i], keep_low, w_low, reciprocal)
+    else:
+        keep2, w2 = dpestim_join(keep_high, keep_low), dpestim_join(w_high, w_low)
+        with nogil:
+            for i in range(n):
+                out[i] = <code_t>dpestim_grr128(codes[i], words[2 * i], words[2 * i + 1], keep2, w2)
+
+
+def count(
+    const code_t[::1] reports,    # IN   reported values, below d
+    int64_t[:, ::1] counts,       # OUT  (lanes, d), added to; lanes is a power of two
+):
+    """Add a histogram of the reports; several lanes keep equal neighbours from waiting for each other's store."""
+    cdef Py_ssize_t n = reports.shape[0], i, mask = counts.shape[0] - 1
+    if counts.shape[0] & mask or counts.shape[0] == 0:
+        raise ValueError("the number of lanes must be a power of two")
+    with nogil:
+        for i in range(n):
+            counts[i & mask, reports[i]] += 1

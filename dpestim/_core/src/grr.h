@@ -1,0 +1,30 @@
+/* One generalised randomised response from one or two words. See local/_grr.md for the law and its proof. */
+#ifndef DPESTIM_GRR_H
+#define DPESTIM_GRR_H
+#include <stdint.h>
+
+typedef unsigned __int128 dpestim_u128;
+
+/* floor((2^64 - 1) / w), so that a quotient by w is one multiplication and one correction. */
+static inline uint64_t dpestim_reciprocal(uint64_t w) { return UINT64_MAX / w; }
+
+/* keep + (d - 1) w = 2^64: the word u keeps x below `keep`, else names the other value number (u - keep) / w. */
+static inline uint64_t dpestim_grr64(uint64_t x, uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
+    const uint64_t rest = u - keep;
+    /* reciprocal > 2^64 / w - 1, hence the product is rest / w or one less; the comparison corrects it exactly */
+    uint64_t other = (uint64_t)(((dpestim_u128)rest * reciprocal) >> 64);
+    other += (rest - other * w) >= w;
+    other += other >= x;
+    return u < keep ? x : other;
+}
+
+/* The same with 2^128 slots, for laws that one word is too coarse for. The division is rare and may be slow. */
+static inline uint64_t dpestim_grr128(uint64_t x, uint64_t high, uint64_t low, dpestim_u128 keep, dpestim_u128 w) {
+    const dpestim_u128 u = ((dpestim_u128)high << 64) | low;
+    if (u < keep) return x;
+    const uint64_t other = (uint64_t)((u - keep) / w);
+    return other + (other >= x);
+}
+
+static inline dpestim_u128 dpestim_join(uint64_t high, uint64_t low) { return ((dpestim_u128)high << 64) | low; }
+#endif

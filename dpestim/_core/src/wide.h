@@ -1,0 +1,33 @@
+/* DPESTIM_WIDE marks an integer loop that is compiled three times, for 512-bit, 256-bit and plain vectors; the loader
+ * picks one at run time. Integer loops only: a fused multiply-add would change float results between processors.
+ * Empty where the platform cannot choose at load time (needs gcc >= 12 and glibc on x86-64). */
+#ifndef DPESTIM_WIDE_H
+#define DPESTIM_WIDE_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#include <features.h>
+#if __GNUC__ >= 12 && defined(__GLIBC__) && !DPESTIM_DEBUG
+#define DPESTIM_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define DPESTIM_HAS_WIDE 1
+#endif
+#endif
+
+#ifndef DPESTIM_WIDE
+#define DPESTIM_WIDE
+#define DPESTIM_HAS_WIDE 0
+#endif
+
+/* The vector width in bits that the loader chose on this processor, 0 where it has no choice. */
+static inline int dpestim_wide_bits(void) {
+#if DPESTIM_HAS_WIDE
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"))
+        return 512;
+    if (__builtin_cpu_supports("avx2")) return 256;
+    return 128;
+#else
+    return 0;
+#endif
+}
+#endif

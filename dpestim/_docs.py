@@ -1,0 +1,69 @@
+"""Documentation text that would otherwise be written many times, and tables made from the registry."""
+
+import inspect
+
+_FREQUENCY_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
+    categories : "auto" or list of array-like, default="auto"
+        The public domain, one array for each column with at least two distinct values. "auto" learns it from the data
+        that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+    postprocess : None, str or callable, default=None
+        None keeps estimates unbiased. A name in `dpestim.postprocessing`, or a callable of (estimates,
+        standard_errors) that returns an array like estimates.
+    sparse_output : bool, default=False
+        Whether `transform` returns a SciPy CSR array.
+    ledger : None or ledger, default=None
+        Where releases are charged.
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
+        the result must not be published.
+    n_jobs : int or None, default=None
+        Threads, as in scikit-learn. The result does not depend on it.
+
+    Attributes
+    ----------
+    categories_ : list of ndarray
+        The domain of each column, in the order of all other outputs.
+    frequencies_ : list of ndarray of shape (n_categories,)
+        Estimated share of each category, in column order.
+    standard_errors_ : list of ndarray of shape (n_categories,)
+        Standard error of the unbiased estimate, given the data: only the mechanism is random.
+    n_users_ : int
+        Reports counted so far.
+    privacy_ : PrivacyGuarantee
+        What one row's report promises.
+    randomizers_ : list of Randomizer
+        The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
+        expected, never the value, and changes nothing.
+"""
+
+
+def document(cls):
+    """Fill ``{parameters}`` in the docstring of a frequency estimator (docstrings are absent under -OO)."""
+    if cls.__doc__:
+        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", _FREQUENCY_PARAMETERS.lstrip("\n"))
+    return cls
+
+
+def mechanism_table():
+    """Return the table of mechanisms, in Markdown, from the registry."""
+    from dpestim.base import all_estimators
+
+    rows = ["| estimator | what it does | bits a user (d = 1,024, epsilon = 1) | privacy proof |", "|---|---|---|---|"]
+    for name, cls in all_estimators():
+        summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
+        randomizer = cls._randomizer.make(cls(epsilon=1.0).epsilon, 1024)
+        proof = cls._randomizer.proof().name
+        rows.append(f"| `dpestim.{name}` | {summary} | {randomizer.report_bits:,.0f} | `{proof}` |")
+    return "\n".join(rows)

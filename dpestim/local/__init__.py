@@ -1,0 +1,26 @@
+"""Local differential privacy: every user's device randomises, and nobody else needs to be trusted.
+
+How data flows::
+
+    X --encode--> codes --privatize--> reports --aggregate--> counts --release--> frequencies_
+       (_encode)   (randomizer + words from dpestim.rng)  (merge adds)   (estimate, postprocess)
+
+* `_encode.py`       categories to codes; errors that name a column, never a value
+* `_randomizer.py`   `Randomizer`: one column's exact law, made from (epsilon, number of categories)
+* `_base.py`         `FrequencyEstimator`: all verbs and all of scikit-learn's face, once
+* `_grr.py` ...      one idea a file: its randomizer and its face; the proof beside it (`_grr.md`); the kernel of the same
+                     name in `dpestim/_core`
+
+A randomizer gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of
+every record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every
+place has a counter of its own, so rare words are reproducible and cannot run out; this is why `privatize` takes `words`
+as an object and not as one array.
+
+`__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
+"""
+
+from dpestim.local._grr import GRRFrequencyEstimator
+from dpestim.local._olh import OLHFrequencyEstimator
+from dpestim.local._unary import OUEFrequencyEstimator
+
+__all__ = ["GRRFrequencyEstimator", "OLHFrequencyEstimator", "OUEFrequencyEstimator"]

@@ -1,0 +1,558 @@
+"""The one base of the frequency estimators: parameters, the three verbs, and what scikit-learn expects around them."""
+
+import math
+import warnings
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import csr_array
+from scipy.special import ndtri
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_array, validate_data
+
+from dpestim import parallel, postprocessing
+from dpestim.base import PrivateEstimator
+from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.local._encode import CategoryEncoder, columns_of, learn_categories
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource
+
+#: Rows of reports counted at a time where nothing else sets the size of a block.
+_COUNT_ROWS = 1 << 16
+
+
+class FrequencyEstimator(TransformerMixin, PrivateEstimator):
+    """Frequencies of categorical columns under local differential privacy; a sub-class names its `_randomizer`.
+
+    ``fit`` is ``privatize``, ``aggregate`` and ``release`` in a row, streamed block by block so that reports are never
+    held in memory. State: `randomizers_`, `categories_`, the integer support counts and `n_users_`; everything else is
+    derived from them when it is asked for.
+    """
+
+    _randomizer = None
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        categories="auto",
+        postprocess=None,
+        sparse_output=False,
+        ledger=None,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.postprocess = postprocess
+        self.sparse_output = sparse_output
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # ---------------------------------------------------------------- the three verbs
+
+    def privatize(self, X):
+        """Randomise raw rows into reports, on the user's side.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            C-contiguous, of one unsigned dtype, columns side by side; all that `aggregate` needs.
+
+        Notes
+        -----
+        Each call is a release of its rows. Needs no `fit` where `categories` are declared.
+        """
+        plan = self._plan_or_declared()
+        codes = plan.encode(self._checked_X(X, plan))
+        self._charge(plan.guarantee(self), len(codes[0]))
+        return self._randomize(plan, codes, WordSource(self.random_state))
+
+    def aggregate(self, reports):
+        """Add reports, as `privatize` returns them, to the counts; returns self."""
+        plan = self._plan_or_declared()
+        reports = plan.check_reports(reports)
+        counts = self._count(plan, reports)
+        if self._n_users:
+            counts = [a + b for a, b in zip(self._counts, counts)]
+        self._freeze(plan)
+        self._counts, self._n_users = counts, self._n_users + len(reports)
+        self._seeded = self._seeded or None
+        return self
+
+    def merge(self, other):
+        """Add the counts of another aggregate of the same randomizers; returns self.
+
+        Raises ValueError where the randomizers or categories differ, where `other` is this object, and where both saw
+        rows of one seed at the same positions, because their noise would be the same.
+        """
+        if other is self:
+            raise ValueError("other must be another aggregate: merging an aggregate with itself would count users twice")
+        if type(other) is not type(self):
+            raise ValueError(f"other must be a {type(self).__name__}")
+        if not other._n_users:
+            raise ValueError("other must have seen data (call fit, partial_fit or aggregate on it first)")
+        plan, theirs = self._plan_or_declared(other._plan), other._plan
+        if not plan.same_law(theirs):
+            raise ValueError("other must have the same epsilon and the same categories in the same order")
+        for name, start, stop in self._seeds:
+            if any(name == n and start < e and s < stop for n, s, e in other._seeds):
+                raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
+        counts = [a + b for a, b in zip(self._counts, other._counts)] if self._n_users else list(other._counts)
+        self._freeze(plan)
+        self._counts = counts
+        self._n_users += other._n_users
+        self._seeds = [*self._seeds, *other._seeds]
+        self._seeded = True if True in (self._seeded, other._seeded) else (self._seeded and other._seeded)
+        return self
+
+    def release(self):
+        """Return `frequencies_`: the counts made into estimates, post-processed as `postprocess` says."""
+        return self.frequencies_
+
+    # ---------------------------------------------------------------- scikit-learn's face
+
+    def fit(self, X, y=None):
+        """Randomise the rows of X and estimate from the reports alone; forgets what was seen before."""
+        self._fit(X, keep_reports=False, restart=True)
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Randomise the rows of X and add their reports; rows must be new users (or each pays epsilon again)."""
+        self._fit(X, keep_reports=False, restart=not self._n_users)
+        return self
+
+    def fit_transform(self, X, y=None, **fit_params):
+        """Fit and return the support matrix of the very same reports: one randomisation, one epsilon."""
+        if fit_params:
+            raise ValueError(f"{type(self).__name__}.fit takes no parameters but X")
+        reports = self._fit(X, keep_reports=True, restart=True)
+        return self._support(reports)
+
+    def transform(self, X):
+        """Randomise the rows of X and return their 0/1 support matrix.
+
+        Returns
+        -------
+        ndarray of uint8 or csr_array, shape (n_rows, sum of the numbers of categories)
+            1 where a row's report supports the category; the same shape for every mechanism.
+
+        Notes
+        -----
+        A new release of these rows: it costs their epsilon again.
+        """
+        self._check_fitted()
+        return self._support(self.privatize(X))
+
+    def score(self, X, y=None):
+        """Return minus the mean squared error against the plain frequencies of X, over the union of the domains.
+
+        The score compares with raw data. It is **not private**: an exact, unmetered release of X.
+        """
+        self._check_fitted()
+        X = self._checked_X(X, self._plan)
+        total, size = 0.0, 0
+        for column, name, known, estimate in zip(columns_of(X), self._plan.names, self.categories_, self.frequencies_):
+            seen = CategoryEncoder(_at_least_two(learn_categories(column, name)), name)
+            truth = np.bincount(seen.encode(column), minlength=len(seen.categories)) / X.shape[0]
+            plain = dict(zip(seen.categories.tolist(), truth))
+            errors = [f - plain.pop(v, 0.0) for v, f in zip(known.tolist(), estimate)]
+            errors += [f for f in plain.values() if f]  # a category that was never declared is estimated as 0
+            total, size = total + float(np.square(errors).sum()), size + len(errors)
+        return -total / size
+
+    def get_feature_names_out(self, input_features=None):
+        """Return feature_category for each column of `transform`."""
+        self._check_fitted()
+        names = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            input_features = names if names is not None else [f"x{j}" for j in range(self.n_features_in_)]
+        elif len(input_features) != self.n_features_in_:
+            raise ValueError("input_features should have length equal to number of features "
+                             f"({self.n_features_in_}), got {len(input_features)}")
+        elif names is not None and list(input_features) != list(names):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        return np.array(
+            [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in cats.tolist()], dtype=object
+        )
+
+    # ---------------------------------------------------------------- what was learned
+
+    @property
+    def n_users_(self):
+        """Reports counted so far."""
+        self._check_fitted()
+        return self._n_users
+
+    @property
+    def frequencies_(self):
+        """Estimated frequencies, one array per column."""
+        self._check_fitted()
+        process = _postprocessor(self.postprocess)
+        raw = self._unbiased()
+        if process is None:
+            return raw
+        out = []
+        for f, se in zip(raw, self.standard_errors_):
+            done = np.asarray(process(f, se), dtype=np.float64)
+            if done.shape != f.shape:
+                raise ValueError(f"postprocess must return an array of shape {f.shape}, got {done.shape}")
+            out.append(done)
+        return out
+
+    @property
+    def standard_errors_(self):
+        """Standard errors of the unbiased estimates, one array per column."""
+        self._check_fitted()
+        return [
+            np.sqrt(r.variance(self._n_users, np.clip(f, 0.0, 1.0)))
+            for r, f in zip(self.randomizers_, self._unbiased())
+        ]
+
+    def confidence_interval(self, level=0.95):
+        """Return one (n_categories, 2) array per column: normal intervals around the unbiased estimates."""
+        if not 0 < level < 1:
+            raise ValueError("level must lie strictly between 0 and 1")
+        self._check_fitted()
+        z = ndtri(0.5 + level / 2)
+        return [np.stack([f - z * s, f + z * s], axis=1) for f, s in zip(self._unbiased(), self.standard_errors_)]
+
+    def to_frame(self, level=0.95):
+        """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
+
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(self.categories_))])
+        parts = zip(names, self.categories_, self.frequencies_, self.standard_errors_, self.confidence_interval(level))
+        return pd.concat(
+            [
+                pd.DataFrame(
+                    {"feature": n, "category": c, "frequency": f, "standard_error": s, "ci_low": ci[:, 0],
+                     "ci_high": ci[:, 1]}
+                )
+                for n, c, f, s, ci in parts
+            ],
+            ignore_index=True,
+        )
+
+    @property
+    def privacy_(self):
+        """What the report of one row promises."""
+        self._check_fitted()
+        return self._plan.guarantee(self, self._seeded)
+
+    # ---------------------------------------------------------------- inside
+
+    # State lives in these four; the class attributes stand for "nothing seen yet".
+    _plan = None
+    _counts = None
+    _n_users = 0
+    _seeds = ()
+    _seeded = False
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [
+            {"epsilon": 1.0, "categories": [[0, 1, 2, 3]]},
+            {"epsilon": 0.5, "categories": [["a", "b", "c"], [False, True]]},
+            {"epsilon": 3.0, "categories": [list(range(9))]},
+        ]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __sklearn_is_fitted__(self):
+        return self._n_users > 0
+
+    def _check_fitted(self):
+        if not self._n_users:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, or aggregate reports, first"
+            )
+
+    def _plan_or_declared(self, like=None):
+        """Return the frozen plan, or the one that declared categories (or a plan to merge with) give."""
+        if self._n_users:
+            return self._plan
+        if _is_auto(self.categories):
+            if like is not None:
+                return _Plan(self._randomizer, self.epsilon, like.encoders, like.names, like.inferred)
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet and categories='auto': declare the categories"
+            )
+        names = _column_names(len(_category_lists(self.categories)), None)
+        return _Plan.declared(self._randomizer, self.epsilon, self.categories, names)
+
+    def _checked_X(self, X, plan=None):
+        """Check the shape and the columns of X against the plan (or anew), and return what columns_of takes."""
+        reset = plan is None
+        if hasattr(X, "iloc") or hasattr(X, "get_column"):
+            if len(X.shape) != 2 or 0 in X.shape:
+                raise ValueError(f"Found array with shape {tuple(X.shape)} while a minimum of 1 sample and 1 feature "
+                                 "is required: X must be two-dimensional and not empty")
+        else:
+            X = _as_array(X)
+        if reset:
+            validate_data(self, X, reset=True, skip_check_array=True)
+        elif self._n_users and hasattr(self, "n_features_in_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if not reset and X.shape[1] != len(plan.randomizers):
+            raise ValueError(f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                             f"{len(plan.randomizers)} features as input")
+        return X
+
+    def _fit(self, X, *, keep_reports, restart):
+        """Validate, charge, then randomise and count; nothing changes before all of X has been encoded."""
+        _postprocessor(self.postprocess)
+        source = WordSource(self.random_state)
+        trial = self if not restart else _fresh(self)
+        X = trial._checked_X(X, None if restart else self._plan)
+        if restart:
+            names = _column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
+            inferred = _is_auto(self.categories)
+            lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
+            plan = _Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
+            if len(plan.randomizers) != X.shape[1]:
+                raise ValueError(f"categories must have one array for each of the {X.shape[1]} columns of X, got "
+                                 f"{len(plan.randomizers)}")
+        else:
+            plan, inferred = self._plan, False
+        codes = plan.encode(X)
+        n = len(codes[0])
+        first = 0 if restart else self._n_users
+        self._charge(plan.guarantee(self, source.seeded), n)
+        if inferred:
+            warnings.warn(
+                "categories='auto' learns the domain from private data: the result has no privacy guarantee "
+                "(privacy_.epsilon is infinite). Declare the categories.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        reports = None
+        if keep_reports:
+            reports = self._randomize(plan, codes, source, first)
+            counts = self._count(plan, reports)
+        else:
+            counts = self._randomize_and_count(plan, codes, source, first)
+        if restart:
+            self._forget()
+            vars(self).update({k: v for k, v in vars(trial).items() if k in ("n_features_in_", "feature_names_in_")})
+            self._freeze(plan)
+            self._counts, self._n_users = counts, n
+        else:
+            self._counts = [a + b for a, b in zip(self._counts, counts)]
+            self._n_users += n
+        if source.seeded:
+            self._seeds = [*self._seeds, (source.fingerprint, first, first + n)]
+        self._seeded = source.seeded or self._seeded
+        return reports
+
+    def _randomize(self, plan, codes, source, first=0):
+        """Return the reports of encoded rows, of which the first has this number."""
+        out = np.empty((len(codes[0]), plan.width), plan.dtype)
+        for column, randomizer in enumerate(plan.randomizers):
+            part = out[:, plan.slices[column]]
+            direct = part.flags.c_contiguous and part.dtype == randomizer.report_dtype
+
+            def write(rows, block, words, randomizer=randomizer, part=part, direct=direct):
+                report = part[rows] if direct else np.empty(
+                    (len(block), randomizer.report_width), randomizer.report_dtype
+                )
+                randomizer.privatize(block, words, report)
+                if not direct:
+                    part[rows] = report
+
+            _each_block(randomizer, codes[column], source, column, first, self.n_jobs, lambda write=write: write)
+        return out
+
+    def _randomize_and_count(self, plan, codes, source, first):
+        """Return the support counts of encoded rows; no report outlives its block."""
+        totals = []
+        for column, randomizer in enumerate(plan.randomizers):
+            locals_ = []
+
+            def start(randomizer=randomizer, locals_=locals_):
+                counts = np.zeros(randomizer.n_categories, np.int64)
+                locals_.append(counts)
+                report = np.empty((randomizer.block_rows, randomizer.report_width), randomizer.report_dtype)
+
+                def add(rows, block, words):
+                    out = report[: len(block)]
+                    randomizer.privatize(block, words, out)
+                    randomizer.count(out, counts)
+
+                return add
+
+            _each_block(randomizer, codes[column], source, column, first, self.n_jobs, start)
+            totals.append(sum(locals_))
+        return totals
+
+    def _count(self, plan, reports):
+        """Return the support counts of reports, column by column."""
+        totals = []
+        for randomizer, columns in zip(plan.randomizers, plan.slices):
+            part = reports[:, columns]
+
+            def task(first, last, randomizer=randomizer, part=part):
+                counts = np.zeros(randomizer.n_categories, np.int64)
+                for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
+                    block = part[start : start + _COUNT_ROWS]
+                    randomizer.count(np.ascontiguousarray(block, randomizer.report_dtype), counts)
+                return counts
+
+            totals.append(sum(parallel.run(task, -(-len(part) // _COUNT_ROWS), self.n_jobs)))
+        return totals
+
+    def _support(self, reports):
+        plan = self._plan
+        blocks = [
+            r.support(np.ascontiguousarray(reports[:, s], r.report_dtype)) for r, s in zip(plan.randomizers, plan.slices)
+        ]
+        dense = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return csr_array(dense) if self.sparse_output else dense
+
+    def _unbiased(self):
+        return [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
+
+    def _freeze(self, plan):
+        self._plan = plan
+        self.randomizers_ = plan.randomizers
+        self.categories_ = [e.categories for e in plan.encoders]
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = len(plan.randomizers)
+
+    def _forget(self):
+        for name in ("_plan", "_counts", "_n_users", "_seeds", "_seeded", "n_features_in_", "feature_names_in_",
+                     "randomizers_", "categories_"):
+            vars(self).pop(name, None)
+
+
+class _Plan:
+    """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
+
+    def __init__(self, randomizer, epsilon, encoders, names, inferred):
+        self.epsilon = canonical_epsilon(epsilon)
+        self.inferred = inferred
+        self.encoders, self.names = encoders, names
+        share = self.epsilon / len(encoders)
+        self.randomizers = [randomizer.make(share, len(e.categories)) for e in encoders]
+        self.dtype = max((r.report_dtype for r in self.randomizers), key=lambda t: t.itemsize)
+        edges = np.cumsum([0, *(r.report_width for r in self.randomizers)]).tolist()
+        self.slices = [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
+        self.width = edges[-1]
+
+    @classmethod
+    def declared(cls, randomizer, epsilon, categories, names, inferred=False):
+        lists = _category_lists(categories)
+        names = names if len(names) == len(lists) else _column_names(len(lists), None)
+        return cls(randomizer, epsilon, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
+
+    def encode(self, X):
+        return [e.encode(c) for e, c in zip(self.encoders, columns_of(X))]
+
+    def check_reports(self, reports):
+        """Return reports that clients could have produced, or raise ValueError."""
+        if not isinstance(reports, np.ndarray) or reports.ndim != 2 or reports.shape[1] != self.width:
+            raise ValueError(f"reports must be a two-dimensional array of width {self.width}, as privatize returns it")
+        if reports.dtype != self.dtype:
+            raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
+        if not len(reports):
+            raise ValueError("reports must not be empty")
+        for randomizer, part in zip(self.randomizers, self.slices):
+            randomizer.check_reports(reports[:, part])
+        return reports
+
+    def same_law(self, other):
+        return (
+            self.epsilon == other.epsilon
+            and self.inferred == other.inferred
+            and len(self.encoders) == len(other.encoders)
+            and all(
+                a.categories.tolist() == b.categories.tolist() for a, b in zip(self.encoders, other.encoders)
+            )
+        )
+
+    def guarantee(self, estimator, seeded=None):
+        if self.inferred:
+            return PrivacyGuarantee(
+                math.inf, seeded=seeded, notes=("The categories were learned from the private data.",)
+            )
+        notes = tuple(f"Note: {r.slack}." for r in self.randomizers if r.slack)
+        if len(self.randomizers) > 1:
+            notes = (f"It covers the {len(self.randomizers)} columns of a row together.", *notes)
+        return PrivacyGuarantee(self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes)
+
+
+def _each_block(randomizer, codes, source, column, first, n_jobs, start):
+    """Call ``start()(rows, codes, words)`` for every block of rows; `start` is called once for each thread."""
+    size = randomizer.block_rows
+    stop = first + len(codes)
+    first_block = first // size
+
+    def task(a, b):
+        use, reader = start(), source.reader()
+        for block in range(first_block + a, first_block + b):
+            low, high = max(first, block * size), min(stop, (block + 1) * size)
+            rows = slice(low - first, high - first)
+            use(rows, codes[rows], reader.words(column, block, low - block * size, high - low))
+
+    parallel.run(task, -(-stop // size) - first_block, effective_n_jobs(n_jobs))
+
+
+def _as_array(X):
+    """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
+    if not hasattr(X, "dtype") and not hasattr(X, "__array__") and not hasattr(X, "toarray"):
+        as_is = np.asarray(X, dtype=object)
+        plain = np.asarray(X) if as_is.ndim == 2 else as_is
+        X = as_is if plain.dtype.kind in "USO" else plain
+    return check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _is_auto(categories):
+    return isinstance(categories, str) and categories == "auto"
+
+
+def _category_lists(categories):
+    if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
+        raise ValueError("categories must be 'auto' or a list with one array of values for each column")
+    return categories
+
+
+def _column_names(n, names):
+    return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]
+
+
+def _at_least_two(values):
+    """Let a constant column of test data be compared: it gets a second, impossible value."""
+    if len(values) > 1:
+        return values
+    out = np.empty(2, object)
+    out[0], out[1] = values.tolist()[0], object()
+    return out
+
+
+def _fresh(estimator):
+    """Return an unfitted twin that shares the parameters."""
+    return type(estimator)(**estimator.get_params(deep=False))
+
+
+def _postprocessor(postprocess):
+    if postprocess is None or callable(postprocess):
+        return postprocess
+    if isinstance(postprocess, str) and postprocess in postprocessing.__all__:
+        return getattr(postprocessing, postprocess)
+    raise ValueError(f"postprocess must be None, a callable or one of {postprocessing.__all__}, got {postprocess!r}")

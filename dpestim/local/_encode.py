@@ -1,0 +1,236 @@
+"""From columns to codes: what a category is, which values are missing, and errors that never show a value."""
+
+import numpy as np
+
+from dpestim._core import encode
+from dpestim.local._randomizer import smallest_dtype
+
+#: A look-up table replaces a binary search for integers that span at most this much.
+_LARGEST_TABLE = 1 << 22
+
+
+def columns_of(X):
+    """Return the columns of a checked X: arrays of an ndarray, series of a pandas or polars frame."""
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    if hasattr(X, "get_column"):
+        return X.get_columns()
+    return [X[:, j] for j in range(X.shape[1])]
+
+
+def is_missing(value):
+    """Tell whether a scalar is None, NaN, NaT or pandas.NA (which is not equal to itself either)."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # an array inside an object column
+        return False
+
+
+class CategoryEncoder:
+    """The codes of one column's categories.
+
+    Parameters
+    ----------
+    categories : array-like of at least two distinct values
+        None, NaN and pandas.NA are one category, "missing"; values of any other kind must be hashable.
+    name : str
+        The column in error messages, such as "column 0" or "column 'rank'".
+    """
+
+    def __init__(self, categories, name):
+        self.name = name
+        self.categories = _category_array(categories, name)
+        self.dtype = smallest_dtype(max(2, len(self.categories)))
+        values = self.categories.tolist()
+        self._missing = None
+        self._table = {}
+        for code, value in enumerate(values):
+            if is_missing(value):
+                if self._missing is not None:
+                    raise ValueError(f"categories of {name} must list the missing value at most once")
+                self._missing = code
+                continue
+            try:
+                known = value in self._table
+            except TypeError:
+                raise ValueError(f"categories of {name} must be hashable scalars") from None
+            if known:
+                raise ValueError(f"categories of {name} must be distinct")
+            self._table[value] = code
+        if len(values) < 2:
+            raise ValueError(
+                f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
+                "a constant column, gives it) has nothing to hide and nothing to estimate"
+            )
+        self._slots = {}
+        self._low = None
+        if self.categories.dtype.kind in "iub":
+            numbers = [int(v) for v in values]
+            if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+                self._low = numbers[0]
+
+    def encode(self, column):
+        """Return the codes of a column (array or series), or raise ValueError that names the column only."""
+        if not isinstance(column, np.ndarray):
+            factors = _factors(column)
+            if factors is not None:
+                return self._from_factors(*factors)
+            column = column.to_numpy()
+        kind = column.dtype.kind
+        if kind == "b":
+            column, kind = column.view(np.uint8), "u"
+        out = np.empty(len(column), self.dtype)
+        if kind in "iu" and column.dtype.isnative:
+            if self._low is not None:
+                return self._from_range(column, out)
+            span = self._integer_span()
+            if span is not None:
+                return self._from_table(column, *span)
+        if kind == "U" and column.dtype.isnative and column.dtype.itemsize:
+            return self._from_strings(column, out)
+        if kind == "O":
+            values = column.tolist()
+            bad = encode.objects(values, self._table, out)
+            if bad >= 0:
+                self._from_objects(values, out)
+            return out
+        uniques, codes = np.unique(column, return_inverse=True)
+        return self._from_factors(codes.reshape(-1), uniques)
+
+    def _fail(self, missing):
+        if missing:
+            raise ValueError(
+                f"{self.name} has a missing value (None, NaN or NA): list it among the categories or remove the row"
+            )
+        raise ValueError(
+            f"{self.name} has a value that is not among its {len(self.categories)} declared categories"
+        )
+
+    def _code(self, value):
+        """Return the code of one value; the slow and friendly path."""
+        if is_missing(value):
+            if self._missing is None:
+                self._fail(missing=True)
+            return self._missing
+        try:
+            code = self._table.get(value)
+        except TypeError:
+            code = None
+        if code is None:
+            self._fail(missing=False)
+        return code
+
+    def _from_objects(self, values, out):
+        for i, value in enumerate(values):
+            out[i] = self._code(value)
+
+    def _from_factors(self, codes, uniques):
+        """Encode through the few distinct values; code -1 is a missing value (pandas' convention)."""
+        known = np.array([self._code(v) for v in np.asarray(uniques).tolist()], self.dtype)
+        if codes.size and codes.min() < 0:
+            if self._missing is None:
+                self._fail(missing=True)
+            known = np.append(known, np.array([self._missing], self.dtype))  # index -1
+        return known[codes]
+
+    def _from_range(self, column, out):
+        info = np.iinfo(column.dtype)
+        low, high = max(self._low, info.min), min(self._low + len(self.categories) - 1, info.max)
+        if low > high or encode.integers(column, low, high, low - self._low, out) >= 0:
+            self._fail(missing=False)
+        return out
+
+    def _integer_span(self):
+        """Return (lowest, table) of integer categories that lie close together."""
+        if self.categories.dtype.kind not in "iu":
+            return None
+        low, high = int(self.categories.min()), int(self.categories.max())
+        if high - low >= _LARGEST_TABLE:
+            return None
+        if "table" not in self._slots:
+            table = np.full(high - low + 1, -1, np.int64)
+            for value, code in self._table.items():
+                table[value - low] = code
+            self._slots["table"] = table
+        return low, self._slots["table"]
+
+    def _from_table(self, column, low, table):
+        if column.size and (int(column.min()) < low or int(column.max()) >= low + table.size):
+            self._fail(missing=False)
+        # within the table's range the difference is exact modulo 2^64 whatever the types
+        codes = table[column.astype(np.int64) - low if low <= np.iinfo(np.int64).max else column - np.uint64(low)]
+        if column.size and codes.min() < 0:
+            self._fail(missing=False)
+        return codes.astype(self.dtype)
+
+    def _from_strings(self, column, out):
+        width = column.dtype.itemsize // 4
+        if width not in self._slots:
+            items = [(v, c) for v, c in self._table.items() if isinstance(v, str) and len(v) <= width and "\0" not in v]
+            known = np.array([v for v, _ in items], dtype=f"<U{width}").view(np.uint32).reshape(len(items), width)
+            slots = np.empty(1 << (2 * len(items) + 1).bit_length(), np.int64)
+            encode.build_slots(known, slots)
+            self._slots[width] = (known, slots, np.array([c for _, c in items], np.uint32))
+        values = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), width)
+        if encode.strings(values, *self._slots[width], out) >= 0:
+            self._fail(missing=False)
+        return out
+
+
+def learn_categories(column, name):
+    """Return the distinct values of a column, sorted; a missing value is an error."""
+    if not isinstance(column, np.ndarray):
+        factors = _factors(column)
+        if factors is not None and factors[0].size and factors[0].min() < 0:
+            CategoryEncoder._fail(_Unnamed(name), missing=True)
+        column = column.to_numpy() if factors is None else np.asarray(factors[1])
+    if column.dtype.kind != "O":
+        values = np.unique(column)
+        if values.dtype.kind in "fcmM" and (values != values).any():
+            CategoryEncoder._fail(_Unnamed(name), missing=True)
+        return values
+    values = column.tolist()
+    if any(is_missing(v) for v in values):
+        CategoryEncoder._fail(_Unnamed(name), missing=True)
+    try:
+        return _category_array(sorted(set(values)), name)
+    except TypeError:
+        raise ValueError(
+            f"{name} holds values that cannot be sorted or hashed together: declare its categories"
+        ) from None
+
+
+class _Unnamed:
+    def __init__(self, name):
+        self.name = name
+
+
+def _category_array(categories, name):
+    """Return a one-dimensional array of the categories without changing what they are."""
+    if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+        raise ValueError(f"categories of {name} must be a list or an array of values")
+    array = categories if isinstance(categories, np.ndarray) else np.asarray(categories)
+    mixed = not isinstance(categories, np.ndarray) and (
+        array.ndim != 1 or (array.dtype.kind in "US" and not all(isinstance(c, str | bytes) for c in categories))
+    )
+    if mixed or array.dtype.kind in "US":
+        # NumPy would turn [1, "a"] into strings; strings stay Python strings, whatever their length
+        array = np.empty(len(categories), dtype=object)
+        array[:] = list(categories) if mixed else np.asarray(categories).tolist()
+    if array.ndim != 1:
+        raise ValueError(f"categories of {name} must be one-dimensional")
+    return array
+
+
+def _factors(series):
+    """Return (codes, distinct values) where the library of the series knows them cheaply, else None."""
+    if hasattr(series, "cat") and hasattr(series.cat, "codes"):  # pandas Categorical
+        return np.asarray(series.cat.codes), series.cat.categories.to_numpy()
+    if hasattr(series, "factorize") and not isinstance(series.dtype, np.dtype):  # pandas strings, nullable types
+        codes, uniques = series.factorize()
+        return np.asarray(codes), uniques.to_numpy(dtype=object)
+    return None

@@ -1,0 +1,126 @@
+"""The randomizer: an immutable object that knows one column's exact law and calls the kernels."""
+
+import inspect
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import block_rows
+
+#: The largest domain: codes are 32-bit.
+LARGEST_DOMAIN = 1 << 32
+
+
+class Randomizer:
+    """Base of the randomizers of categorical columns, made by ``Randomizer.make(epsilon, n_categories)``.
+
+    A sub-class sets, in ``__init__(self, epsilon, n_categories)`` after calling this one:
+
+    n_words : int
+        Random words a record, all stages together, without the rare ones.
+    report_dtype, report_width : numpy dtype and int
+        A report is ``report_width`` numbers of this dtype.
+    report_bits : float
+        Information sent by a user, in bits.
+    p_star, q_star : Fraction
+        Realised probabilities that a report supports its own value, and another one.
+
+    and brings ``privatize``, ``check_reports``, ``support``, ``transition_matrix`` and ``law_indices``. Instances are
+    shared: nothing may change after ``__init__``.
+    """
+
+    #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
+    slack = ""
+
+    def __init__(self, epsilon, n_categories):
+        self.epsilon = canonical_epsilon(epsilon)
+        if not 2 <= n_categories <= LARGEST_DOMAIN:
+            raise ValueError("categories must name at least two distinct values (and at most 2**32) for each column")
+        self.n_categories = n_categories
+        self.code_dtype = smallest_dtype(n_categories)
+
+    @classmethod
+    def make(cls, epsilon, n_categories):
+        """Return the randomizer of (epsilon, n_categories), from a cache where it was made before."""
+        return _make(cls, canonical_epsilon(epsilon), n_categories)
+
+    @classmethod
+    def proof(cls):
+        """Return the path of the proof: the Markdown file of the same name beside the module."""
+        return Path(inspect.getfile(cls)).with_suffix(".md")
+
+    @property
+    def block_rows(self):
+        """Rows a block of random words; depends on the mechanism alone."""
+        return block_rows(self.n_words)
+
+    def privatize(self, codes, words, out):
+        """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""
+        raise TypeError(f"{type(self).__name__} does not say how to privatize")
+
+    def check_reports(self, reports):
+        """Raise ValueError unless a client could have produced every report."""
+        raise TypeError(f"{type(self).__name__} does not say how to check reports")
+
+    def support(self, reports):
+        """Return the 0/1 support matrix of the reports, uint8 of shape (n, n_categories)."""
+        raise TypeError(f"{type(self).__name__} does not say what a report supports")
+
+    def transition_matrix(self):
+        """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
+        raise TypeError(f"{type(self).__name__} does not state its law")
+
+    def law_indices(self, codes, reports):
+        """Return, for each record, the row and the column of the transition matrix that it realises."""
+        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
+
+    def count(self, reports, counts):
+        """Add each category's number of supporting reports to counts (int64)."""
+        counts += self.support(reports).sum(axis=0, dtype=np.int64)
+
+    def estimate(self, counts, n):
+        """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
+        return (counts / n - float(self.q_star)) / self._gap
+
+    def variance(self, n, f):
+        """Return the exact variance of `estimate` for n users of whom a share f holds the value (FORMULAS VAR)."""
+        q, gap = self.q_star, self.p_star - self.q_star
+        at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
+        return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
+
+    @cached_property
+    def _gap(self):
+        return float(self.p_star - self.q_star)
+
+    def __repr__(self):
+        return f"{type(self).__name__}(epsilon={float(self.epsilon):g}, n_categories={self.n_categories})"
+
+
+@lru_cache(maxsize=256)
+def _make(cls, epsilon, n_categories):
+    return cls(epsilon, n_categories)
+
+
+def smallest_dtype(n):
+    """Return the smallest unsigned dtype that holds 0 .. n - 1 (of the three the kernels know)."""
+    return np.dtype(np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.uint32)
+
+
+def worst_ratio(rows):
+    """Return the largest ratio of two entries of a column of a matrix of Fractions, as (numerator, denominator).
+
+    A zero beside a non-zero entry is an infinite ratio: (1, 0).
+    """
+    worst = (Fraction(1), Fraction(1))
+    for column in zip(*rows):
+        high, low = max(column), min(column)
+        if high == 0:
+            continue
+        if low == 0:
+            return (Fraction(1), Fraction(0))
+        if high * worst[1] > worst[0] * low:
+            worst = (high, low)
+    return worst

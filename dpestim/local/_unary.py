@@ -1,0 +1,111 @@
+"""Unary encoding: one bit for each value of the domain, each flipped on its own."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim._core import unary
+from dpestim._docs import document
+from dpestim.local._base import FrequencyEstimator
+from dpestim.local._randomizer import Randomizer
+from dpestim.privacy.exact import WORD, oue_thresholds, uses_enough
+from dpestim.rng import Stage
+
+#: A record's random words, one byte a bit, must stay far below the memory of a client.
+LARGEST_UNARY = 1 << 24
+
+
+class OUE(Randomizer):
+    """Optimised unary encoding; a report is ceil(d / 8) bytes of bits, bit j at byte j // 8, lowest first."""
+
+    report_dtype = np.dtype(np.uint8)
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(epsilon, n_categories)
+        if n_categories > LARGEST_UNARY:
+            raise ValueError("categories: unary encoding takes at most 2**24 values; use local hashing")
+        self.true_threshold, self.false_threshold = oue_thresholds(self.epsilon)
+        self.report_width = (n_categories + 7) // 8
+        self.report_bits = n_categories
+        self.n_words = 1 + self.report_width
+        self.p_star = Fraction(self.true_threshold, WORD)
+        self.q_star = Fraction(self.false_threshold, WORD)
+        if not uses_enough(WORD - self.false_threshold, self.false_threshold, self.epsilon):
+            self.slack = "a bit's probability is a multiple of 2**-64, which is coarser than this epsilon needs"
+
+    def privatize(self, codes, words, out):
+        """Write packed bits: one random byte a bit decides, and where it ties the other digits have a rare word."""
+        d = self.n_categories
+        drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
+        ties = np.empty(len(codes) * d, np.uint32)
+        n_ties = unary.privatize(codes, drawn, d, self.true_threshold, self.false_threshold, out, ties)
+        if n_ties:
+            ties = ties[:n_ties]
+            unary.settle(ties, words.sparse(Stage.RARE, d, ties), d, self.false_threshold, out)
+
+    def check_reports(self, reports):
+        """Refuse bits beyond the domain."""
+        if self.n_categories % 8 and (reports[:, -1] >> (self.n_categories % 8)).any():
+            raise ValueError(f"a report must have no bits beyond the {self.n_categories} of the domain")
+
+    def count(self, reports, counts):
+        """Add the column sums of the bits."""
+        padded = np.zeros(8 * self.report_width, np.int64)
+        unary.count(reports, padded)
+        counts += padded[: self.n_categories]
+
+    def support(self, reports):
+        """Return the unpacked bits."""
+        return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
+
+    def transition_matrix(self):
+        """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""
+        d = self.n_categories
+        if d > 12:
+            raise ValueError("the law of more than 12 bits is not enumerated: bits are independent, take two of them")
+        rows = []
+        for x in range(d):
+            row = [Fraction(1)]
+            for bit in range(d):
+                one = self.p_star if bit == x else self.q_star
+                row = [weight * (1 - one) for weight in row] + [weight * one for weight in row]
+            rows.append(row)
+        return rows
+
+    def law_indices(self, codes, reports):
+        """Return (true value, the bits as an integer)."""
+        return codes.astype(np.int64), self.support(reports).astype(np.int64) @ (1 << np.arange(self.n_categories))
+
+
+@document
+class OUEFrequencyEstimator(FrequencyEstimator):
+    """Frequencies by optimised unary encoding (OUE).
+
+    Each user sends one bit for each value of the domain: the own one is 1 with probability 1/2, every other with
+    1 / (e^epsilon + 1). As accurate as local hashing and far cheaper for the server, at d bits a user; for
+    d < 3 e^epsilon + 2 prefer `GRRFrequencyEstimator`.
+
+    **Privacy.** epsilon-local differential privacy for a row, exact (integer thresholds, both directions, proof in
+    ``_unary.md``), neighbours: any two rows of one user; no other party is trusted.
+
+    **Utility.** Unbiased; the variance of a frequency f among n users is (4 e^eps / (e^eps - 1)^2 + f) / n.
+
+    **Complexity.** O(d) a user and O(n d) bit operations at the server, 64 to 512 at a time; d bits sent.
+
+    {parameters}
+    References
+    ----------
+    T. Wang, J. Blocki, N. Li, S. Jha, "Locally differentially private protocols for frequency estimation", USENIX
+    Security 2017, section 4.2 and eq. (10); the exact variance adds f / n (see ``_unary.md``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import OUEFrequencyEstimator
+    >>> X = np.repeat([[0], [1], [2]], [5000, 3000, 2000], axis=0)
+    >>> est = OUEFrequencyEstimator(1.0, categories=[[0, 1, 2]], random_state=0).fit(X)
+    >>> np.abs(est.frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.05
+    np.True_
+    """
+
+    _randomizer = OUE

@@ -1,0 +1,13 @@
+"""What privacy means here: guarantees, neighbouring relations, exact rounding.
+
+    exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it)
+    neighbours   the relations that guarantees speak about
+    guarantee    `PrivacyGuarantee`, what `privacy_` holds
+
+Randomizers ask `exact` for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.
+"""
+
+from dpestim.privacy.guarantee import PrivacyGuarantee
+from dpestim.privacy.neighbours import Neighbours
+
+__all__ = ["Neighbours", "PrivacyGuarantee"]

@@ -1,0 +1,118 @@
+"""Exact arithmetic of privacy parameters: the one place where e^epsilon becomes integers.
+
+The canonical epsilon of a float is the decimal fraction it prints as (0.1 is 1/10, not 0.1000000000000000055), so that
+ten shares of 0.1 are exactly 1. From there everything is a `Fraction`; e^epsilon enters as a lower or an upper bound
+(`exp_lower`, `exp_upper`, relative error below 1e-75), chosen so that the one directed rounding to integer weights errs
+on the side of privacy.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Real
+
+WORD = 1 << 64  # the number of values of one random word
+#: The least part of epsilon that a law must use; below it, two words a record are taken instead of one.
+LEAST_USE = Fraction(99, 100)
+#: Laws beyond this make no sense as privacy, and their weights no longer fit two words.
+LARGEST_EPSILON = 80
+
+_DIGITS = 80
+_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emax=999_999, Emin=-999_999)
+_UP = Context(prec=_DIGITS, rounding=ROUND_CEILING, Emax=999_999, Emin=-999_999)
+
+
+def canonical_epsilon(epsilon, name="epsilon"):
+    """Return epsilon as the exact fraction that its shortest decimal form names.
+
+    Raises ``ValueError`` unless it is a finite number in (0, 80]; a bool is not a number here.
+    """
+    if isinstance(epsilon, Fraction):
+        value = epsilon
+    elif isinstance(epsilon, Decimal) and epsilon.is_finite():
+        value = Fraction(epsilon)
+    elif isinstance(epsilon, Real) and not isinstance(epsilon, bool) and math.isfinite(epsilon):
+        value = Fraction(Decimal(repr(float(epsilon))))
+    else:
+        raise ValueError(f"{name} must be a finite number above 0, got {epsilon!r}")
+    if not 0 < value <= LARGEST_EPSILON:
+        raise ValueError(f"{name} must be above 0 and at most {LARGEST_EPSILON}, got {epsilon!r}")
+    return value
+
+
+@lru_cache(maxsize=4096)
+def exp_lower(x):
+    """Return a Fraction at most e^x, for a Fraction x; relative error below 1e-75."""
+    low = _DOWN.divide(Decimal(x.numerator), Decimal(x.denominator))
+    # Decimal.exp is correctly rounded (half even), so the neighbour below its result is a lower bound
+    return Fraction(_DOWN.next_minus(_DOWN.exp(low)))
+
+
+@lru_cache(maxsize=4096)
+def exp_upper(x):
+    """Return a Fraction at least e^x, for a Fraction x; relative error below 1e-75."""
+    high = _UP.divide(Decimal(x.numerator), Decimal(x.denominator))
+    return Fraction(_UP.next_plus(_UP.exp(high)))
+
+
+def within(numerator, denominator, epsilon):
+    """Tell whether numerator / denominator <= e^epsilon is certain (non-negative integers or Fractions)."""
+    return numerator <= exp_lower(epsilon) * denominator
+
+
+def uses_enough(numerator, denominator, epsilon):
+    """Tell whether ln(numerator / denominator) >= 0.99 epsilon is certain."""
+    return numerator >= exp_upper(LEAST_USE * epsilon) * denominator
+
+
+def log_ratio(numerator, denominator):
+    """Return ln(numerator / denominator) as a float, for display and tests; accurate also near 1."""
+    with_margin = Context(prec=60, Emax=999_999, Emin=-999_999)
+    n, d = Fraction(numerator), Fraction(denominator)
+    ratio = with_margin.divide(Decimal(n.numerator * d.denominator), Decimal(n.denominator * d.numerator))
+    return float(with_margin.ln(ratio))
+
+
+@dataclass(frozen=True)
+class GRRWeights:
+    """Integer weights of randomised response: keep + (d - 1) * other == 2**(64 * n_words)."""
+
+    n_words: int
+    keep: int
+    other: int
+
+    @property
+    def total(self):
+        """The number of equally likely words (or pairs of words)."""
+        return WORD**self.n_words
+
+
+@lru_cache(maxsize=1024)
+def grr_weights(epsilon, d):
+    """Return the weights of the true and of each other value among d, at most epsilon in both directions.
+
+    With e' <= e^epsilon, other = ceil(T / (e' + d - 1)) gives keep = T - (d - 1) other <= e' * other. The other
+    direction, other <= e^epsilon * keep, holds once keep >= other, that is d * other <= T. One word where that holds
+    and at least 0.99 of epsilon is used; two where one is too coarse; ``ValueError`` where even two are.
+    """
+    for n_words in (1, 2):
+        total = WORD**n_words
+        other = math.ceil(total / (exp_lower(epsilon) + d - 1))
+        keep = total - (d - 1) * other
+        if d * other <= total and uses_enough(keep, other, epsilon):
+            return GRRWeights(n_words, keep, other)
+    raise ValueError(
+        f"epsilon is too small or too large for {d} categories: two random words a record cannot express the law"
+    )
+
+
+@lru_cache(maxsize=1024)
+def oue_thresholds(epsilon):
+    """Return (t1, t0), Pr[1] * 2**64 of the true bit and of every other bit, for optimised unary encoding.
+
+    t1 = 2**63. Two bits differ between two inputs, so the worst ratio is t1 (2**64 - t0) / (t0 (2**64 - t1)) =
+    (2**64 - t0) / t0 <= e^epsilon by t0 = ceil(2**64 / (e' + 1)), e' <= e^epsilon; its inverse is below 1.
+    """
+    return WORD // 2, math.ceil(WORD / (exp_lower(epsilon) + 1))

@@ -1,0 +1,20 @@
+"""Neighbouring relations: which pairs of data sets a guarantee speaks about."""
+
+from enum import Enum
+
+
+class Neighbours(Enum):
+    """A neighbouring relation; `value` is its name, `sentence` says what two neighbours are."""
+
+    LOCAL = "local"
+    SUBSTITUTION = "substitution"
+    ADD_REMOVE = "add_remove"
+
+    @property
+    def sentence(self):
+        """What two neighbours are, in a few words."""
+        return {
+            Neighbours.LOCAL: "any two inputs of one user",
+            Neighbours.SUBSTITUTION: "data sets of equal size that differ in one record",
+            Neighbours.ADD_REMOVE: "data sets of which one has one record more",
+        }[self]

@@ -1,0 +1,141 @@
+"""Random words: a secure or seeded source, cut into streams that never meet.
+
+All words of one public call come from AES-256 in counter mode under one 32-byte key. A 128-bit counter names a pair
+of words:
+
+    stage (8 bits) | column (24) | block (32) | position (64)
+
+Rows are cut into blocks of a size that depends on the mechanism alone, so which word a row sees is a function of
+(key, stage, column, row): not of threads, batches or the order of blocks.
+
+* ``random_state=None``: a fresh key from ``os.urandom`` for each public call. No state outlives a call, so a forked,
+  cloned or pickled object cannot repeat noise.
+* an int: the key is derived from the seed. Reproducible, and marked `seeded`: such a release must not be published.
+* a NumPy ``Generator`` or ``RandomState``: supplies a key and nothing else; marked `seeded` too.
+"""
+
+import hashlib
+import os
+from enum import IntEnum
+from numbers import Integral
+
+import numpy as np
+
+#: Bytes of keystream drawn at a time; the zeros that are encrypted stay in the first-level cache.
+_CHUNK = 1 << 16
+#: Words a block: 1 MiB, so that what Python does once a block is small beside the cipher.
+BLOCK_WORDS = 1 << 17
+
+
+class Stage(IntEnum):
+    """What words are for; different stages of one record never share a word."""
+
+    SEED = 0  # public seeds of hash functions
+    RESPONSE = 1  # the randomised answer
+    RARE = 2  # words that few records need; each has a place of its own
+    NOISE = 3  # noise of a release
+
+
+def block_rows(n_words):
+    """Return how many records share a block, for a mechanism of n_words a record."""
+    return max(1, BLOCK_WORDS // n_words)
+
+
+class WordSource:
+    """The words of one public call.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+
+    Attributes
+    ----------
+    seeded : bool
+    fingerprint : str or None
+        Names the key of a seeded source (a hash of it), so that two uses of one seed are recognised.
+    """
+
+    def __init__(self, random_state=None):
+        self.seeded = random_state is not None
+        if random_state is None:
+            self._key = os.urandom(32)
+        elif isinstance(random_state, Integral) and not isinstance(random_state, bool):
+            if random_state < 0:
+                raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
+            self._key = np.random.SeedSequence(int(random_state)).generate_state(8, np.uint32).tobytes()
+        elif isinstance(random_state, np.random.Generator | np.random.RandomState):
+            self._key = random_state.bytes(32)
+        else:
+            raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
+        self.fingerprint = hashlib.sha256(b"dpestim" + self._key).hexdigest()[:32] if self.seeded else None
+
+    def __reduce__(self):
+        """Refuse: a source that travels would repeat its words."""
+        raise TypeError("a WordSource cannot be pickled or copied: the copy would repeat its words")
+
+    def reader(self):
+        """Return a reader of its own for one thread."""
+        return WordReader(self._key)
+
+
+class WordReader:
+    """Draws the words of a `WordSource`; one for each thread, buffers reused from block to block."""
+
+    def __init__(self, key):
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        aes = algorithms.AES(key)
+        self._stream = Cipher(aes, modes.CTR(bytes(16))).encryptor()
+        # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB computes
+        self._blocks = Cipher(aes, modes.ECB()).encryptor
+        self._zeros = bytes(_CHUNK)
+        self._buffers = {}
+
+    def words(self, column, block, first, n_rows):
+        """Return the `Words` of n_rows rows of a block, from row number `first` within it."""
+        return Words(self, column, block, first, n_rows)
+
+    def dense(self, stage, column, block, start, size):
+        """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
+        skip = start % 2  # a counter value names two words
+        n_bytes = 8 * (skip + size + (skip + size) % 2)
+        buffer = self._buffers.get(stage)
+        if buffer is None or buffer.size < n_bytes:
+            buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
+        self._stream.reset_nonce(_counter(stage, column, block, start // 2))
+        for at in range(0, n_bytes, _CHUNK):
+            step = min(_CHUNK, n_bytes - at)
+            zeros = self._zeros if step == _CHUNK else self._zeros[:step]
+            self._stream.update_into(zeros, buffer[at : at + step])
+        return buffer[:n_bytes].view(np.uint64)[skip : skip + size]
+
+    def sparse(self, stage, column, block, places):
+        """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
+        counters = np.empty((len(places), 2), ">u8")
+        counters[:, 0] = int.from_bytes(_counter(stage, column, block, 0)[:8], "big")
+        counters[:, 1] = places
+        out = np.empty(16 * len(places) + 15, np.uint8)
+        self._blocks().update_into(memoryview(counters).cast("B"), out)
+        return np.ascontiguousarray(out[: 16 * len(places)].view(np.uint64)[::2])
+
+
+class Words:
+    """The words of consecutive rows of one column: what a randomizer is handed instead of a generator."""
+
+    def __init__(self, reader, column, block, first, n_rows):
+        self._at = (column, block)
+        self._reader, self._first, self._n_rows = reader, first, n_rows
+
+    def dense(self, stage, per_row):
+        """Return per_row words for every row, as one array of n_rows * per_row words."""
+        return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
+
+    def sparse(self, stage, per_row, places):
+        """Return one word for each place row * per_row + slot, the row counted within these rows."""
+        return self._reader.sparse(stage, *self._at, np.asarray(places, np.uint64) + np.uint64(self._first * per_row))
+
+
+def _counter(stage, column, block, position):
+    if not (0 <= column < 1 << 24 and 0 <= block < 1 << 32 and 0 <= position < 1 << 64):
+        raise ValueError("too many columns or rows: the counter of the random words would run into its neighbour")
+    return ((((int(stage) << 24) | column) << 96) | (block << 64) | position).to_bytes(16, "big")
