@@ -21,10 +21,11 @@ from numbers import Integral
 
 import numpy as np
 
-#: Bytes of keystream drawn at a time; the zeros that are encrypted stay in the first-level cache.
-_CHUNK = 1 << 16
-#: Words a block: 1 MiB, so that what Python does once a block is small beside the cipher.
-BLOCK_WORDS = 1 << 17
+#: Bytes of keystream drawn at a time: the zeros that are encrypted and what they become stay in the second-level cache,
+#: and a thread asks for the interpreter's lock rarely.
+_CHUNK = 1 << 18
+#: Words a block, where a mechanism says nothing else.
+BLOCK_WORDS = 1 << 16
 
 
 class Stage(IntEnum):
@@ -34,11 +35,6 @@ class Stage(IntEnum):
     RESPONSE = 1  # the randomised answer
     RARE = 2  # words that few records need; each has a place of its own
     NOISE = 3  # noise of a release
-
-
-def block_rows(n_words):
-    """Return how many records share a block, for a mechanism of n_words a record."""
-    return max(1, BLOCK_WORDS // n_words)
 
 
 class WordSource:
@@ -87,7 +83,7 @@ class WordReader:
         aes = algorithms.AES(key)
         self._stream = Cipher(aes, modes.CTR(bytes(16))).encryptor()
         # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB computes
-        self._blocks = Cipher(aes, modes.ECB()).encryptor
+        self._blocks = Cipher(aes, modes.ECB()).encryptor()
         self._zeros = bytes(_CHUNK)
         self._buffers = {}
 
@@ -111,12 +107,23 @@ class WordReader:
 
     def sparse(self, stage, column, block, places):
         """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
+        if not len(places):
+            return np.empty(0, np.uint64)
         counters = np.empty((len(places), 2), ">u8")
         counters[:, 0] = int.from_bytes(_counter(stage, column, block, 0)[:8], "big")
         counters[:, 1] = places
         out = np.empty(16 * len(places) + 15, np.uint8)
-        self._blocks().update_into(memoryview(counters).cast("B"), out)
+        self._blocks.update_into(memoryview(counters).cast("B"), out)
         return np.ascontiguousarray(out[: 16 * len(places)].view(np.uint64)[::2])
+
+
+    def scratch(self, size, dtype):
+        """Return working memory of this thread; valid until the next call for this dtype."""
+        dtype = np.dtype(dtype)
+        buffer = self._buffers.get(dtype)
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[dtype] = np.empty(size, dtype)
+        return buffer[:size]
 
 
 class Words:
@@ -133,6 +140,10 @@ class Words:
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""
         return self._reader.sparse(stage, *self._at, np.asarray(places, np.uint64) + np.uint64(self._first * per_row))
+
+    def scratch(self, size, dtype):
+        """Return working memory of this thread, reused from block to block; contents are whatever was left there."""
+        return self._reader.scratch(size, dtype)
 
 
 def _counter(stage, column, block, position):

@@ -22,7 +22,7 @@ ctypedef fused code_t:
 
 
 def integers(
-    const int_t[:] values,        # IN   a column, any stride
+    const int_t[::1] values,      # IN   a column
     int_t low,                    # IN   the smallest category
     int_t high,                   # IN   the largest one that the column's type can hold
     uint32_t first,               # IN   the code of `low`
@@ -30,7 +30,7 @@ def integers(
 ):
     """Encode values of the contiguous range low..high."""
     cdef Py_ssize_t n = values.shape[0], i
-    cdef bint bad = False
+    cdef uint8_t bad = 0
     if out.shape[0] != n:
         raise ValueError("values and out differ in length")
     with nogil:

@@ -140,7 +140,7 @@ class CategoryEncoder:
     def _from_range(self, column, out):
         info = np.iinfo(column.dtype)
         low, high = max(self._low, info.min), min(self._low + len(self.categories) - 1, info.max)
-        if low > high or encode.integers(column, low, high, low - self._low, out) >= 0:
+        if low > high or encode.integers(np.ascontiguousarray(column), low, high, low - self._low, out) >= 0:
             self._fail(missing=False)
         return out
 

@@ -39,7 +39,7 @@ class GRR(Randomizer):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        lanes = np.zeros((4 if self.n_categories <= 1 << 12 else 1, self.n_categories), np.int64)
+        lanes = np.zeros((4, self.n_categories), np.int64)
         grr.count(reports.reshape(-1), lanes)
         counts += lanes.sum(axis=0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import block_rows
+from dpestim.rng import BLOCK_WORDS
 
 #: The largest domain: codes are 32-bit.
 LARGEST_DOMAIN = 1 << 32
@@ -32,6 +32,8 @@ class Randomizer:
     shared: nothing may change after ``__init__``.
     """
 
+    #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
+    block_words = BLOCK_WORDS
     #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
     slack = ""
 
@@ -55,7 +57,7 @@ class Randomizer:
     @property
     def block_rows(self):
         """Rows a block of random words; depends on the mechanism alone."""
-        return block_rows(self.n_words)
+        return max(1, self.block_words // self.n_words)
 
     def privatize(self, codes, words, out):
         """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""

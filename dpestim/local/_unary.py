@@ -19,6 +19,7 @@ class OUE(Randomizer):
     """Optimised unary encoding; a report is ceil(d / 8) bytes of bits, bit j at byte j // 8, lowest first."""
 
     report_dtype = np.dtype(np.uint8)
+    block_words = 1 << 19  # the words go through quickly; larger blocks let threads run longer without Python
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)
@@ -37,11 +38,10 @@ class OUE(Randomizer):
         """Write packed bits: one random byte a bit decides, and where it ties the other digits have a rare word."""
         d = self.n_categories
         drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
-        ties = np.empty(len(codes) * d, np.uint32)
-        n_ties = unary.privatize(codes, drawn, d, self.true_threshold, self.false_threshold, out, ties)
-        if n_ties:
-            ties = ties[:n_ties]
-            unary.settle(ties, words.sparse(Stage.RARE, d, ties), d, self.false_threshold, out)
+        ties = words.scratch(len(codes) * d + 1, np.uint32)
+        ties = ties[: unary.bits(drawn, d, self.false_threshold, out, ties)]
+        rare = words.sparse(Stage.RARE, d, ties)
+        unary.finish(codes, drawn, ties, rare, d, self.true_threshold, self.false_threshold, out)
 
     def check_reports(self, reports):
         """Refuse bits beyond the domain."""

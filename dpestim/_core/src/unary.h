@@ -6,14 +6,31 @@
 #include <string.h>
 #include "wide.h"
 
-#if defined(__SSE2__) && !DPESTIM_DEBUG
-#include <emmintrin.h>
+#if defined(__SSE2__) && !DPESTIM_DEBUG /* the debug build runs the portable loop, so that the suite covers it too */
+#include <immintrin.h>
 #define DPESTIM_SSE2 1
 #else
-#define DPESTIM_SSE2 0 /* the debug build runs the portable loop, so that the suite covers both */
+#define DPESTIM_SSE2 0
 #endif
 
-/* Bit j of *below: bytes[j] < digit; bit j of *tied: bytes[j] == digit, for 64 bytes. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define DPESTIM_LITTLE_ENDIAN 1
+#else
+#define DPESTIM_LITTLE_ENDIAN 0
+#endif
+
+/* Number of the lowest set bit; any number below 64 where there is none. */
+static inline uint64_t dpestim_lowest(uint64_t bits) {
+#if defined(__GNUC__)
+    return (uint64_t)__builtin_ctzll(bits | ((uint64_t)1 << 63));
+#else
+    uint64_t lane = 0;
+    while (lane < 63 && !((bits >> lane) & 1)) lane++;
+    return lane;
+#endif
+}
+
+/* For 64 random bytes: bit j of *below says bytes[j] < digit, bit j of *tied says bytes[j] == digit. */
 static inline void dpestim_compare64(const uint8_t *bytes, uint8_t digit, uint64_t *below, uint64_t *tied) {
     uint64_t lt = 0, eq = 0;
 #if DPESTIM_SSE2
@@ -35,34 +52,62 @@ static inline void dpestim_compare64(const uint8_t *bytes, uint8_t digit, uint64
     *tied = eq;
 }
 
-/* One record: n_bits packed bits from n_bits random bytes; ties are listed as base + lane. Returns their number. */
-static inline size_t dpestim_unary_record(const uint8_t *bytes, size_t n_bits, uint8_t digit, uint8_t *row,
-                                          uint32_t base, uint32_t *ties) {
-    size_t n_ties = 0;
-    for (size_t j = 0; j < n_bits; j += 64) {
-        const size_t lanes = n_bits - j < 64 ? n_bits - j : 64;
-        uint64_t below, tied;
-        if (lanes == 64) {
-            dpestim_compare64(bytes + j, digit, &below, &tied);
-        } else {
-            uint8_t last[64] = {0};
-            memcpy(last, bytes + j, lanes);
-            dpestim_compare64(last, digit, &below, &tied);
-            below &= ((uint64_t)1 << lanes) - 1; /* padding bits are 0: nothing beyond the domain is sent */
-            tied &= ((uint64_t)1 << lanes) - 1;
-        }
-        for (size_t k = 0; k < (lanes + 7) / 8; k++) row[j / 8 + k] = (uint8_t)(below >> (8 * k));
-        for (; tied; tied &= tied - 1) {
-            uint64_t lowest = tied & (~tied + 1), lane = 0;
-#if defined(__GNUC__)
-            lane = (uint64_t)__builtin_ctzll(lowest);
-#else
-            while (!((lowest >> lane) & 1)) lane++;
-#endif
-            ties[n_ties++] = base + (uint32_t)(j + lane);
-        }
+/* n records of n_bits packed bits, one random byte a bit; ties are listed as record * n_bits + bit. Returns their
+ * number. `stride` is the distance of two records' bytes. About one word of 64 bits in four has a tie, so the first
+ * two are listed without a branch, which writes at most one place beyond the list. */
+#define DPESTIM_UNARY_BITS(name, attribute, compare)                                                                 \
+    attribute static size_t name(const uint8_t *bytes, size_t stride, size_t n, size_t n_bits, uint8_t digit,        \
+                                 uint8_t *out, uint32_t *ties) {                                                     \
+        const size_t width = (n_bits + 7) / 8;                                                                       \
+        size_t n_ties = 0;                                                                                           \
+        for (size_t i = 0; i < n; i++, bytes += stride, out += width) {                                              \
+            const uint32_t base = (uint32_t)(i * n_bits);                                                            \
+            for (size_t j = 0; j < n_bits; j += 64) {                                                                \
+                const size_t lanes = n_bits - j < 64 ? n_bits - j : 64;                                              \
+                uint64_t below, tied;                                                                                \
+                if (lanes == 64) {                                                                                   \
+                    compare(bytes + j, digit, &below, &tied);                                                        \
+                } else { /* padding bits are 0: nothing beyond the domain is sent */                                 \
+                    uint8_t last[64] = {0};                                                                          \
+                    memcpy(last, bytes + j, lanes);                                                                  \
+                    compare(last, digit, &below, &tied);                                                             \
+                    below &= ((uint64_t)1 << lanes) - 1;                                                             \
+                    tied &= ((uint64_t)1 << lanes) - 1;                                                              \
+                }                                                                                                    \
+                if (DPESTIM_LITTLE_ENDIAN && lanes == 64)                                                            \
+                    memcpy(out + j / 8, &below, 8);                                                                  \
+                else                                                                                                 \
+                    for (size_t k = 0; k < (lanes + 7) / 8; k++) out[j / 8 + k] = (uint8_t)(below >> (8 * k));       \
+                for (int k = 0; k < 2; k++) {                                                                        \
+                    ties[n_ties] = base + (uint32_t)(j + dpestim_lowest(tied));                                      \
+                    n_ties += tied != 0;                                                                             \
+                    tied &= tied - 1;                                                                                \
+                }                                                                                                    \
+                for (; tied; tied &= tied - 1) ties[n_ties++] = base + (uint32_t)(j + dpestim_lowest(tied));         \
+            }                                                                                                        \
+        }                                                                                                            \
+        return n_ties;                                                                                               \
     }
-    return n_ties;
+
+DPESTIM_UNARY_BITS(dpestim_unary_bits_plain, , dpestim_compare64)
+
+#if DPESTIM_SSE2 && defined(__GNUC__)
+__attribute__((target("avx512f,avx512bw"))) static inline void dpestim_compare64_wide(
+    const uint8_t *bytes, uint8_t digit, uint64_t *below, uint64_t *tied) {
+    const __m512i b = _mm512_loadu_si512((const void *)bytes), d = _mm512_set1_epi8((char)digit);
+    *below = _mm512_cmplt_epu8_mask(b, d);
+    *tied = _mm512_cmpeq_epu8_mask(b, d);
+}
+DPESTIM_UNARY_BITS(dpestim_unary_bits_wide, __attribute__((target("avx512f,avx512bw"))), dpestim_compare64_wide)
+#endif
+
+static size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, size_t n_bits, uint8_t digit,
+                                 uint8_t *out, uint32_t *ties) {
+#if DPESTIM_SSE2 && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512bw"))
+        return dpestim_unary_bits_wide(bytes, stride, n, n_bits, digit, out, ties);
+#endif
+    return dpestim_unary_bits_plain(bytes, stride, n, n_bits, digit, out, ties);
 }
 
 /* Column sums of packed bits by a carry-save tree: 16 rows become one carry of weight 16, so a bit costs a few word
@@ -115,12 +160,27 @@ DPESTIM_WIDE static void dpestim_csa16(const uint8_t *restrict rows, size_t stri
     }
 }
 
+/* sums[8][tile] = the numbers that the planes spell, bit by bit: at most 4080, so 16 bits hold them. */
+DPESTIM_WIDE static void dpestim_spell(const uint8_t *restrict planes, size_t n_planes, size_t len,
+                                       uint16_t *restrict sums) {
+    memset(sums, 0, 8 * DPESTIM_TILE * sizeof *sums);
+    for (size_t p = 0; p < n_planes; p++)
+        for (int b = 0; b < 8; b++) {
+            const uint8_t *restrict plane = planes + p * DPESTIM_TILE;
+            uint16_t *restrict sum = sums + b * DPESTIM_TILE;
+            for (size_t j = 0; j < len; j++) sum[j] += (uint16_t)(((plane[j] >> b) & 1) << p);
+        }
+}
+
 /* counts[8 * (byte % width) + bit] += column sums of n rows that are len bytes long; len is a multiple of width. */
 static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t width, int64_t *counts) {
     uint8_t planes[DPESTIM_PLANES * DPESTIM_TILE];
     uint8_t last[16 * DPESTIM_TILE];
+    uint16_t sums[8 * DPESTIM_TILE];
     for (size_t r0 = 0; r0 < n; r0 += DPESTIM_CHUNK) {
         const size_t chunk = n - r0 < DPESTIM_CHUNK ? n - r0 : DPESTIM_CHUNK;
+        size_t n_planes = 0, byte = 0;
+        while (chunk >> n_planes) n_planes++;
         for (size_t j0 = 0; j0 < len; j0 += DPESTIM_TILE) {
             const size_t tile = len - j0 < DPESTIM_TILE ? len - j0 : DPESTIM_TILE;
             size_t r = 0;
@@ -132,14 +192,10 @@ static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t
                     memcpy(last + k * DPESTIM_TILE, rows + (r0 + r + k) * len + j0, tile);
                 dpestim_csa16(last, DPESTIM_TILE, tile, planes);
             }
+            dpestim_spell(planes, n_planes, tile, sums);
             for (size_t j = 0; j < tile; j++) {
-                int64_t *c = counts + 8 * ((j0 + j) % width);
-                for (int b = 0; b < 8; b++) {
-                    int64_t total = 0;
-                    for (int p = 0; p < DPESTIM_PLANES; p++)
-                        total += (int64_t)((planes[p * DPESTIM_TILE + j] >> b) & 1) << p;
-                    c[b] += total;
-                }
+                for (int b = 0; b < 8; b++) counts[8 * byte + b] += sums[b * DPESTIM_TILE + j];
+                if (++byte == width) byte = 0;
             }
         }
     }
