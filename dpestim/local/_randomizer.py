@@ -1,7 +1,6 @@
 """The randomizer: an immutable object that knows one column's exact law and calls the kernels."""
 
 import inspect
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -110,19 +109,3 @@ def smallest_dtype(n):
     """Return the smallest unsigned dtype that holds 0 .. n - 1 (of the three the kernels know)."""
     return np.dtype(np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.uint32)
 
-
-def worst_ratio(rows):
-    """Return the largest ratio of two entries of a column of a matrix of Fractions, as (numerator, denominator).
-
-    A zero beside a non-zero entry is an infinite ratio: (1, 0).
-    """
-    worst = (Fraction(1), Fraction(1))
-    for column in zip(*rows):
-        high, low = max(column), min(column)
-        if high == 0:
-            continue
-        if low == 0:
-            return (Fraction(1), Fraction(0))
-        if high * worst[1] > worst[0] * low:
-            worst = (high, low)
-    return worst

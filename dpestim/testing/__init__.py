@@ -1,0 +1,46 @@
+"""Checks that any mechanism can be put through, those of third parties included.
+
+``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. They
+are of two kinds:
+
+    _law        the guarantee and the statistics: exact rational laws first, then samples against them, each with a
+                named n and alpha, and each shown to *reject* a law whose epsilon is 0.7 or 1.3 times the true one
+    _contract   behaviour: threads, blocks, merging, pickles, frames, dtypes, bad input
+
+A check raises `MechanismError` (an AssertionError), which says what was expected. All samples are seeded, so that a
+verdict is reproducible.
+"""
+
+from dpestim.testing._contract import CONTRACT_CHECKS
+from dpestim.testing._law import LAW_CHECKS
+from dpestim.testing._tools import MechanismError
+
+__all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
+
+
+def mechanism_checks(estimator):
+    """Return the list of (name, check) for an estimator; each check is called without arguments.
+
+    Parameters
+    ----------
+    estimator : FrequencyEstimator
+        Unfitted, with declared categories. It is cloned, never changed.
+    """
+    return [(check.__name__, lambda check=check: check(estimator)) for check in (*LAW_CHECKS, *CONTRACT_CHECKS)]
+
+
+def check_mechanism(estimator):
+    """Run every check on an estimator and return their names; raises `MechanismError` at the first that fails.
+
+    Examples
+    --------
+    >>> from dpestim.local import GRRFrequencyEstimator
+    >>> from dpestim.testing import check_mechanism
+    >>> len(check_mechanism(GRRFrequencyEstimator(1.0, categories=[["a", "b", "c"]]))) > 10
+    True
+    """
+    names = []
+    for name, check in mechanism_checks(estimator):
+        check()
+        names.append(name)
+    return names

@@ -1,0 +1,50 @@
+"""What the checks share: an error, raw rows made from the declared domain, and one column's reports."""
+
+import numpy as np
+from sklearn.base import clone
+
+from dpestim.rng import WordSource
+
+
+class MechanismError(AssertionError):
+    """A mechanism does not keep a promise; the message says which one."""
+
+
+def require(condition, message):
+    """Raise MechanismError unless the condition holds."""
+    if not condition:
+        raise MechanismError(message)
+
+
+def fresh(estimator, **params):
+    """Return an unfitted clone with other parameters, seeded unless they say otherwise."""
+    return clone(estimator).set_params(**{"random_state": 0, **params})
+
+
+def raw_rows(estimator, n, seed=0):
+    """Return n rows drawn from the declared categories with unequal frequencies, as an object array."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, len(estimator.categories)), dtype=object)
+    for j, categories in enumerate(estimator.categories):
+        values = np.empty(len(categories), dtype=object)
+        values[:] = list(categories)
+        weights = np.arange(1, len(values) + 1.0) ** 0.5
+        X[:, j] = values[rng.choice(len(values), n, p=weights / weights.sum())]
+    return X
+
+
+def randomizers(estimator):
+    """Return the frozen randomizers of an estimator with declared categories."""
+    return fresh(estimator).fit(raw_rows(estimator, 2)).randomizers_
+
+
+def reports_of(randomizer, codes, seed=0, column=0, order=None):
+    """Return the reports of one column's codes, block by block (in the given order), as every estimator makes them."""
+    out = np.zeros((len(codes), randomizer.report_width), randomizer.report_dtype)
+    size = randomizer.block_rows
+    reader = WordSource(seed).reader()
+    blocks = range(-(-len(codes) // size))
+    for block in blocks if order is None else order(blocks):
+        part = np.ascontiguousarray(codes[block * size : (block + 1) * size])
+        randomizer.privatize(part, reader.words(column, block, 0, len(part)), out[block * size : (block + 1) * size])
+    return out
