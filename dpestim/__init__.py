@@ -10,6 +10,21 @@ Layers, of which each imports only those below it: local -> testing, postprocess
 datasets -> _core (kernels that know numbers and bits, no epsilon).
 """
 
+import importlib
+
 from dpestim._version import __version__
 
-__all__ = ["__version__"]
+_SUBPACKAGES = ("datasets", "local", "postprocessing", "privacy", "testing")
+
+__all__ = ["__version__", *_SUBPACKAGES]
+
+
+def __getattr__(name):
+    """Import a sub-package when it is first asked for, so that `import dpestim` stays light."""
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"dpestim.{name}")
+    raise AttributeError(f"module 'dpestim' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBPACKAGES})

@@ -1,6 +1,9 @@
 """Documentation text that would otherwise be written many times, and tables made from the registry."""
 
 import inspect
+from pathlib import Path
+
+from dpestim.base import all_estimators
 
 _FREQUENCY_PARAMETERS = """
     Parameters
@@ -58,12 +61,18 @@ def document(cls):
 
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
-    from dpestim.base import all_estimators
-
-    rows = ["| estimator | what it does | bits a user (d = 1,024, epsilon = 1) | privacy proof |", "|---|---|---|---|"]
+    rows = ["| estimator | what it does | bits a user (d = 1,024, epsilon = 1) | proof |", "|---|---|---|---|"]
     for name, cls in all_estimators():
         summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-        randomizer = cls._randomizer.make(cls(epsilon=1.0).epsilon, 1024)
+        randomizer = cls._randomizer.make(1.0, 1024)
         proof = cls._randomizer.proof().name
         rows.append(f"| `dpestim.{name}` | {summary} | {randomizer.report_bits:,.0f} | `{proof}` |")
     return "\n".join(rows)
+
+
+def write_table(path):
+    """Put the table of mechanisms between its two marks in a Markdown file."""
+    begin, end = "<!-- mechanisms: made by `make readme` -->\n", "<!-- end of mechanisms -->"
+    text = Path(path).read_text(encoding="utf-8")
+    before, rest = text.split(begin)
+    Path(path).write_text(before + begin + mechanism_table() + "\n" + end + rest.split(end)[1], encoding="utf-8")

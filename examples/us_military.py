@@ -6,7 +6,7 @@ real data that is public anyway, so that estimates can stand beside the truth. F
 
     python examples/us_military.py --output demo-output
 
-It writes three pictures and one self-contained HTML report. It needs pandas and matplotlib: pip install "dpestim[examples]"
+It writes pictures and one self-contained HTML report. pandas and matplotlib come with: pip install "dpestim[examples]"
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main():
     # ---- The data: one row a person; the lists of possible answers are public and declared, not learned from the rows.
     bunch = load_us_military(as_frame=True)
     people = bunch.frame[COLUMNS]
-    domain = [bunch.categories[bunch.feature_names.index(name)] for name in COLUMNS]
+    domain = [bunch.categories[name] for name in COLUMNS]
     truth = pd.concat({name: people[name].value_counts(normalize=True) for name in COLUMNS})
     sizes = ", ".join(f"{name} ({len(known)} categories)" for name, known in zip(COLUMNS, domain))
     say(f"loaded {len(people):,} service members: {sizes}")
@@ -83,7 +83,8 @@ def main():
     # ---- Show it.
     lesson = search_lesson(search)
     pictures = {
-        "frequencies.png": _report.draw_frequencies(surveys, COLUMNS, EPSILONS, list(MECHANISMS)),
+        "frequencies.png": _report.draw_surveys(surveys, COLUMNS, EPSILONS, list(MECHANISMS)),
+        "deviations.png": _report.draw_surveys(surveys, COLUMNS, EPSILONS, list(MECHANISMS), zoom=True),
         "errors.png": _report.draw_errors(repeats, COLUMNS, list(MECHANISMS)),
         "search.png": _report.draw_search(search),
     }
@@ -134,45 +135,46 @@ def summarise(frame, by):
 
 
 def search_lesson(search):
-    """Return what the search reveals, in one sentence, and what it would have cost, in another."""
+    """Return what the search reveals, and what it would have cost."""
     best, largest = search.best_params_["epsilon"], max(SEARCH_EPSILONS)
     rank = "the largest on offer, as nearly always" if best == largest else f"by luck of the noise not {largest:g}"
     spent = sum(SEARCH_EPSILONS) * (N_FOLDS - 1)
     return (
         f"What the search reveals: score compares with raw data, so this curve and best_params_ (epsilon = {best:g}, "
-        f"{rank}) are exact, unmetered releases and not private, and the search draws a curve, it does not choose: more "
-        f"epsilon means less noise, and how much privacy to give up is a decision that no score can make.",
-        f"Each fold and each epsilon would also spend a budget of its own: every person is asked in "
+        f"{rank}) are exact, unmetered releases and not private, and the search draws a curve, it does not choose: "
+        "more epsilon means less noise, and how much privacy to give up is nothing that a score could tell.",
+        "Each fold and each epsilon would also spend a budget of its own: every person is asked in "
         f"{N_FOLDS - 1} of {N_FOLDS} folds at {len(SEARCH_EPSILONS)} values of epsilon, {spent:g} in total.",
     )
 
 
 def print_results(summary, surveys, repeats, promises, lesson):
     """Print the table and the sentences of the report; at most 110 characters a line."""
-    names = list(MECHANISMS)
+    middle = EPSILONS[len(EPSILONS) // 2]
     print()
-    print(f"Epsilon covers a person's whole row: each of the {len(COLUMNS)} columns gets epsilon / {len(COLUMNS)}.")
-    print("worst: largest error of a category; bar: mean half-width of the 95 % intervals (both in percentage points);")
-    print("holds: intervals that hold the truth. One survey a row and mechanism.")
+    print(f"One survey for each mechanism and epsilon. Epsilon covers a person's whole row: each of the {len(COLUMNS)}")
+    print(f"columns gets epsilon / {len(COLUMNS)}. In percentage points, over the categories of a column:")
+    print("  worst   the largest error     ± 95 %   the mean half-width of the 95 % intervals")
+    print("  hold    how many of the intervals hold the truth")
     print()
-    print(" " * 28 + "".join(f"{name:^27}" for name in names).rstrip())
-    print(f"{'column':<8}{'epsilon':>8}{'a column':>10}  " + f"{'worst':>9}{'bar':>8}{'holds':>9} " * len(names))
+    print((" " * 26 + "".join(f" |{name:^25}" for name in MECHANISMS)).rstrip())
+    print(f"{'column':<8}{'epsilon':>8}{'a column':>10}" + f" |{'worst':>7}{'± 95 %':>9}{'hold':>9}" * len(MECHANISMS))
     for column in COLUMNS:
+        print("-" * 26 + "-+-------------------------" * len(MECHANISMS))
         for epsilon in EPSILONS:
-            cells = [summary.loc[column, epsilon, name] for name in names]
-            print(f"{column:<8}{epsilon:>8g}{epsilon / len(COLUMNS):>10.3f}  " + "".join(
-                f"{100 * c.worst:>9.2f}{100 * c.half_width:>8.2f}{f'{c.covered:.0f}/{c.intervals:.0f}':>9} "
-                for c in cells
-            ))
-        print()
-    print(
-        f"Of all {len(surveys)} intervals of these surveys {surveys.covered.mean():.1%} hold the truth, and of the "
-        f"{len(repeats):,} of the repeated ones {repeats.covered.mean():.1%}."
-    )
+            line = f"{column:<8}{epsilon:>8g}{epsilon / len(COLUMNS):>10.3f}"
+            for name in MECHANISMS:
+                cell = summary.loc[column, epsilon, name]
+                hold = f"{cell.covered:.0f} of {cell.intervals:.0f}"
+                line += f" |{100 * cell.worst:>7.2f}{100 * cell.half_width:>9.2f}{hold:>9}"
+            print(line)
     print()
-    for text in (f"What is promised at epsilon 1: {promises[1.0]}", *lesson):
-        print(_report.wrap(text, 110))
+    here, there = _report.percent(surveys.covered.mean()), _report.percent(repeats.covered.mean())
+    print(f"{here} of the {len(surveys)} intervals above hold the truth, {there} of {len(repeats):,} repeated ones.")
+    for text in (f"What is promised at epsilon {middle:g}: {promises[middle]}", *lesson):
         print()
+        print(_report.wrap(text, 110))
+    print()
 
 
 if __name__ == "__main__":

@@ -39,17 +39,21 @@ def privatize(
 
 def count(
     const code_t[::1] reports,    # IN   reported values, below d
-    int64_t[:, ::1] counts,       # OUT  (4, d), added to
+    int64_t[:, ::1] counts,       # OUT  (1 or 4, d), added to
 ):
-    """Add a histogram of the reports, in four lanes: equal neighbours do not wait for each other's store."""
+    """Add a histogram of the reports; in four lanes equal neighbours do not wait for each other's store."""
     cdef Py_ssize_t n = reports.shape[0], i
-    if counts.shape[0] != 4:
-        raise ValueError("counts must have four lanes")
+    if counts.shape[0] != 1 and counts.shape[0] != 4:
+        raise ValueError("counts must have one lane or four lanes")
     with nogil:
-        for i in range(0, n - 3, 4):
-            counts[0, reports[i]] += 1
-            counts[1, reports[i + 1]] += 1
-            counts[2, reports[i + 2]] += 1
-            counts[3, reports[i + 3]] += 1
-        for i in range(n - n % 4, n):
-            counts[0, reports[i]] += 1
+        if counts.shape[0] == 1:
+            for i in range(n):
+                counts[0, reports[i]] += 1
+        else:
+            for i in range(0, n - 3, 4):
+                counts[0, reports[i]] += 1
+                counts[1, reports[i + 1]] += 1
+                counts[2, reports[i + 2]] += 1
+                counts[3, reports[i + 3]] += 1
+            for i in range(n - n % 4, n):
+                counts[0, reports[i]] += 1

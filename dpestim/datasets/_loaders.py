@@ -7,6 +7,16 @@ from importlib.resources import files
 import numpy as np
 from sklearn.utils import Bunch
 
+#: The public domain of each column of the military table: the source's code book, not what the rows happen to hold.
+US_MILITARY_CATEGORIES = {
+    "grade": ["enlisted", "officer", "warrant officer"],
+    "branch": ["air force", "army", "marine corps", "navy"],
+    "gender": ["female", "male"],
+    "race": ["ami/aln", "asian", "black", "multi", "p/i", "unk", "white"],
+    "hisp": [False, True],
+    "rank": list(range(1, 12)),
+}
+
 
 def load_us_military(*, as_frame=False):
     """Load all members of the US armed forces: one row a person, six categorical columns.
@@ -16,9 +26,10 @@ def load_us_military(*, as_frame=False):
     grade               enlisted, officer, warrant officer
     branch              air force, army, marine corps, navy
     gender              female, male
-    race                ami/aln, asian, black, multi, p/i, unk, white
+    race                ami/aln (American Indian or Alaskan native), asian, black,
+                        multi (several), p/i (Pacific islander), unk (unknown), white
     hisp                False, True (Hispanic)
-    rank                integer, 1 to 11
+    rank                integer, 1 to 11: number of the rank within the grade
     =================   =========================================================
 
     Parameters
@@ -29,13 +40,14 @@ def load_us_military(*, as_frame=False):
     Returns
     -------
     Bunch
-        ``data``: object array of shape (1414593, 6), or a frame; ``feature_names``; ``categories``: the public domain
-        of each column, a list of arrays to hand to an estimator; ``DESCR``; ``frame`` (None unless ``as_frame``).
+        ``data``: object array of shape (1414593, 6), or a frame; ``feature_names``; ``categories``: a dict from each
+        column's name to its public domain, to declare to an estimator; ``DESCR``; ``frame`` (None unless ``as_frame``).
 
     Notes
     -----
     Source: US Department of Defense, active duty demographic profile, through data.gov and the openintro collection
-    (data set ``military``); a work of the US government. It ships as a lossless contingency table of 1,646 cells.
+    (data set ``military``); a work of the US government. It ships as a lossless contingency table of 1,646 cells, so
+    the rows are *sorted*: shuffle the folds of a cross-validation (``KFold(3, shuffle=True)``).
 
     Examples
     --------
@@ -47,19 +59,21 @@ def load_us_military(*, as_frame=False):
     names, counts = names[:-1], np.array([int(row[-1]) for row in cells])
     parse = {"hisp": lambda text: text == "True", "rank": int}
     columns = [[parse.get(name, str)(row[j]) for row in cells] for j, name in enumerate(names)]
-    categories = [np.array(sorted(set(column))) for column in columns]
+    domain = US_MILITARY_CATEGORIES
+    codes = {name: _codes(column, domain[name], counts) for name, column in zip(names, columns)}
+    categories = {name: np.array(known) for name, known in domain.items()}
     if as_frame:
         pd = _pandas()
         frame = pd.DataFrame(
             {
-                name: pd.Categorical.from_codes(_codes(column, known, counts), categories=known)
-                for name, column, known in zip(names, columns, categories)
+                name: pd.Categorical.from_codes(codes[name], categories=domain[name])
+                for name in names
             }
         )
         return _bunch(frame, names, frame, load_us_military, categories=categories)
     data = np.empty((counts.sum(), len(names)), dtype=object)
-    for j, (column, known) in enumerate(zip(columns, categories)):
-        data[:, j] = np.array(known.tolist(), dtype=object)[_codes(column, known, counts)]
+    for j, name in enumerate(names):
+        data[:, j] = np.array(domain[name], dtype=object)[codes[name]]
     return _bunch(data, names, None, load_us_military, categories=categories)
 
 
@@ -122,7 +136,7 @@ def _read(name):
 
 def _codes(column, known, counts):
     """Return the code of every person, from the cells of the contingency table."""
-    place = {value: code for code, value in enumerate(known.tolist())}
+    place = {value: code for code, value in enumerate(known)}
     return np.repeat([place[value] for value in column], counts)
 
 

@@ -7,8 +7,9 @@ How data flows::
 
 * `_encode.py`       categories to codes; errors that name a column, never a value
 * `_randomizer.py`   `Randomizer`: one column's exact law, made from (epsilon, number of categories)
+* `_plan.py`         `Plan`: what the first data freezes (encoders, randomizers, report layout); the walk over blocks
 * `_base.py`         `FrequencyEstimator`: all verbs and all of scikit-learn's face, once
-* `_grr.py` ...      one idea a file: its randomizer and its face; the proof beside it (`_grr.md`); the kernel of the same
+* `_grr.py` ...      one idea a file: its randomizer and its face; the proof beside it (`_grr.md`); the kernel of that
                      name in `dpestim/_core`
 
 A randomizer gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of

@@ -1,10 +1,8 @@
 """The one base of the frequency estimators: parameters, the three verbs, and what scikit-learn expects around them."""
 
-import math
 import warnings
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 from sklearn.base import TransformerMixin
@@ -15,8 +13,7 @@ from dpestim import parallel, postprocessing
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, columns_of, learn_categories
-from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.local._plan import Plan, category_lists, column_names, each_block
 from dpestim.rng import WordSource
 
 #: Rows of reports counted at a time where nothing else sets the size of a block.
@@ -72,8 +69,9 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         """
         plan = self._plan_or_declared()
         codes = plan.encode(self._checked_X(X, plan))
-        self._charge(plan.guarantee(self), len(codes[0]))
-        return self._randomize(plan, codes, WordSource(self.random_state))
+        source = WordSource(self.random_state)
+        self._charge(plan.guarantee(source.seeded), len(codes[0]))
+        return self._randomize(plan, codes, source)
 
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, to the counts; returns self."""
@@ -94,7 +92,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         rows of one seed at the same positions, because their noise would be the same.
         """
         if other is self:
-            raise ValueError("other must be another aggregate: merging an aggregate with itself would count users twice")
+            raise ValueError("other must be another aggregate: this one's users would be counted twice")
         if type(other) is not type(self):
             raise ValueError(f"other must be a {type(self).__name__}")
         if not other._n_users:
@@ -225,7 +223,11 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         return [np.stack([f - z * s, f + z * s], axis=1) for f, s in zip(self._unbiased(), self.standard_errors_)]
 
     def to_frame(self, level=0.95):
-        """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high."""
+        """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high.
+
+        Frequencies are post-processed where `postprocess` is set; the standard error and the interval are always those
+        of the unbiased estimate, so a post-processed frequency may lie outside its interval.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -246,13 +248,14 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     @property
     def privacy_(self):
-        """What the report of one row promises."""
-        self._check_fitted()
-        return self._plan.guarantee(self, self._seeded)
+        """What the report of one row promises; known before any data where `categories` are declared."""
+        if self._n_users:
+            return self._plan.guarantee(self._seeded)
+        return self._plan_or_declared().guarantee(self.random_state is not None)
 
     # ---------------------------------------------------------------- inside
 
-    # State lives in these four; the class attributes stand for "nothing seen yet".
+    # State lives in these; the class attributes stand for "nothing seen yet".
     _plan = None
     _counts = None
     _n_users = 0
@@ -290,12 +293,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             return self._plan
         if _is_auto(self.categories):
             if like is not None:
-                return _Plan(self._randomizer, self.epsilon, like.encoders, like.names, like.inferred)
+                return Plan(self._randomizer, self.epsilon, like.encoders, like.names, like.inferred)
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet and categories='auto': declare the categories"
             )
-        names = _column_names(len(_category_lists(self.categories)), None)
-        return _Plan.declared(self._randomizer, self.epsilon, self.categories, names)
+        names = column_names(len(category_lists(self.categories)), None)
+        return Plan.declared(self._randomizer, self.epsilon, self.categories, names)
 
     def _checked_X(self, X, plan=None):
         """Check the shape and the columns of X against the plan (or anew), and return what columns_of takes."""
@@ -322,10 +325,10 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         trial = self if not restart else _fresh(self)
         X = trial._checked_X(X, None if restart else self._plan)
         if restart:
-            names = _column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
+            names = column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
             inferred = _is_auto(self.categories)
             lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
-            plan = _Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
+            plan = Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
             if len(plan.randomizers) != X.shape[1]:
                 raise ValueError(f"categories must have one array for each of the {X.shape[1]} columns of X, got "
                                  f"{len(plan.randomizers)}")
@@ -334,7 +337,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         codes = plan.encode(X)
         n = len(codes[0])
         first = 0 if restart else self._n_users
-        self._charge(plan.guarantee(self, source.seeded), n)
+        self._charge(plan.guarantee(source.seeded), n)
         if inferred:
             warnings.warn(
                 "categories='auto' learns the domain from private data: the result has no privacy guarantee "
@@ -357,7 +360,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             self._counts = [a + b for a, b in zip(self._counts, counts)]
             self._n_users += n
         if source.seeded:
-            self._seeds = [*self._seeds, (source.fingerprint, first, first + n)]
+            self._seeds = _with_range(self._seeds, source.fingerprint, first, first + n)
         self._seeded = source.seeded or self._seeded
         return reports
 
@@ -376,7 +379,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                 if not direct:
                     part[rows] = report
 
-            _each_block(randomizer, codes[column], source, column, first, self.n_jobs, lambda write=write: write)
+            each_block(randomizer, codes[column], source, column, first, self.n_jobs, lambda write=write: write)
         return out
 
     def _randomize_and_count(self, plan, codes, source, first):
@@ -397,7 +400,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
                 return add
 
-            _each_block(randomizer, codes[column], source, column, first, self.n_jobs, start)
+            each_block(randomizer, codes[column], source, column, first, self.n_jobs, start)
             totals.append(sum(locals_))
         return totals
 
@@ -420,7 +423,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
     def _support(self, reports):
         plan = self._plan
         blocks = [
-            r.support(np.ascontiguousarray(reports[:, s], r.report_dtype)) for r, s in zip(plan.randomizers, plan.slices)
+            randomizer.support(np.ascontiguousarray(reports[:, columns], randomizer.report_dtype))
+            for randomizer, columns in zip(plan.randomizers, plan.slices)
         ]
         dense = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
         return csr_array(dense) if self.sparse_output else dense
@@ -441,76 +445,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             vars(self).pop(name, None)
 
 
-class _Plan:
-    """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
-
-    def __init__(self, randomizer, epsilon, encoders, names, inferred):
-        self.epsilon = canonical_epsilon(epsilon)
-        self.inferred = inferred
-        self.encoders, self.names = encoders, names
-        share = self.epsilon / len(encoders)
-        self.randomizers = [randomizer.make(share, len(e.categories)) for e in encoders]
-        self.dtype = max((r.report_dtype for r in self.randomizers), key=lambda t: t.itemsize)
-        edges = np.cumsum([0, *(r.report_width for r in self.randomizers)]).tolist()
-        self.slices = [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
-        self.width = edges[-1]
-
-    @classmethod
-    def declared(cls, randomizer, epsilon, categories, names, inferred=False):
-        lists = _category_lists(categories)
-        names = names if len(names) == len(lists) else _column_names(len(lists), None)
-        return cls(randomizer, epsilon, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
-
-    def encode(self, X):
-        return [e.encode(c) for e, c in zip(self.encoders, columns_of(X))]
-
-    def check_reports(self, reports):
-        """Return reports that clients could have produced, or raise ValueError."""
-        if not isinstance(reports, np.ndarray) or reports.ndim != 2 or reports.shape[1] != self.width:
-            raise ValueError(f"reports must be a two-dimensional array of width {self.width}, as privatize returns it")
-        if reports.dtype != self.dtype:
-            raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
-        if not len(reports):
-            raise ValueError("reports must not be empty")
-        for randomizer, part in zip(self.randomizers, self.slices):
-            randomizer.check_reports(reports[:, part])
-        return reports
-
-    def same_law(self, other):
-        return (
-            self.epsilon == other.epsilon
-            and self.inferred == other.inferred
-            and len(self.encoders) == len(other.encoders)
-            and all(
-                a.categories.tolist() == b.categories.tolist() for a, b in zip(self.encoders, other.encoders)
-            )
-        )
-
-    def guarantee(self, estimator, seeded=None):
-        if self.inferred:
-            return PrivacyGuarantee(
-                math.inf, seeded=seeded, notes=("The categories were learned from the private data.",)
-            )
-        notes = tuple(f"Note: {r.slack}." for r in self.randomizers if r.slack)
-        if len(self.randomizers) > 1:
-            notes = (f"It covers the {len(self.randomizers)} columns of a row together.", *notes)
-        return PrivacyGuarantee(self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes)
-
-
-def _each_block(randomizer, codes, source, column, first, n_jobs, start):
-    """Call ``start()(rows, codes, words)`` for every block of rows; `start` is called once for each thread."""
-    size = randomizer.block_rows
-    stop = first + len(codes)
-    first_block = first // size
-
-    def task(a, b):
-        use, reader = start(), source.reader()
-        for block in range(first_block + a, first_block + b):
-            low, high = max(first, block * size), min(stop, (block + 1) * size)
-            rows = slice(low - first, high - first)
-            use(rows, codes[rows], reader.words(column, block, low - block * size, high - low))
-
-    parallel.run(task, -(-stop // size) - first_block, effective_n_jobs(n_jobs))
+def _is_auto(categories):
+    return isinstance(categories, str) and categories == "auto"
 
 
 def _as_array(X):
@@ -522,20 +458,6 @@ def _as_array(X):
     return check_array(X, dtype=None, ensure_all_finite=False)
 
 
-def _is_auto(categories):
-    return isinstance(categories, str) and categories == "auto"
-
-
-def _category_lists(categories):
-    if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
-        raise ValueError("categories must be 'auto' or a list with one array of values for each column")
-    return categories
-
-
-def _column_names(n, names):
-    return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]
-
-
 def _at_least_two(values):
     """Let a constant column of test data be compared: it gets a second, impossible value."""
     if len(values) > 1:
@@ -543,6 +465,14 @@ def _at_least_two(values):
     out = np.empty(2, object)
     out[0], out[1] = values.tolist()[0], object()
     return out
+
+
+def _with_range(seeds, fingerprint, start, stop):
+    """Return seeds with one more range of rows; the batches of a stream become one range."""
+    *before, last = seeds or [(None, 0, 0)]
+    if last[0] == fingerprint and last[2] == start:
+        return [*before, (fingerprint, last[1], stop)]
+    return [*seeds, (fingerprint, start, stop)]
 
 
 def _fresh(estimator):

@@ -1,5 +1,7 @@
 """From columns to codes: what a category is, which values are missing, and errors that never show a value."""
 
+import math
+
 import numpy as np
 
 from dpestim._core import encode
@@ -30,6 +32,19 @@ def is_missing(value):
         return False
 
 
+def _fail(name, *, missing=False, infinite=False):
+    """Raise the ValueError of a column; it says what was expected and never what was found."""
+    if missing:
+        raise ValueError(f"{name} has a missing value (None, NaN or NA): list it in categories or remove the row")
+    if infinite:
+        raise ValueError(f"{name} has an infinite value (inf): categories are finite")
+    raise ValueError(f"{name} has a value that is not among its declared categories")
+
+
+def _is_infinite(value):
+    return isinstance(value, float) and math.isinf(value)
+
+
 class CategoryEncoder:
     """The codes of one column's categories.
 
@@ -54,6 +69,8 @@ class CategoryEncoder:
                     raise ValueError(f"categories of {name} must list the missing value at most once")
                 self._missing = code
                 continue
+            if _is_infinite(value):
+                raise ValueError(f"categories of {name} must be finite")
             try:
                 known = value in self._table
             except TypeError:
@@ -98,30 +115,26 @@ class CategoryEncoder:
             if bad >= 0:
                 self._from_objects(values, out)
             return out
+        if kind == "f":  # before unknown values, which sort below inf and NaN
+            if np.isinf(column).any():
+                _fail(self.name, infinite=True)
+            if self._missing is None and np.isnan(column).any():
+                _fail(self.name, missing=True)
         uniques, codes = np.unique(column, return_inverse=True)
         return self._from_factors(codes.reshape(-1), uniques)
-
-    def _fail(self, missing):
-        if missing:
-            raise ValueError(
-                f"{self.name} has a missing value (None, NaN or NA): list it among the categories or remove the row"
-            )
-        raise ValueError(
-            f"{self.name} has a value that is not among its {len(self.categories)} declared categories"
-        )
 
     def _code(self, value):
         """Return the code of one value; the slow and friendly path."""
         if is_missing(value):
             if self._missing is None:
-                self._fail(missing=True)
+                _fail(self.name, missing=True)
             return self._missing
         try:
             code = self._table.get(value)
         except TypeError:
             code = None
         if code is None:
-            self._fail(missing=False)
+            _fail(self.name, infinite=_is_infinite(value))
         return code
 
     def _from_objects(self, values, out):
@@ -130,10 +143,19 @@ class CategoryEncoder:
 
     def _from_factors(self, codes, uniques):
         """Encode through the few distinct values; code -1 is a missing value (pandas' convention)."""
-        known = np.array([self._code(v) for v in np.asarray(uniques).tolist()], self.dtype)
+        known, unknown = np.zeros(len(uniques), self.dtype), []
+        for k, value in enumerate(np.asarray(uniques).tolist()):
+            try:
+                known[k] = self._code(value)
+            except ValueError:  # a pandas Categorical may list what no row has
+                unknown.append(k)
+        if unknown:
+            used = np.flatnonzero(np.isin(unknown, codes))
+            if used.size:
+                self._code(np.asarray(uniques).tolist()[unknown[used[0]]])
         if codes.size and codes.min() < 0:
             if self._missing is None:
-                self._fail(missing=True)
+                _fail(self.name, missing=True)
             known = np.append(known, np.array([self._missing], self.dtype))  # index -1
         return known[codes]
 
@@ -141,7 +163,7 @@ class CategoryEncoder:
         info = np.iinfo(column.dtype)
         low, high = max(self._low, info.min), min(self._low + len(self.categories) - 1, info.max)
         if low > high or encode.integers(np.ascontiguousarray(column), low, high, low - self._low, out) >= 0:
-            self._fail(missing=False)
+            _fail(self.name)
         return out
 
     def _integer_span(self):
@@ -160,11 +182,11 @@ class CategoryEncoder:
 
     def _from_table(self, column, low, table):
         if column.size and (int(column.min()) < low or int(column.max()) >= low + table.size):
-            self._fail(missing=False)
+            _fail(self.name)
         # within the table's range the difference is exact modulo 2^64 whatever the types
         codes = table[column.astype(np.int64) - low if low <= np.iinfo(np.int64).max else column - np.uint64(low)]
         if column.size and codes.min() < 0:
-            self._fail(missing=False)
+            _fail(self.name)
         return codes.astype(self.dtype)
 
     def _from_strings(self, column, out):
@@ -177,7 +199,7 @@ class CategoryEncoder:
             self._slots[width] = (known, slots, np.array([c for _, c in items], np.uint32))
         values = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), width)
         if encode.strings(values, *self._slots[width], out) >= 0:
-            self._fail(missing=False)
+            _fail(self.name)
         return out
 
 
@@ -186,16 +208,20 @@ def learn_categories(column, name):
     if not isinstance(column, np.ndarray):
         factors = _factors(column)
         if factors is not None and factors[0].size and factors[0].min() < 0:
-            CategoryEncoder._fail(_Unnamed(name), missing=True)
-        column = column.to_numpy() if factors is None else np.asarray(factors[1])
+            _fail(name, missing=True)
+        column = column.to_numpy() if factors is None else np.asarray(factors[1])[np.unique(factors[0])]
     if column.dtype.kind != "O":
         values = np.unique(column)
         if values.dtype.kind in "fcmM" and (values != values).any():
-            CategoryEncoder._fail(_Unnamed(name), missing=True)
+            _fail(name, missing=True)
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            _fail(name, infinite=True)
         return values
     values = column.tolist()
     if any(is_missing(v) for v in values):
-        CategoryEncoder._fail(_Unnamed(name), missing=True)
+        _fail(name, missing=True)
+    if any(_is_infinite(v) for v in values):
+        _fail(name, infinite=True)
     try:
         return _category_array(sorted(set(values)), name)
     except TypeError:
@@ -204,23 +230,19 @@ def learn_categories(column, name):
         ) from None
 
 
-class _Unnamed:
-    def __init__(self, name):
-        self.name = name
-
-
 def _category_array(categories, name):
     """Return a one-dimensional array of the categories without changing what they are."""
     if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
         raise ValueError(f"categories of {name} must be a list or an array of values")
-    array = categories if isinstance(categories, np.ndarray) else np.asarray(categories)
-    mixed = not isinstance(categories, np.ndarray) and (
-        array.ndim != 1 or (array.dtype.kind in "US" and not all(isinstance(c, str | bytes) for c in categories))
-    )
-    if mixed or array.dtype.kind in "US":
-        # NumPy would turn [1, "a"] into strings; strings stay Python strings, whatever their length
+    if isinstance(categories, np.ndarray) and categories.dtype.kind not in "US":
+        array = categories
+    else:
         array = np.empty(len(categories), dtype=object)
-        array[:] = list(categories) if mixed else np.asarray(categories).tolist()
+        array[:] = categories.tolist() if isinstance(categories, np.ndarray) else list(categories)
+        kinds = {type(value) for value in array}
+        # NumPy would turn [1, "a"] into strings and [True, 2] into integers; only plain numbers of one kind become such
+        if len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | np.number | np.bool_):
+            array = np.array(array.tolist())
     if array.ndim != 1:
         raise ValueError(f"categories of {name} must be one-dimensional")
     return array

@@ -39,9 +39,12 @@ class GRR(Randomizer):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        lanes = np.zeros((4, self.n_categories), np.int64)
-        grr.count(reports.reshape(-1), lanes)
-        counts += lanes.sum(axis=0)
+        if self.n_categories > 1 << 12:  # equal neighbours are rare, and the lanes would leave the cache
+            grr.count(reports.reshape(-1), counts[None, :])
+        else:
+            lanes = np.zeros((4, self.n_categories), np.int64)
+            grr.count(reports.reshape(-1), lanes)
+            counts += lanes.sum(axis=0)
 
     def support(self, reports):
         """Return the one-hot encoding of the reports."""

@@ -115,4 +115,7 @@ def oue_thresholds(epsilon):
     t1 = 2**63. Two bits differ between two inputs, so the worst ratio is t1 (2**64 - t0) / (t0 (2**64 - t1)) =
     (2**64 - t0) / t0 <= e^epsilon by t0 = ceil(2**64 / (e' + 1)), e' <= e^epsilon; its inverse is below 1.
     """
-    return WORD // 2, math.ceil(WORD / (exp_lower(epsilon) + 1))
+    true, false = WORD // 2, math.ceil(WORD / (exp_lower(epsilon) + 1))
+    if false >= true:
+        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+    return true, false

@@ -1,0 +1,50 @@
+# `make demo` and `make test` need Python >= 3.11 and a C compiler, nothing else: they make .venv and build in place.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
+
+.PHONY: demo test lint bench wheel debug-test readme clean
+
+demo: $(VENV)/.built
+	$(BIN)/python examples/us_military.py --output demo-output
+
+test: $(VENV)/.built
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.built
+	$(BIN)/python -m ruff check .
+
+bench: $(VENV)/.built
+	$(BIN)/python -m benchmarks
+
+# one wheel for every CPython from 3.11 on, and the source distribution
+wheel: $(VENV)/.built
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+# the same suite on kernels whose loops check every index (and on the portable loops instead of the vector ones)
+debug-test: $(VENV)/.built
+	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
+	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
+	cp dpestim/local/*.md build/debug/lib/dpestim/local/
+	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider
+
+# put the registry's table into the README
+readme: $(VENV)/.built
+	$(BIN)/python -c "from dpestim._docs import write_table; write_table('README.md')"
+
+# the environment: remade when what it depends on changes
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'dpestim needs Python 3.11 or newer (set PYTHON=...)'"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "setuptools>=77,<90" "cython>=3.3.1,<3.4"
+	touch $@
+
+$(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf build dist demo-output $(VENV) dpestim.egg-info dpestim/_core/*.so

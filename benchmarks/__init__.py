@@ -1,0 +1,34 @@
+"""How fast dpestim is, beside NumPy and beside the machine.
+
+Run from the root of the repository::
+
+    python -m benchmarks                  # all rows, about three minutes
+    python -m benchmarks --quick          # seconds; proves that everything runs, judges no target
+    python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
+
+One table comes out. A row has our time, the time of a plain NumPy (or pandas) baseline, their ratio, the target for
+that ratio and whether it was met, and the share of the machine's limit that we reach. A row that misses its target
+stays.
+
+* **Baselines** are written as a good NumPy user would write them: vectorised, in blocks that fit the cache, of the same
+  law (at least to the precision of a float32). Where our algorithm itself can be written in NumPy and is faster there,
+  it is a second baseline, called "our algorithm in NumPy", against the same target. Each baseline is checked in every
+  run before its time counts: counts must equal ours, and random reports must have the same mean counts, each category
+  and all of them together within six standard deviations.
+* **Times** are medians of interleaved repeats (A B A B ...), after a warm-up, without the garbage collector, in one
+  thread. Through the public verbs: ours includes checking and encoding X, which baselines mostly need not do.
+* **Limits** are measured between the same repeats: "memory" is the read bandwidth of a NumPy sum over an array far
+  larger than the cache, "keystream" the rate of AES-256-CTR into one buffer, "vector" the operations on 32-bit lanes a
+  second of a single-precision matrix product, a multiply-add being two (a proxy: float pipes are not integer pipes).
+  The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
+* **Threads** stand beside a control, SHA-256 on two threads in the same repeats: where the control does not scale, the
+  machine was busy or has no second core, and the row is not judged.
+* **Memory** is the kernel's high-water mark of the resident set during `fit` in a fresh process, reset when the input
+  exists. (Not ``ru_maxrss``: a child inherits its parent's through fork and exec.)
+
+Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
+it is one entry in ``frequencies.PEERS``.
+
+Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `memory.py`,
+`words.py` (random words), `encoding.py` (columns of strings).
+"""

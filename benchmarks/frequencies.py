@@ -1,0 +1,342 @@
+"""The mechanisms of the registry: every verb, hand-written baselines where there are any, threads and latency."""
+
+import hashlib
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from benchmarks._harness import Row, interleave, limit, n_cores, share
+from dpestim._core import build
+from dpestim.base import all_estimators
+from dpestim.local._base import FrequencyEstimator
+
+EPSILON = 1.0
+DOMAINS = (1024, 16)
+#: Bits of a threshold: probabilities are multiples of 2**-64.
+WORD = 1 << 64
+#: What two threads must gain, where a control of two independent hashes gains at least so much.
+THREADS_TARGET, LEAST_CONTROL = 1.7, 1.8
+
+
+def mechanisms():
+    """Return (short name, class) of the registry's frequency estimators."""
+    return [(c.__name__.removesuffix("FrequencyEstimator"), c) for _, c in all_estimators()
+            if issubclass(c, FrequencyEstimator)]
+
+
+def estimator(cls, d, **parameters):
+    """Return an estimator of the domain 0 .. d - 1."""
+    return cls(EPSILON, categories=[np.arange(d)], **parameters)
+
+
+@dataclass
+class Case:
+    """One mechanism, one domain, one column of users."""
+
+    cls: type
+    n: int
+    d: int
+
+    @cached_property
+    def X(self):
+        return np.random.default_rng(0).integers(0, self.d, (self.n, 1))
+
+    @cached_property
+    def randomizer(self):
+        return self.cls._randomizer.make(EPSILON, self.d)
+
+    @cached_property
+    def reports(self):
+        return self.privatize()
+
+    def privatize(self):
+        return estimator(self.cls, self.d).privatize(self.X)
+
+    def aggregate(self):
+        return estimator(self.cls, self.d).aggregate(self.reports)
+
+    def collect(self):
+        both = estimator(self.cls, self.d)
+        return both.aggregate(both.privatize(self.X))
+
+    def fit(self):
+        return estimator(self.cls, self.d).fit(self.X)
+
+    def counts(self, reports):
+        """Return the support counts of reports."""
+        counts = np.zeros(self.d, np.int64)
+        self.randomizer.check_reports(reports)
+        self.randomizer.count(reports, counts)
+        return counts
+
+    def check(self, counts, what):
+        """Raise unless support counts are what the law says: each category, and all together, within 6 deviations."""
+        r, own = self.randomizer, np.bincount(self.X[:, 0], minlength=self.d)
+        p, q = float(r.p_star), float(r.q_star)
+        mean = own * p + (self.n - own) * q
+        variance = own * p * (1 - p) + (self.n - own) * q * (1 - q)
+        worst = np.abs((counts - mean) / np.sqrt(variance)).max()
+        pooled = abs(counts.sum() - mean.sum()) / np.sqrt(variance.sum())
+        if not max(worst, pooled) < 6:
+            raise RuntimeError(f"{what} has another law: {worst:.1f} and {pooled:.1f} standard deviations away")
+
+
+# ---------------------------------------------------------------- baselines, by class name
+
+
+def grr_collect(case, block=1 << 16):
+    """With probability p - q the own value, else any value: randomised response, and its histogram."""
+    rng, gap = np.random.default_rng(), np.float32(case.randomizer.p_star - case.randomizer.q_star)
+    codes, counts = case.X[:, 0], np.zeros(case.d, np.int64)
+    for s in range(0, case.n, block):
+        own = codes[s : s + block]
+        keep = rng.random(len(own), np.float32) < gap
+        reports = np.where(keep, own, rng.integers(0, case.d, len(own), dtype=np.uint16)).astype(np.uint16)
+        counts += np.bincount(reports, minlength=case.d)
+    return counts
+
+
+def grr_collect_words(case, block=1 << 16):
+    """The same from one word a user: the whole word decides, and its low half names any value by a multiplication."""
+    rng, top, half = np.random.default_rng(), np.iinfo(np.uint64).max, np.uint64(32)
+    keep_from = np.uint64(WORD - int((case.randomizer.p_star - case.randomizer.q_star) * WORD))
+    codes, counts = case.X[:, 0].view(np.uint64), np.zeros(case.d, np.int64)
+    for s in range(0, case.n, block):
+        own = codes[s : s + block]
+        words = rng.integers(0, top, len(own), dtype=np.uint64, endpoint=True)
+        other = (words & np.uint64(0xFFFFFFFF)) * np.uint64(case.d) >> half
+        reports = np.where(words >= keep_from, own, other).astype(np.uint16)
+        counts += np.bincount(reports, minlength=case.d)
+    return counts
+
+
+def oue_privatize_floats(case, rows=256):
+    """Compare a float32 for every bit, a block of rows at a time."""
+
+    def draw(rng, n_bits):
+        rng.random(dtype=np.float32, out=buffer[:n_bits])
+        return buffer[:n_bits] < q
+
+    q, buffer = np.float32(case.randomizer.q_star), np.empty(rows * case.d, np.float32)
+    return _oue_privatize(case, rows, draw)
+
+
+def oue_privatize_bytes(case, rows=1024):
+    """One random byte a bit against the threshold's first digit, a float only where it ties."""
+    digit, rest = divmod(int(case.randomizer.q_star * WORD), WORD >> 8)
+    rest, top = rest / (WORD >> 8), np.iinfo(np.uint64).max
+
+    def draw(rng, n_bits):
+        words = rng.integers(0, top, -(-n_bits // 8), dtype=np.uint64, endpoint=True)  # much faster than rng.bytes
+        drawn = words.view(np.uint8)[:n_bits]
+        bits = drawn < digit
+        ties = np.flatnonzero(drawn == digit)
+        bits[ties] = rng.random(len(ties)) < rest
+        return bits
+
+    return _oue_privatize(case, rows, draw)
+
+
+def _oue_privatize(case, rows, draw):
+    rng, codes, out = np.random.default_rng(), case.X[:, 0], np.empty((case.n, -(-case.d // 8)), np.uint8)
+    for s in range(0, case.n, rows):
+        own = codes[s : s + rows]
+        bits = draw(rng, len(own) * case.d).reshape(len(own), case.d)
+        bits[np.arange(len(own)), own] = rng.random(len(own)) < 0.5
+        out[s : s + rows] = np.packbits(bits, axis=1, bitorder="little")
+    return out
+
+
+def oue_count_wide(case, rows=2048):
+    """Unpack a block of rows and sum its columns."""
+    counts = np.zeros(case.d, np.int64)
+    for s in range(0, case.n, rows):
+        bits = np.unpackbits(case.reports[s : s + rows], axis=1, bitorder="little", count=case.d)
+        counts += bits.sum(axis=0, dtype=np.uint16)
+    return counts
+
+
+def oue_count_bytes(case):
+    """The same in bytes: 255 rows cannot overflow them, so that no bit is ever widened."""
+    counts = np.zeros(case.d, np.int64)
+    for s in range(0, case.n, 255):
+        bits = np.unpackbits(case.reports[s : s + 255], axis=1, bitorder="little", count=case.d)
+        counts += np.add.reduce(bits, axis=0, dtype=np.uint8)
+    return counts
+
+
+def olh_count_buckets(case, users=1 << 14):
+    """Hash every value for a block of users, which stays in the cache: one addition, bucket, comparison."""
+    counts, g, half = np.zeros(case.d, np.int64), np.uint64(case.randomizer.n_buckets), np.uint64(32)
+    for s in range(0, case.n, users):
+        a, h, y = np.ascontiguousarray(case.reports[s : s + users].T)
+        y = y.astype(np.uint64)
+        bucket, same = np.empty(len(a), np.uint64), np.empty(len(a), bool)
+        for v in range(case.d):
+            np.multiply(h, g, out=bucket)
+            np.right_shift(bucket, half, out=bucket)
+            np.equal(bucket, y, out=same)
+            counts[v] += np.count_nonzero(same)
+            np.add(h, a, out=h)
+    return counts
+
+
+def olh_count_intervals(case, users=1 << 14):
+    """A bucket is an interval of hashes: one addition and one comparison, all on 32 bits."""
+    counts, g = np.zeros(case.d, np.int64), case.randomizer.n_buckets
+    edges = np.array([-(-(y << 32) // g) for y in range(g + 1)], np.uint64)
+    for s in range(0, case.n, users):
+        a, b, y = np.ascontiguousarray(case.reports[s : s + users].T)
+        h, width = b - edges[y].astype(np.uint32), (edges[y + 1] - edges[y]).astype(np.uint32)
+        inside = np.empty(len(a), bool)
+        for v in range(case.d):
+            np.less(h, width, out=inside)
+            counts[v] += np.count_nonzero(inside)
+            np.add(h, a, out=h)
+    return counts
+
+
+#: What is timed of a mechanism, and how far the machine could go: limit and work of a case.
+VERBS = {
+    "privatize": (Case.privatize, "keystream", lambda case: 8 * case.randomizer.n_words * case.n),
+    "aggregate": (Case.aggregate, "memory", lambda case: case.reports.nbytes),
+    "privatize + aggregate": (Case.collect, "keystream", lambda case: 8 * case.randomizer.n_words * case.n),
+    "fit": (Case.fit, "keystream", lambda case: 8 * case.randomizer.n_words * case.n),
+}
+#: Where aggregating is more than reading: operations for each user and value (an addition, a comparison, a count).
+LANE_OPERATIONS = {"OLHFrequencyEstimator": 3}
+_OURS_IN_NUMPY = "our algorithm in NumPy"
+#: (class, verb) -> target, baselines by name. They are written for d = 1024.
+PEERS = {
+    ("GRRFrequencyEstimator", "privatize + aggregate"): (
+        1.5,
+        {"NumPy, float32 a user": grr_collect, "NumPy, one word a user": grr_collect_words},
+    ),
+    ("OUEFrequencyEstimator", "privatize"): (
+        8, {"NumPy, float32 a bit": oue_privatize_floats, _OURS_IN_NUMPY: oue_privatize_bytes}
+    ),
+    ("OUEFrequencyEstimator", "aggregate"): (
+        10, {"NumPy, unpackbits + sum": oue_count_wide, "NumPy, the same in bytes": oue_count_bytes}
+    ),
+    ("OLHFrequencyEstimator", "aggregate"): (
+        8 if build.VECTOR_BITS >= 256 else 4,
+        {"NumPy, hash + bucket": olh_count_buckets, _OURS_IN_NUMPY: olh_count_intervals},
+    ),
+}
+
+
+# ---------------------------------------------------------------- rows
+
+
+def rows(settings):
+    """Yield the rows of every mechanism."""
+    for name, cls in all_estimators():
+        if not issubclass(cls, FrequencyEstimator):
+            yield Row(name, note="not measured: no benchmark for this kind of estimator yet")
+    for name, cls in mechanisms():
+        for d in DOMAINS:
+            try:
+                case = Case(cls, settings.n, d)
+                case.randomizer  # noqa: B018  (refuses domains that the mechanism cannot have)
+            except ValueError as error:
+                yield Row(f"{name}, d = {d}", note=f"not measured: {error}")
+                continue
+            for verb in VERBS:
+                if verb != "privatize + aggregate" or (cls.__name__, verb) in PEERS:
+                    yield from _verb_rows(settings, name, case, verb)
+            yield from _latency_rows(settings, name, cls, d)
+    for name, cls in mechanisms():
+        yield _thread_row(settings, name, cls)
+
+
+def _verb_rows(settings, name, case, verb):
+    function, bound, work = VERBS[verb]
+    key = (case.cls.__name__, verb)
+    if verb in ("aggregate", "fit") and case.cls.__name__ in LANE_OPERATIONS:
+        bound, work = "vector", lambda case: LANE_OPERATIONS[case.cls.__name__] * case.n * case.d
+    target, peers = PEERS.get(key, (None, {})) if case.d == 1024 else (None, {})
+    amount = work(case)  # makes the reports, where they are what is timed
+    contestants = {"ours": lambda: function(case), "limit": limit(bound)}
+    contestants.update({peer: lambda baseline=baseline: baseline(case) for peer, baseline in peers.items()})
+    times, results, repeats = interleave(contestants)
+    if verb == "privatize":
+        case.check(case.counts(results["ours"]), f"{name} privatize")
+    for peer in peers:
+        if verb == "aggregate":
+            if not np.array_equal(results[peer], case.counts(case.reports)):
+                raise RuntimeError(f"{peer} ({name} {verb}) counts something else")
+        else:
+            counts = case.counts(results[peer]) if verb == "privatize" else results[peer]
+            case.check(counts, f"{peer} ({name} {verb})")
+    ours = times["ours"]
+    common = dict(ours=ours, limit=bound, share=share(bound, times["limit"], amount, ours), repeats=repeats)
+    text = f"{name} {verb}, {case.n:,} x {case.d}"
+    for peer in peers:
+        row = Row(text, peer=peer, baseline=times[peer], ratio=times[peer] / ours, **common)
+        yield row.judge(settings, target)
+    if not peers:
+        yield Row(text, **common)
+
+
+def _latency_rows(settings, name, cls, d):
+    """One record on a client: nothing is frozen, the estimator exists; and after the first data."""
+    record = np.array([[d // 2]])
+    client = estimator(cls, d)
+    server = estimator(cls, d).fit(np.arange(d)[:, None])
+    calls = 30 if settings.quick else 300
+    times = {}
+    for where, one in (("client", client), ("fitted", server)):
+        spent = []
+        for _ in range(calls):
+            start = time.perf_counter()
+            one.privatize(record)
+            spent.append(time.perf_counter() - start)
+        times[where] = statistics.median(spent)
+    yield Row(
+        f"{name} privatize one record, d = {d}",
+        ours=times["client"],
+        repeats=calls,
+        note=f"{1e6 * times['fitted']:.0f} us once fitted",
+    )
+
+
+def _thread_row(settings, name, cls):
+    """One thread against two, beside SHA-256 on one and two threads."""
+    row = Row(f"{name} fit, 2 threads", peer="1 thread", target=f"{THREADS_TARGET:g}x")
+    if n_cores() < 2:
+        row.note = "not measured: one core"
+        return row
+    case = Case(cls, settings.n, 1024)
+    start = time.perf_counter()
+    try:
+        case.fit()
+    except ValueError as error:
+        row.note = f"not measured: {error}"
+        return row
+    if time.perf_counter() - start < 0.1:  # a longer time is easier to compare
+        case = Case(cls, settings.n_large, 1024)
+    row.name = f"{name} fit, 2 threads, {case.n:,} x {case.d}"
+    data = bytes(1 << (22 if settings.quick else 26))
+    with ThreadPoolExecutor(2) as pool:
+        contestants = {
+            "1": lambda: estimator(cls, case.d, n_jobs=1).fit(case.X),
+            "sha 1": lambda: [hashlib.sha256(data).digest() for _ in range(2)],
+            "2": lambda: estimator(cls, case.d, n_jobs=2).fit(case.X),
+            "sha 2": lambda: list(pool.map(lambda _: hashlib.sha256(data).digest(), range(2))),
+        }
+        for _ in range(3):  # tried again where the control, and nothing else, says that the machine was busy
+            times, _, row.repeats = interleave(contestants, slow=4)
+            control = times["sha 1"] / times["sha 2"]
+            if control >= LEAST_CONTROL:
+                break
+    row.ours, row.baseline, row.ratio = times["2"], times["1"], times["1"] / times["2"]
+    row.note = f"control (SHA-256) {control:.2f}x"
+    row.judge(settings, THREADS_TARGET)
+    if control < LEAST_CONTROL:
+        row.met = None
+        row.note += f": below {LEAST_CONTROL:g}x, not judged"
+    return row

@@ -1,0 +1,67 @@
+"""Peak memory of `fit` beyond its input, in a process of its own: ``python -m benchmarks.memory CLASS N D``."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._harness import Row
+
+LARGEST_MB = 300
+PATIENCE = 60
+_PROC = Path("/proc/self")
+
+
+def rows(settings):
+    """Yield one row for each mechanism."""
+    from benchmarks.frequencies import mechanisms
+
+    n, d = settings.n_large, 1024
+    for name, cls in mechanisms():
+        row = Row(f"{name} fit memory, {n:,} x {d}", unit="MB", target=f"<{LARGEST_MB} MB")
+        if not (_PROC / "clear_refs").exists():
+            row.note = "not measured: needs Linux's /proc"
+        else:
+            command = [sys.executable, "-m", "benchmarks.memory", cls.__name__, str(n), str(d)]
+            try:
+                done = subprocess.run(
+                    command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=PATIENCE
+                )
+            except subprocess.TimeoutExpired:
+                row.note = f"not measured: gave up after {PATIENCE} s"
+                yield row
+                continue
+            if done.returncode:
+                row.note = f"failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}"
+            else:
+                found = json.loads(done.stdout)
+                row.ours = found["peak"] - found["before"]
+                row.note = (f"VmHWM of a fresh process; input {found['input']:.0f} MB, resident before "
+                            f"{found['before']:.0f} MB; fit took {found['seconds']:.2f} s")
+                if not settings.quick:
+                    row.met = row.ours < LARGEST_MB
+        yield row
+
+
+def _resident(field):
+    return int(re.search(rf"{field}:\s*(\d+) kB", (_PROC / "status").read_text())[1]) * 1024 / 1e6
+
+
+def _measure(name, n, d):
+    from benchmarks.frequencies import estimator, mechanisms
+
+    cls = dict((c.__name__, c) for _, c in mechanisms())[name]
+    X = np.random.default_rng(0).integers(0, d, (n, 1))
+    (_PROC / "clear_refs").write_text("5")  # the high-water mark starts again from what is resident now
+    before, start = _resident("VmRSS"), time.perf_counter()
+    estimator(cls, d).fit(X)
+    seconds = time.perf_counter() - start
+    return {"before": before, "peak": _resident("VmHWM"), "input": X.nbytes / 1e6, "seconds": seconds}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

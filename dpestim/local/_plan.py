@@ -1,0 +1,99 @@
+"""What the first data freezes, and the walk over blocks of rows that every verb shares."""
+
+import itertools
+import math
+
+import numpy as np
+
+from dpestim import parallel
+from dpestim.local._encode import CategoryEncoder, columns_of
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy.exact import canonical_epsilon
+
+
+class Plan:
+    """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
+
+    def __init__(self, randomizer, epsilon, encoders, names, inferred):
+        self.epsilon = canonical_epsilon(epsilon)
+        self.inferred = inferred
+        self.encoders, self.names = encoders, names
+        share = self.epsilon / len(encoders)
+        self.randomizers = [randomizer.make(share, len(e.categories)) for e in encoders]
+        self.dtype = max((r.report_dtype for r in self.randomizers), key=lambda t: t.itemsize)
+        edges = np.cumsum([0, *(r.report_width for r in self.randomizers)]).tolist()
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
+        self.width = edges[-1]
+
+    @classmethod
+    def declared(cls, randomizer, epsilon, categories, names, inferred=False):
+        """Return the plan of lists of categories, one for each column."""
+        lists = category_lists(categories)
+        names = names if len(names) == len(lists) else column_names(len(lists), None)
+        return cls(randomizer, epsilon, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
+
+    def encode(self, X):
+        """Return the codes of each column of X, or raise before anything else has happened."""
+        return [e.encode(c) for e, c in zip(self.encoders, columns_of(X))]
+
+    def check_reports(self, reports):
+        """Return reports that clients could have produced, or raise ValueError."""
+        if not isinstance(reports, np.ndarray) or reports.ndim != 2 or reports.shape[1] != self.width:
+            raise ValueError(f"reports must be a two-dimensional array of width {self.width}, as privatize returns it")
+        if reports.dtype != self.dtype:
+            raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
+        if not len(reports):
+            raise ValueError("reports must not be empty")
+        for randomizer, part in zip(self.randomizers, self.slices):
+            randomizer.check_reports(reports[:, part])
+        return reports
+
+    def same_law(self, other):
+        """Tell whether reports of the two plans can be counted together."""
+        return (
+            self.epsilon == other.epsilon
+            and self.inferred == other.inferred
+            and len(self.encoders) == len(other.encoders)
+            and all(
+                a.categories.tolist() == b.categories.tolist() for a, b in zip(self.encoders, other.encoders)
+            )
+        )
+
+    def guarantee(self, seeded=None):
+        """Return what the report of one row promises."""
+        if self.inferred:
+            return PrivacyGuarantee(
+                math.inf, seeded=seeded, notes=("The categories were learned from the private data.",)
+            )
+        notes = tuple(f"Note: {r.slack}." for r in self.randomizers if r.slack)
+        if len(self.randomizers) > 1:
+            notes = (f"It covers the {len(self.randomizers)} columns of a row together.", *notes)
+        return PrivacyGuarantee(self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes)
+
+
+def each_block(randomizer, codes, source, column, first, n_jobs, start):
+    """Call ``start()(rows, codes, words)`` for every block of rows; `start` is called once for each thread."""
+    size = randomizer.block_rows
+    stop = first + len(codes)
+    first_block = first // size
+
+    def task(a, b):
+        use, reader = start(), source.reader()
+        for block in range(first_block + a, first_block + b):
+            low, high = max(first, block * size), min(stop, (block + 1) * size)
+            rows = slice(low - first, high - first)
+            use(rows, codes[rows], reader.words(column, block, low - block * size, high - low))
+
+    parallel.run(task, -(-stop // size) - first_block, n_jobs)
+
+
+def category_lists(categories):
+    """Return the declared categories, one array-like for each column."""
+    if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
+        raise ValueError("categories must be 'auto' or a list with one array of values for each column")
+    return categories
+
+
+def column_names(n, names):
+    """Return how error messages call the columns."""
+    return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]

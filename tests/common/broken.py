@@ -1,0 +1,230 @@
+"""Deliberately broken mechanisms, one fault each: what `dpestim.testing` must reject."""
+
+import threading
+
+import numpy as np
+
+from dpestim._core import grr
+from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local._grr import GRR
+from dpestim.local._olh import OLH
+from dpestim.local._unary import OUE
+from dpestim.privacy import exact
+from dpestim.rng import Stage, Words
+
+
+class WrongThreshold(GRR):
+    """The kernel keeps the true value 5 % more often than the stated law says."""
+
+    def privatize(self, codes, words, out):
+        keep = min(self.weights.keep + self.weights.keep // 20, self.weights.total - self.n_categories)
+        other = (self.weights.total - keep) // (self.n_categories - 1)
+        keep = self.weights.total - (self.n_categories - 1) * other
+        grr.privatize(codes, words.dense(Stage.RESPONSE, self.n_words), keep, other, out.reshape(-1))
+
+
+class WrongTieBreak(OUE):
+    """Ties of the first byte are never settled: Pr[1] of a false bit is rounded down to a multiple of 1/256."""
+
+    def privatize(self, codes, words, out):
+        coarse = object.__new__(OUE)
+        vars(coarse).update(vars(self))
+        coarse.false_threshold = (self.false_threshold >> 56) << 56
+        coarse.privatize(codes, words, out)
+
+
+class Biased(GRR):
+    """The estimator forgets that other users' reports support a value too."""
+
+    def estimate(self, counts, n):
+        return counts / n / float(self.p_star)
+
+
+class WrongVariance(OUE):
+    """The variance without the 1 / (p* - q*)^2 of the inversion."""
+
+    def variance(self, n, f):
+        return super().variance(n, f) * self._gap**2
+
+
+class ThreadNoise(OLH):
+    """Noise belongs to the thread that happens to run the block."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        out[:, 2] = (out[:, 2] + len(threading.current_thread().name)) % self.n_buckets
+
+
+class BlockOrder(GRR):
+    """State is carried from block to block."""
+
+    calls = 0
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        type(self).calls += 1
+        out[:, 0] = (out[:, 0] + type(self).calls) % self.n_categories
+
+
+class RatioViolated(GRR):
+    """A law of twice the epsilon, honestly stated in the matrix."""
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(2 * exact.canonical_epsilon(epsilon), n_categories)
+
+
+class RatioViolatedDownwards(GRR):
+    """The true value is the least likely one by far: only the inverse ratio is above e^epsilon."""
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(epsilon, n_categories)
+        total = self.weights.total
+        keep = total // (20 * n_categories)
+        other = (total - keep) // (n_categories - 1)
+        self.weights = exact.GRRWeights(self.n_words, total - (n_categories - 1) * other, other)
+        self.p_star, self.q_star = (type(self.p_star)(w, total) for w in (self.weights.keep, other))
+
+
+class BudgetWasted(GRR):
+    """A law of half the epsilon."""
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(exact.canonical_epsilon(epsilon) / 2, n_categories)
+
+
+class NoDistribution(GRR):
+    """The weights of a row do not sum to one."""
+
+    def transition_matrix(self):
+        return [[p * 2 for p in row] for row in super().transition_matrix()]
+
+
+class FirstWord:
+    """Words of which every row gets those of the first one."""
+
+    def __init__(self, words):
+        self._words = words
+
+    def dense(self, stage, per_row):
+        drawn = self._words.dense(stage, per_row).reshape(-1, per_row)
+        return np.repeat(drawn[:1], len(drawn), axis=0).reshape(-1)
+
+    def __getattr__(self, name):
+        return getattr(self._words, name)
+
+
+class RepeatedRows(GRR):
+    """Every row of a block uses the words of its first row."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, FirstWord(words), out)
+
+
+class RepeatedBlocks(OUE):
+    """Every block uses the words of block 0."""
+
+    def privatize(self, codes, words, out):
+        column, _ = words._at
+        super().privatize(codes, Words(words._reader, column, 0, words._first, words._n_rows), out)
+
+
+class RepeatedColumns(OLH):
+    """Every column uses the words of column 0."""
+
+    def privatize(self, codes, words, out):
+        _, block = words._at
+        super().privatize(codes, Words(words._reader, 0, block, words._first, words._n_rows), out)
+
+
+class RepeatedCalls(GRR):
+    """The noise is a function of the row alone: every call repeats it."""
+
+    def privatize(self, codes, words, out):
+        fixed = np.random.default_rng(words._first).integers(0, 1 << 64, len(codes), dtype=np.uint64)
+        grr.privatize(codes, fixed, self.weights.keep, self.weights.other, out.reshape(-1))
+
+
+class CountsTwice(OUE):
+    """`count` and `support` disagree."""
+
+    def count(self, reports, counts):
+        super().count(reports, counts)
+        super().count(reports[:1], counts)
+
+
+class AnythingGoes(OLH):
+    """No report is refused."""
+
+    def check_reports(self, reports):
+        pass
+
+
+def broken(face, randomizer):
+    """Return the face with the broken randomizer in place of its own."""
+    cls = type(randomizer.__name__ + "Face", (face,), {"_randomizer": randomizer, "__module__": __name__})
+    return globals().setdefault(cls.__name__, cls)  # so that it can be pickled, and is made once
+
+
+class ShowsTheValue(GRRFrequencyEstimator):
+    """An error message that shows the private value."""
+
+    def _checked_X(self, X, plan=None):
+        X = super()._checked_X(X, plan)
+        for row in np.asarray(X, dtype=object)[:, -1:]:
+            if isinstance(row[0], str) and row[0].startswith("value-that"):
+                raise ValueError(f"column {X.shape[1] - 1}: unknown category {row[0]}")
+        return X
+
+
+class ChangesBeforeFailing(GRRFrequencyEstimator):
+    """State is touched before the input has been checked."""
+
+    def fit(self, X, y=None):
+        self._forget()
+        return super().fit(X, y)
+
+
+class RandomisesTwice(OUEFrequencyEstimator):
+    """fit_transform as scikit-learn's mixin has it: one randomisation for the fit, another for the result."""
+
+    def fit_transform(self, X, y=None, **fit_params):
+        self.fit(X)
+        self.random_state, kept = (self.random_state or 0) + 1, self.random_state
+        try:
+            return self.transform(X)
+        finally:
+            self.random_state = kept
+
+
+class FloatEpsilon(OLHFrequencyEstimator):
+    """Charges the float's own binary value instead of the canonical epsilon."""
+
+    @property
+    def privacy_(self):
+        return type(super().privacy_)(float(self.epsilon) * (1 - 1e-12), seeded=super().privacy_.seeded)
+
+
+#: (estimator class, the checks of which at least one must fail)
+BROKEN = [
+    (broken(GRRFrequencyEstimator, WrongThreshold), "check_kernel_follows_law"),
+    (broken(OUEFrequencyEstimator, WrongTieBreak), "check_support_probabilities"),
+    (broken(GRRFrequencyEstimator, Biased), "check_estimates_are_unbiased"),
+    (broken(OUEFrequencyEstimator, WrongVariance), "check_variance"),
+    (broken(OUEFrequencyEstimator, WrongVariance), "check_intervals_cover"),
+    (broken(OLHFrequencyEstimator, ThreadNoise), "check_threads_and_blocks"),
+    (broken(GRRFrequencyEstimator, BlockOrder), "check_threads_and_blocks"),
+    (broken(GRRFrequencyEstimator, RatioViolated), "check_worst_ratio"),
+    (broken(GRRFrequencyEstimator, RatioViolatedDownwards), "check_worst_ratio"),
+    (broken(GRRFrequencyEstimator, BudgetWasted), "check_budget_is_used"),
+    (broken(GRRFrequencyEstimator, NoDistribution), "check_rows_sum_to_one"),
+    (broken(GRRFrequencyEstimator, RepeatedRows), "check_words_are_never_repeated"),
+    (broken(OUEFrequencyEstimator, RepeatedBlocks), "check_words_are_never_repeated"),
+    (broken(OLHFrequencyEstimator, RepeatedColumns), "check_words_are_never_repeated"),
+    (broken(GRRFrequencyEstimator, RepeatedCalls), "check_words_are_never_repeated"),
+    (broken(OUEFrequencyEstimator, CountsTwice), "check_support_probabilities"),
+    (broken(OLHFrequencyEstimator, AnythingGoes), "check_bad_input"),
+    (ShowsTheValue, "check_bad_input"),
+    (ChangesBeforeFailing, "check_bad_input"),
+    (RandomisesTwice, "check_transform"),
+    (FloatEpsilon, "check_privacy_statement"),
+]

@@ -1,0 +1,15 @@
+"""scikit-learn's own checks on every estimator, with two reasoned expected failures and no others."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpestim.base import all_estimators
+
+EXPECTED = {
+    "check_methods_sample_order_invariance": "noise belongs to a row's position, so permuted rows get other noise",
+    "check_methods_subset_invariance": "noise belongs to a row's position, so a row alone gets other noise",
+}
+
+
+@parametrize_with_checks([cls() for _, cls in all_estimators()], expected_failed_checks=lambda estimator: EXPECTED)
+def test_sklearn(estimator, check):
+    check(estimator)

@@ -1,0 +1,179 @@
+"""Columns to codes: every kind of column, and errors that never show a value."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dpestim.local._encode import CategoryEncoder, columns_of, is_missing, learn_categories
+
+NAME = "column 3"
+
+
+def encode(categories, column):
+    return CategoryEncoder(categories, NAME).encode(column).tolist()
+
+
+@pytest.mark.parametrize(
+    ("categories", "column", "codes"),
+    [
+        ([5, 6, 7], np.array([7, 5]), [2, 0]),
+        ([-1, 0, 1], np.array([1, -1], np.int8), [2, 0]),
+        ([2**63, 2**63 + 1], np.array([2**63 + 1], np.uint64), [1]),
+        (np.array([2**63, 2**63 + 9], np.uint64), np.array([2**63 + 9, 2**63], np.uint64), [1, 0]),
+        ([10, 3, 99], np.array([99, 3, 10], np.uint8), [2, 1, 0]),
+        ([10, 3, -(2**60)], np.array([-(2**60), 3]), [2, 1]),
+        ([1, 2], np.array([2.0, 1.0]), [1, 0]),
+        ([0.5, 1.5], np.array([1.5, 0.5], np.float32), [1, 0]),
+        ([1, 2], np.array([2, 1], dtype=object), [1, 0]),
+        ([1, 2], np.array([2, 1], dtype=">i8"), [1, 0]),
+        ([False, True], np.array([True, False]), [1, 0]),
+        (["b", "a"], np.array(["a", "b", "a"]), [1, 0, 1]),
+        (["b", "a"], np.array(["a", "b"], dtype=">U1"), [1, 0]),
+        (["a long one", "a"], np.array(["a"]), [1]),
+        (["b", "a"], np.array(["a", "b"], dtype=object), [1, 0]),
+        ([b"b", b"a"], np.array([b"a", b"b"]), [1, 0]),
+        ([1, "a"], np.array([1, "a"], dtype=object), [0, 1]),
+        ([None, "a"], np.array(["a", None, float("nan")], dtype=object), [1, 0, 0]),
+        ([float("nan"), 1.0], np.array([1.0, np.nan]), [1, 0]),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), np.array(["2021-01-01"], "M8[D]"), [1]),
+        (["x", "y"], pd.Series(["y", "x"]), [1, 0]),
+        (["x", "y"], pd.Series(["y", "x"], dtype=object), [1, 0]),
+        (["x", "y"], pd.Series(["y", "x"], dtype="category"), [1, 0]),
+        (["x", None], pd.Series(["x", None], dtype="category"), [0, 1]),
+        (["x", "y"], pd.Series(["y", "x"], dtype=pd.CategoricalDtype(["unused", "y", "x"])), [1, 0]),
+        (["x", None], pd.Series(["x", None]), [0, 1]),
+        ([1, 2], pd.Series([2, 1]), [1, 0]),
+        ([1, 2], pd.Series([2, 1], dtype="Int64"), [1, 0]),
+        ([1, None], pd.Series([None, 1], dtype="Int64"), [1, 0]),
+        ([True, False], pd.Series([True, False], dtype="boolean"), [0, 1]),
+        (["x", "y"], pl.Series(["y", "x"]), [1, 0]),
+        (["x", "y"], pl.Series(["y", "x"], dtype=pl.Categorical), [1, 0]),
+        ([1, 2], pl.Series([2, 1]), [1, 0]),
+        ([True, False], pl.Series([True, False]), [0, 1]),
+        (["x", None], pl.Series([None, "x"]), [1, 0]),
+    ],
+    ids=str,
+)
+def test_codes(categories, column, codes):
+    assert encode(categories, column) == codes
+
+
+@pytest.mark.parametrize(
+    ("categories", "column"),
+    [
+        ([5, 6, 7], np.array([7, 8888])),
+        ([5, 6, 7], np.array([8888], np.uint16)),
+        ([0, 1], np.array([-8888])),
+        ([0, 255], np.array([8888])),
+        ([10, 3, 99], np.array([8888])),
+        ([10, 3, 99], np.array([8888], np.uint64)),
+        (np.array([2**63, 2**63 + 9], np.uint64), np.array([8888])),
+        ([1, 2], np.array([8888.5])),
+        (["a", "b"], np.array(["8888"])),
+        (["a", "b"], np.array(["8888"], dtype=object)),
+        (["a", "b"], np.array([8888])),
+        ([1, 2], np.array(["8888"])),
+        (["a", "b"], pd.Series(["8888"])),
+        (["a", "b"], pd.Series(["8888"], dtype="category")),
+        (["a", "b"], pl.Series(["8888"])),
+        (["a", "b"], np.array([["8888"], "a"], dtype=object)),
+        ([1, 2], np.array([1 + 8888j])),
+    ],
+    ids=str,
+)
+def test_an_unknown_category_names_the_column_and_never_the_value(categories, column):
+    with pytest.raises(ValueError, match=NAME) as error:
+        encode(categories, column)
+    assert "8888" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.0, np.nan]),
+        np.array([1, None], dtype=object),
+        np.array([1, float("nan")], dtype=object),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["1", None]),
+        pd.Series([1, None], dtype="category"),
+        pl.Series([1, None]),
+        np.array([np.datetime64("NaT")], "M8[s]"),
+    ],
+    ids=str,
+)
+def test_a_missing_value_is_an_error_unless_listed(column):
+    with pytest.raises(ValueError, match=f"{NAME} has a missing value"):
+        encode([1, 2, "1"] if isinstance(column, pd.Series) else [1, 2], column)
+    with pytest.raises(ValueError, match=f"{NAME} has a missing value"):
+        learn_categories(column, NAME)
+
+
+@pytest.mark.parametrize("column", [np.array([1.0, np.inf]), np.array([1, -np.inf], dtype=object)], ids=str)
+def test_infinity_is_an_error(column):
+    with pytest.raises(ValueError, match=f"{NAME} has an infinite value"):
+        encode([1.0, 2.0], column)
+    with pytest.raises(ValueError, match=f"{NAME} has an infinite value"):
+        learn_categories(column, NAME)
+    with pytest.raises(ValueError, match="finite"):
+        CategoryEncoder([1.0, np.inf], NAME)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [[1], [], [1, 1], ["a", "a"], "ab", 5, [[1, 2], [3, 4]], np.zeros((2, 2)), [None, float("nan")], [[1], [2, 3]],
+     [1, True]],
+    ids=str,
+)
+def test_bad_categories(bad):
+    with pytest.raises(ValueError, match="categories"):
+        CategoryEncoder(bad, NAME)
+
+
+def test_categories_keep_their_order_and_kind():
+    assert CategoryEncoder(["b", "a"], NAME).categories.tolist() == ["b", "a"]
+    assert CategoryEncoder([3, 1], NAME).categories.dtype.kind == "i"
+    assert CategoryEncoder([1, "a"], NAME).categories.tolist() == [1, "a"]
+
+
+@pytest.mark.parametrize(
+    ("column", "learned"),
+    [
+        (np.array([3, 1, 3]), [1, 3]),
+        (np.array(["b", "a"]), ["a", "b"]),
+        (np.array(["b", "a"], dtype=object), ["a", "b"]),
+        (pd.Series(["b", "a", "b"]), ["a", "b"]),
+        (pd.Series(["b", "a"], dtype="category"), ["a", "b"]),
+        (pd.Series(["b", "a"], dtype=pd.CategoricalDtype(["unused", "b", "a"])), ["a", "b"]),
+        (pl.Series(["b", "a"]), ["a", "b"]),
+        (np.array([0.5, -1.0]), [-1.0, 0.5]),
+    ],
+    ids=str,
+)
+def test_learned_categories_are_sorted(column, learned):
+    assert sorted(learn_categories(column, NAME).tolist()) == learned
+
+
+def test_learning_from_values_that_do_not_sort():
+    with pytest.raises(ValueError, match=NAME):
+        learn_categories(np.array([1, "a"], dtype=object), NAME)
+
+
+def test_every_container_gives_its_columns():
+    frame = {"a": [1, 2], "b": ["x", "y"]}
+    for X in (pd.DataFrame(frame), pl.DataFrame(frame), np.array([[1, "x"], [2, "y"]], dtype=object)):
+        assert [list(c) for c in columns_of(X)] == [[1, 2], ["x", "y"]]
+
+
+def test_is_missing():
+    for value in (None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT")):
+        assert is_missing(value)
+    for value in (0, "", "nan", False, np.array([1, 2]), [None]):
+        assert not is_missing(value)
+
+
+@pytest.mark.parametrize("d", [2, 255, 256, 257, 65536, 65537])
+def test_the_smallest_dtype_that_holds_the_codes(d):
+    codes = CategoryEncoder(np.arange(d), NAME).encode(np.array([d - 1]))
+    assert codes.tolist() == [d - 1]
+    assert codes.dtype.itemsize == (1 if d <= 256 else 2 if d <= 65536 else 4)

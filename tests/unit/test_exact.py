@@ -1,0 +1,132 @@
+"""Directed rounding of privacy parameters, against rationals and an independent interval arithmetic."""
+
+import random
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpestim.privacy import exact
+
+N_RANDOM = 10_000
+
+
+def random_laws(n, seed):
+    rng = random.Random(seed)
+    for _ in range(n):
+        epsilon = 10 ** rng.uniform(-6, np.log10(40))
+        d = int(2 ** rng.uniform(1, 32))
+        yield exact.canonical_epsilon(epsilon), max(2, d)
+
+
+def enclosure(x):
+    """An interval around e^x from mpmath, independent of the decimal module."""
+    mpmath.iv.dps = 110
+    return mpmath.iv.exp(mpmath.iv.mpf(x.numerator) / mpmath.iv.mpf(x.denominator))
+
+
+def certainly_at_most(fraction, interval):
+    return (mpmath.iv.mpf(fraction.numerator) / mpmath.iv.mpf(fraction.denominator)) <= interval.a
+
+
+def certainly_at_least(fraction, interval):
+    return (mpmath.iv.mpf(fraction.numerator) / mpmath.iv.mpf(fraction.denominator)) >= interval.b
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (0.1, Fraction(1, 10)),
+        (1, Fraction(1)),
+        (np.float32(0.1), Fraction(Decimal(repr(float(np.float32(0.1)))))),
+        (np.float64(0.3), Fraction(3, 10)),
+        (1e-6, Fraction(1, 10**6)),
+        (Decimal("0.7"), Fraction(7, 10)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (np.int64(2), Fraction(2)),
+    ],
+)
+def test_canonical_epsilon_is_what_the_number_prints_as(given, wanted):
+    assert exact.canonical_epsilon(given) == wanted
+
+
+def test_ten_tenths_are_one_and_seven_sevenths_of_a_tenth_are_a_tenth():
+    assert sum([exact.canonical_epsilon(0.1)] * 10) == 1
+    assert sum([exact.canonical_epsilon(0.1) / 7] * 7) == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    "bad", [0, -1, float("nan"), float("inf"), True, "1", None, 81, 1e9, [1.0], Decimal("NaN"), Fraction(0), 1j]
+)
+def test_canonical_epsilon_refuses(bad):
+    with pytest.raises(ValueError, match="epsilon"):
+        exact.canonical_epsilon(bad)
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 10**6), Fraction(1, 3), Fraction(1), Fraction(40), Fraction(80, 7)])
+def test_exp_bounds_enclose_and_are_tight(x):
+    low, high, truth = exact.exp_lower(x), exact.exp_upper(x), enclosure(x)
+    assert certainly_at_most(low, truth)
+    assert certainly_at_least(high, truth)
+    assert (high - low) / low < Fraction(1, 10**75)
+
+
+def test_grr_weights_keep_epsilon_in_both_directions_and_use_it():
+    n_words = []
+    for epsilon, d in random_laws(N_RANDOM, seed=1):
+        weights = exact.grr_weights(epsilon, d)
+        assert weights.keep + (d - 1) * weights.other == weights.total == 2 ** (64 * weights.n_words)
+        assert 0 < weights.other <= weights.keep  # so the inverse ratio is at most 1
+        ratio = Fraction(weights.keep, weights.other)
+        assert certainly_at_most(ratio, enclosure(epsilon))
+        assert certainly_at_least(ratio, enclosure(Fraction(99, 100) * epsilon))
+        n_words.append(weights.n_words)
+    # one word is often too coarse (SOUNDNESS 13): both kinds have been exercised
+    assert 0.02 < np.mean(np.array(n_words) == 2) < 0.5
+
+
+def test_one_word_rounding_without_the_check_would_break_a_guarantee():
+    """The rule that the check of both directions replaces, as a reminder that it matters."""
+    broken = 0
+    for epsilon, d in random_laws(2000, seed=2):
+        other = -(-exact.WORD // int(exact.exp_lower(epsilon) + d - 1))
+        keep = exact.WORD - (d - 1) * other
+        broken += keep <= 0 or not exact.within(other, keep, epsilon)
+    assert broken > 20
+
+
+def test_oue_thresholds_keep_epsilon_in_both_directions_and_use_it():
+    for epsilon, _ in random_laws(N_RANDOM, seed=3):
+        true, false = exact.oue_thresholds(epsilon)
+        p, q = Fraction(true, exact.WORD), Fraction(false, exact.WORD)
+        assert 0 < q < p == Fraction(1, 2)
+        ratio = p * (1 - q) / ((1 - p) * q)
+        assert ratio >= 1
+        assert certainly_at_most(ratio, enclosure(epsilon))
+        assert certainly_at_least(ratio, enclosure(Fraction(99, 100) * epsilon))
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(Fraction(1, 10**60), 2), (Fraction(1, 10**30), 1 << 32)])
+def test_laws_that_two_words_cannot_express_are_refused(epsilon, d):
+    with pytest.raises(ValueError, match="epsilon"):
+        exact.grr_weights(epsilon, d)
+
+
+def test_oue_refuses_an_epsilon_below_the_resolution_of_a_word():
+    with pytest.raises(ValueError, match="epsilon"):
+        exact.oue_thresholds(Fraction(1, 10**300))
+
+
+def test_within_and_uses_enough_are_strict_about_the_wrong_side():
+    one = Fraction(1)
+    assert exact.within(exact.exp_lower(one), 1, one)
+    assert not exact.within(exact.exp_upper(one), 1, one)
+    assert exact.uses_enough(exact.exp_upper(one), 1, one)
+    assert not exact.uses_enough(exact.exp_lower(Fraction(98, 100)), 1, one)
+
+
+def test_log_ratio():
+    assert exact.log_ratio(3, 1) == pytest.approx(np.log(3), rel=1e-15)
+    assert exact.log_ratio(10**30 + 1, 10**30) == pytest.approx(1e-30, rel=1e-9)

@@ -1,0 +1,188 @@
+"""Kernels word by word, against plain Python integers."""
+
+import numpy as np
+import pytest
+
+from dpestim._core import encode, grr, olh, unary
+from dpestim.privacy import exact
+
+WORD = 1 << 64
+
+
+def random_words(n, seed=0):
+    return np.random.default_rng(seed).integers(0, WORD, n, dtype=np.uint64, endpoint=False)
+
+
+def grr_answer(x, u, keep, other):
+    if u < keep:
+        return x
+    k = (u - keep) // other
+    return k if k < x else k + 1
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(1.0, 2), (1.0, 4), (0.01, 1000), (5.0, 70_000), (30.0, 200), (40.0, 3)])
+def test_grr_answers_every_word_as_the_law_says(epsilon, d):
+    weights = exact.grr_weights(exact.canonical_epsilon(epsilon), d)
+    assert weights.n_words == 1
+    keep, other = weights.keep, weights.other
+    edges = [0, 1, keep - 1, keep, keep + 1, WORD - 1, WORD - 2]
+    for k in (1, 2, d // 2, d - 2, d - 1):
+        edges += [(keep + k * other + e) % WORD for e in (-1, 0, 1)]
+    words = np.concatenate([np.array(edges, dtype=np.uint64), random_words(500)])
+    dtype = np.uint8 if d <= 256 else np.uint16 if d <= 65536 else np.uint32
+    for x in {0, 1, d // 2, d - 1}:
+        out = np.empty(words.size, dtype)
+        grr.privatize(np.full(words.size, x, dtype), words, keep, other, out)
+        assert out.tolist() == [grr_answer(x, int(u), keep, other) for u in words]
+
+
+def test_grr_with_two_words():
+    weights = exact.grr_weights(exact.canonical_epsilon(1e-6), 1 << 32)
+    assert weights.n_words == 2
+    keep, other = weights.keep, weights.other
+    d = 1 << 32
+    us = [0, keep - 1, keep, keep + 1, weights.total - 1, keep + other - 1, keep + other, keep + (d - 2) * other]
+    us += [int(h) << 64 | int(w) for h, w in random_words(200).reshape(-1, 2)]
+    words = np.array([[u >> 64, u % WORD] for u in us], dtype=np.uint64).reshape(-1)
+    for x in (0, 5, d - 1):
+        out = np.empty(len(us), np.uint32)
+        grr.privatize(np.full(len(us), x, np.uint32), words, keep, other, out)
+        assert out.tolist() == [grr_answer(x, u, keep, other) for u in us]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 1001])
+def test_grr_count(n):
+    reports = np.random.default_rng(n).integers(0, 7, n).astype(np.uint8)
+    counts = np.ones((4, 7), np.int64)
+    grr.count(reports, counts)
+    assert (counts.sum(axis=0) - 4).tolist() == np.bincount(reports, minlength=7).tolist()
+
+
+@pytest.mark.parametrize("d", [2, 3, 8, 63, 64, 65, 130, 1024])
+@pytest.mark.parametrize("threshold", [0, 1, 77 << 56, (77 << 56) + 12345678901234567, WORD - 1])
+def test_unary_bits_are_exact_64_bit_comparisons(d, threshold):
+    n, width = 50, (d + 7) // 8
+    true_threshold = 1 << 63
+    words = random_words(n * (1 + width), seed=d).reshape(n, 1 + width)
+    byte = words[:, 1:].view(np.uint8)
+    byte[::3, ::2] = threshold >> 56  # many ties
+    codes = (np.arange(n) * 7 % d).astype(np.uint16)
+    out = np.full((n, width), 255, np.uint8)
+    ties = np.empty(n * d + 1, np.uint32)
+    ties = ties[: unary.bits(words, d, threshold, out, ties)]
+    drawn = byte.reshape(n, -1)[:, :d].astype(np.uint64)
+    assert sorted(ties.tolist()) == np.flatnonzero((drawn == threshold >> 56).ravel()).tolist()
+    rare = random_words(ties.size, seed=1)
+    rare[::2] = np.uint64((threshold % (1 << 56)) << 8) + np.arange(rare[::2].size, dtype=np.uint64) % 256  # all equal
+    unary.finish(codes, words, ties, rare, d, true_threshold, threshold, out)
+    low = np.zeros(n * d, dtype=object)
+    low[ties] = [int(r) >> 8 for r in rare]
+    expected = np.array([(int(a) << 56) + b < threshold for a, b in zip(drawn.ravel(), low)]).reshape(n, d)
+    expected[np.arange(n), codes] = words[:, 0] < true_threshold
+    assert np.array_equal(np.unpackbits(out, axis=1, bitorder="little", count=d), expected)
+    if d % 8:
+        assert not (out[:, -1] >> (d % 8)).any()
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 128, 300, 511, 512, 513, 1500])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 255, 4081])
+def test_unary_count_is_the_column_sum(width, n):
+    reports = np.random.default_rng(width * n).integers(0, 256, (n, width)).astype(np.uint8)
+    counts = np.full(8 * width, 5, np.int64)
+    unary.count(reports, counts)
+    assert np.array_equal(counts - 5, np.unpackbits(reports, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))
+
+
+@pytest.mark.parametrize("bits", [0, 255])
+def test_unary_count_at_the_largest_sums(bits):
+    reports = np.full((70_001, 2), bits, np.uint8)
+    counts = np.zeros(16, np.int64)
+    unary.count(reports, counts)
+    assert set(counts.tolist()) == {70_001 if bits else 0}
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("g", [2, 3, 4, 21, 1000, (1 << 31) - 1])
+def test_olh_against_python_integers(bits, g):
+    n, d, mod = 40, 37, 1 << bits
+    dtype = np.uint32 if bits == 32 else np.uint64
+    weights = exact.grr_weights(exact.canonical_epsilon(2.0), g)
+    seeds = random_words(n * (bits // 32), seed=g)
+    words = random_words(n * weights.n_words, seed=g + 1)
+    codes = (np.arange(n) % d).astype(np.uint8)
+    reports = np.empty((n, 3), dtype)
+    olh.privatize(codes, seeds, words, g, weights.keep, weights.other, reports)
+    if bits == 32:
+        pairs = [(int(s) % mod, int(s) >> 32) for s in seeds]
+    else:
+        pairs = [(int(a), int(b)) for a, b in seeds.reshape(-1, 2)]
+    assert [(int(a), int(b)) for a, b, _ in reports] == pairs
+
+    def bucket(v, a, b):
+        return ((a * v + b) % mod) * g >> bits
+
+    hashed = np.empty(n, dtype)
+    olh.bucket(codes, reports, g, hashed)
+    assert hashed.tolist() == [bucket(int(c), *p) for c, p in zip(codes, pairs)]
+    us = words.reshape(n, -1)
+    us = [int(w[0]) if weights.n_words == 1 else (int(w[0]) << 64) | int(w[1]) for w in us]
+    expected = [grr_answer(int(h), u, weights.keep, weights.other) for h, u in zip(hashed, us)]
+    assert reports[:, 2].tolist() == expected
+    support = np.array([[bucket(v, *p) == y for v in range(d)] for p, y in zip(pairs, expected)])
+    out = np.empty((n, d), np.uint8)
+    olh.support(reports, g, out)
+    assert np.array_equal(out, support)
+    counts = np.zeros(d, np.int64)
+    olh.count(np.tile(reports, (60, 1)), g, counts)  # more users than a tile holds
+    assert np.array_equal(counts, 60 * support.sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", "bhilqBHILQ")
+def test_encode_integers_at_the_ends_of_the_type(dtype):
+    info = np.iinfo(dtype)
+    for low, high in ((info.min, min(info.min + 200, info.max)), (info.max - 100, info.max)):
+        values = np.array([low, high, (low + high) // 2], dtype)
+        out = np.empty(3, np.uint8)
+        assert encode.integers(values, low, high, 3, out) == -1
+        assert out.tolist() == [(int(v) - int(low) + 3) % 256 for v in values]
+    low, high = max(info.min + 1, -5), 5
+    for bad in (low - 1, high + 1):
+        values = np.array([low, high, bad, high], dtype)
+        assert encode.integers(values, low, high, 0, np.empty(4, np.uint8)) == 2
+
+
+def test_encode_strings_and_objects():
+    known = np.array(["a", "bb", "", "日本", "bba"])
+    width = known.dtype.itemsize // 4
+    slots = np.empty(16, np.int64)
+    table = known.view(np.uint32).reshape(-1, width)
+    encode.build_slots(table, slots)
+    values = known[[4, 3, 2, 1, 0, 1]]
+    out = np.empty(6, np.uint8)
+    codes = np.arange(5, dtype=np.uint32)
+    assert encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, out) == -1
+    assert out.tolist() == [4, 3, 2, 1, 0, 1]
+    values[3] = "b"
+    assert encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, out) == 3
+    dictionary = {v: i for i, v in enumerate(known.tolist())}
+    assert encode.objects(["a", "日本"], dictionary, out[:2]) == -1
+    assert encode.objects(["a", "x"], dictionary, out[:2]) == 1
+    assert encode.objects(["a", []], dictionary, out[:2]) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: grr.privatize(np.zeros(3, np.uint8), random_words(2), 5, 1, np.zeros(3, np.uint8)),
+        lambda: grr.count(np.zeros(3, np.uint8), np.zeros((3, 4), np.int64)),
+        lambda: unary.bits(random_words(4).reshape(2, 2), 9, 5, np.zeros((2, 2), np.uint8), np.zeros(19, np.uint32)),
+        lambda: unary.bits(random_words(4).reshape(2, 2), 8, 5, np.zeros((2, 1), np.uint8), np.zeros(16, np.uint32)),
+        lambda: unary.count(np.zeros((3, 2), np.uint8), np.zeros(15, np.int64)),
+        lambda: olh.count(np.zeros((3, 2), np.uint32), 4, np.zeros(3, np.int64)),
+        lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
+        lambda: encode.integers(np.zeros(3, np.int8), 0, 1, 0, np.zeros(2, np.uint8)),
+    ],
+)
+def test_kernels_refuse_lengths_that_differ(call):
+    with pytest.raises(ValueError, match=r"differ|lanes|places|fields"):
+        call()

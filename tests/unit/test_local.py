@@ -1,0 +1,364 @@
+"""The frequency estimators: what is particular to one of them, and the face they share."""
+
+import math
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.pipeline import make_pipeline
+
+from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local._olh import OLH, best_n_buckets, collision_rate
+from dpestim.privacy import exact
+
+ALL = [GRRFrequencyEstimator, OUEFrequencyEstimator, OLHFrequencyEstimator]
+each = pytest.mark.parametrize("cls", ALL)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_olh_buckets_are_the_best_integer(seed):
+    rng = np.random.default_rng(seed)
+    for epsilon in rng.uniform(0.01, 6, 100):
+        e = math.exp(epsilon)
+        brute = min(range(2, int(e) + 5), key=lambda g, e=e: (e - 1 + g) ** 2 / (g - 1))
+        assert best_n_buckets(exact.canonical_epsilon(epsilon)) == brute
+
+
+@pytest.mark.parametrize("bits", [4, 6])
+@pytest.mark.parametrize("g", [2, 3, 5, 7])
+def test_collision_rate_by_enumeration(bits, g):
+    m = 1 << bits
+    bucket = np.arange(m) * g >> bits
+    for s in range(bits):
+        same = 0
+        for a in range(m):
+            x = np.arange(m)  # h(x) for every b, by b being uniform
+            same += int((bucket[x] == bucket[(x + a * (1 << s)) % m]).sum())
+        assert collision_rate(bits, g, s) == Fraction(same, m * m)
+
+
+def test_olh_takes_wide_lanes_when_the_domain_asks_for_them():
+    assert OLH.make(1.0, 1 << 16).lane_bits == 32
+    assert OLH.make(1.0, (1 << 16) + 1).lane_bits == 64
+    assert OLH.make(12.0, 1 << 16).lane_bits == 64  # many buckets: 32 bits would collide unevenly
+    assert OLH.make(12.0, 1 << 16).bias < Fraction(1, 10**7)
+    with pytest.raises(ValueError, match="epsilon"):
+        OLH.make(22.0, 100)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_olh_on_wide_lanes_is_unbiased(epsilon):
+    d = (1 << 16) + 1
+    X = np.repeat([[0], [d - 1], [d // 2]], [3000, 2000, 1000], axis=0)
+    est = OLHFrequencyEstimator(epsilon, categories=[np.arange(d)], random_state=0).fit(X)
+    z = (est.frequencies_[0] - np.bincount(X[:, 0], minlength=d) / len(X)) / est.standard_errors_[0]
+    assert np.abs(z).max() < 6
+    assert abs(z.std() - 1) < 0.15
+
+
+def test_grr_with_two_words_a_record():
+    d = 70_000
+    X = np.random.default_rng(0).integers(0, d, (5000, 1))
+    est = GRRFrequencyEstimator(1e-10, categories=[np.arange(d)], random_state=0).fit(X)
+    assert est.randomizers_[0].n_words == 2
+    reports = est.privatize(X)
+    assert np.bincount(reports[:, 0] >> 10, minlength=69).min() > 0  # spread over the whole domain
+    assert np.isfinite(est.frequencies_[0]).all()
+
+
+def test_unary_refuses_domains_beyond_a_client_and_says_slack():
+    randomizer = OUEFrequencyEstimator._randomizer
+    with pytest.raises(ValueError, match="categories"):
+        randomizer.make(1.0, (1 << 24) + 1)
+    assert randomizer.make(60.0, 4).slack
+    assert not randomizer.make(40.0, 4).slack
+    X = np.zeros((10, 1), int)
+    assert "2**-64" in str(OUEFrequencyEstimator(60.0, categories=[[0, 1]]).fit(X).privacy_)
+
+
+@each
+def test_learned_categories_warn_and_void_the_guarantee(cls):
+    X = np.array([["a"], ["b"], ["a"]])
+    with pytest.warns(PrivacyLeakWarning, match="no privacy guarantee"):
+        est = cls(1.0).fit(X)
+    assert est.privacy_.epsilon == math.inf
+    assert "learned" in str(est.privacy_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cls(1.0, categories=[["a", "b"]]).fit(X).privacy_.epsilon == 1
+
+
+@each
+def test_nothing_is_learned_when_the_warning_is_an_error(cls):
+    est = cls(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PrivacyLeakWarning):
+            est.fit(np.array([["a"], ["b"]]))
+    assert not hasattr(est, "n_users_")
+    assert "n_features_in_" not in vars(est)
+
+
+@each
+def test_client_and_server_need_no_fit(cls):
+    domain = [["a", "b", "c"], [0, 1]]
+    client, server = cls(2.0, categories=domain), cls(2.0, categories=domain)
+    for letter in "aabc" * 50:
+        server.aggregate(client.privatize([[letter, 1]]))
+    assert server.n_users_ == 200
+    assert server.n_features_in_ == 2
+    assert [f.shape for f in server.frequencies_] == [(3,), (2,)]
+    assert server.privacy_.seeded is None
+    with pytest.raises(NotFittedError):
+        client.release()
+    with pytest.raises(NotFittedError, match="declare"):
+        cls(1.0).privatize([["a", 1]])
+    with pytest.raises(NotFittedError):
+        cls(1.0).transform([["a"]])
+
+
+@each
+def test_reports_no_client_could_have_made(cls):
+    est = cls(1.0, categories=[[0, 1, 2]]).fit(np.array([[0], [1], [2]]))
+    reports = est.privatize(np.array([[0], [1]]))
+    randomizer = est.randomizers_[0]
+    reports[1, -1] = {"GRR": 3, "OUE": 8, "OLH": getattr(randomizer, "n_buckets", None)}[type(randomizer).__name__]
+    before = pickle.dumps(est)
+    with pytest.raises(ValueError, match="report"):
+        est.aggregate(reports)
+    assert pickle.dumps(est) == before
+
+
+@each
+def test_columns_share_epsilon_exactly(cls):
+    domain = [[0, 1]] * 7
+    est = cls(0.1, categories=domain, random_state=0).fit(np.zeros((50, 7), int))
+    assert sum(r.epsilon for r in est.randomizers_) == Fraction(1, 10)
+    assert est.privacy_.epsilon == Fraction(1, 10)
+    assert "7 columns" in str(est.privacy_)
+
+
+@each
+def test_columns_of_different_sizes_travel_in_one_dtype(cls):
+    domain = [np.arange(3), np.arange(300), [False, True]]
+    X = np.column_stack([np.arange(500) % 3, np.arange(500) % 300, np.arange(500) % 2])
+    est = cls(6.0, categories=domain, random_state=0)
+    reports = est.privatize(X)
+    assert reports.dtype.itemsize == max(r.report_dtype.itemsize for r in est.fit(X).randomizers_)
+    again = cls(6.0, categories=domain).aggregate(reports)
+    assert all(np.array_equal(a, b) for a, b in zip(est.frequencies_, again.frequencies_))
+
+
+@each
+def test_frames_give_names(cls):
+    frame = pd.DataFrame({"city": ["x", "y", "x"], "n": [1, 2, 1]})
+    est = cls(5.0, categories=[["x", "y"], [1, 2]]).fit(frame)
+    assert est.feature_names_in_.tolist() == ["city", "n"]
+    assert est.get_feature_names_out().tolist() == ["city_x", "city_y", "n_1", "n_2"]
+    tidy = est.to_frame()
+    assert tidy.columns.tolist() == ["feature", "category", "frequency", "standard_error", "ci_low", "ci_high"]
+    assert tidy.feature.tolist() == ["city", "city", "n", "n"]
+    assert ((tidy.ci_low < tidy.frequency) & (tidy.frequency < tidy.ci_high)).all()
+    with pytest.raises(ValueError, match="column 'city'"):
+        est.fit(pd.DataFrame({"city": ["z"], "n": [1]}))
+    assert cls(5.0, categories=[["x", "y"], [1, 2]]).fit(pl.from_pandas(frame)).n_users_ == 3
+
+
+@each
+def test_score_is_the_negative_mean_squared_error_over_the_union_of_domains(cls):
+    X = np.array([[0]] * 60 + [[1]] * 40)
+    est = cls(3.0, categories=[[0, 1, 2]], random_state=0).fit(X)
+    f = est.frequencies_[0]
+    assert est.score(X) == pytest.approx(-np.mean((f - [0.6, 0.4, 0]) ** 2))
+    unseen = np.array([[0]] * 5 + [[9]] * 5)
+    assert est.score(unseen) == pytest.approx(-np.mean((np.append(f, 0) - [0.5, 0, 0, 0.5]) ** 2))
+    constant = np.zeros((4, 1), int)
+    assert est.score(constant) == pytest.approx(-np.mean((f - [1, 0, 0]) ** 2))
+
+
+@each
+def test_postprocessing(cls):
+    X = np.zeros((500, 1), int)
+    est = cls(0.5, categories=[np.arange(20)], random_state=0)
+    raw = est.fit(X).frequencies_[0]
+    assert raw.min() < 0
+    assert np.array_equal(est.set_params(postprocess="base_pos").frequencies_[0], np.maximum(raw, 0))
+    projected = clone(est).set_params(postprocess="norm_sub").fit(X).frequencies_[0]
+    assert projected.min() >= 0
+    assert projected.sum() == pytest.approx(1)
+    assert np.array_equal(est.set_params(postprocess=lambda f, se: f + se).frequencies_[0],
+                          raw + est.standard_errors_[0])
+    with pytest.raises(ValueError, match="postprocess"):
+        est.set_params(postprocess=lambda f, se: f[:2]).release()
+
+
+@each
+def test_intervals(cls):
+    est = cls(1.0, categories=[[0, 1]], random_state=0).fit(np.zeros((100, 1), int))
+    narrow, wide = est.confidence_interval(0.5)[0], est.confidence_interval(0.99)[0]
+    assert narrow.shape == (2, 2)
+    assert (wide[:, 0] < narrow[:, 0]).all()
+    assert (wide[:, 1] > narrow[:, 1]).all()
+    assert np.allclose(wide.mean(axis=1), est.frequencies_[0])
+    for level in (0, 1, -1, 2):
+        with pytest.raises(ValueError, match="level"):
+            est.confidence_interval(level)
+
+
+@each
+def test_ten_batches_under_one_seed_do_not_repeat_their_noise(cls):
+    """With repeated noise the variance of the mean of ten batches would be ten times too large (SOUNDNESS 22)."""
+    z = []
+    for seed in range(40):
+        est = cls(1.0, categories=[[0, 1, 2]], random_state=seed)
+        for _ in range(10):
+            est.partial_fit(np.zeros((50, 1), int))
+        z.append((est.frequencies_[0] - [1, 0, 0]) / est.standard_errors_[0])
+    assert 0.6 < np.std(z) < 1.5
+
+
+@each
+def test_a_stream_of_seeded_batches_is_remembered_as_one_range(cls):
+    est = cls(1.0, categories=[[0, 1]], random_state=0)
+    for _ in range(20):
+        est.partial_fit([[0]])
+    assert len(est._seeds) == 1
+    with pytest.raises(ValueError, match="repeats"):
+        est.merge(cls(1.0, categories=[[0, 1]], random_state=0).fit(np.zeros((20, 1), int)))
+    later = cls(1.0, categories=[[0, 1]], random_state=1).fit(np.zeros((30, 1), int))
+    assert est.merge(later).partial_fit([[1]]).n_users_ == 51
+    assert len(est._seeds) == 3
+
+
+@each
+def test_a_bad_seed_is_found_before_anything_is_charged(cls):
+    ledger = RecordingLedger()
+    est = cls(1.0, categories=[[0, 1]], ledger=ledger, random_state=-1)
+    for verb in (est.fit, est.privatize, est.partial_fit, est.fit_transform):
+        with pytest.raises(ValueError, match="random_state"):
+            verb([[0]])
+    assert not ledger.entries
+
+
+@each
+def test_refitting_forgets(cls):
+    est = cls(1.0, categories=[[0, 1]], random_state=0).fit(np.zeros((30, 1), int))
+    first = est.frequencies_[0]
+    assert np.array_equal(est.fit(np.zeros((30, 1), int)).frequencies_[0], first)
+    assert est.n_users_ == 30
+    est.set_params(categories=[[0, 1], [0, 1]]).fit(np.zeros((5, 2), int))
+    assert est.n_features_in_ == 2
+
+
+@each
+def test_a_failed_fit_leaves_the_fitted_state(cls):
+    est = cls(1.0, categories=[[0, 1]], random_state=0).fit(np.zeros((30, 1), int))
+    before = pickle.dumps(est)
+    with pytest.raises(ValueError, match="column 0"):
+        est.fit(np.full((30, 1), 5))
+    assert pickle.dumps(est) == before
+
+
+class RecordingLedger:
+    def __init__(self, refuse=False):
+        self.entries, self.refuse = [], refuse
+
+    def charge(self, guarantee, *, estimator, n_rows):
+        if self.refuse:
+            raise RuntimeError("overdraft")
+        self.entries.append((guarantee.epsilon, estimator, n_rows))
+
+
+@each
+def test_the_seam_of_the_ledger(cls):
+    X = np.zeros((6, 1), int)
+    ledger = RecordingLedger()
+    est = cls(0.3, categories=[[0, 1]], ledger=ledger)
+    est.fit(X)
+    est.partial_fit(X)
+    est.fit_transform(X)
+    est.transform(X)
+    reports = est.privatize(X)
+    assert ledger.entries == [(Fraction(3, 10), cls.__name__, 6)] * 5
+    est.aggregate(reports).release()
+    est.score(X)
+    assert len(ledger.entries) == 5
+    with pytest.raises(ValueError, match="column 0"):
+        est.fit(X + 7)
+    assert len(ledger.entries) == 5  # validate, then charge
+    before = est.n_users_
+    est.ledger = RecordingLedger(refuse=True)
+    with pytest.raises(RuntimeError, match="overdraft"):
+        est.fit(X)
+    assert est.n_users_ == before
+
+
+@each
+def test_pipelines_and_searches(cls):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = np.where(rng.random(3000) < 0.9, y, 1 - y)[:, None]
+    model = make_pipeline(cls(5.0, categories=[[0, 1]], random_state=0), BernoulliNB()).fit(X, y)
+    assert model.score(X, y) > 0.65
+    search = GridSearchCV(
+        cls(categories=[[0, 1]], random_state=0), {"epsilon": [0.01, 5.0]}, cv=3, error_score="raise"
+    ).fit(X)
+    assert search.best_params_ == {"epsilon": 5.0}
+
+
+@each
+def test_one_report_estimates_something_and_none_is_an_error(cls):
+    est = cls(1.0, categories=[[0, 1, 2]]).fit([[1]])
+    assert est.n_users_ == 1
+    assert np.isfinite(est.frequencies_[0]).all()
+    assert np.isfinite(est.standard_errors_[0]).all()
+    with pytest.raises(ValueError, match="minimum of 1"):
+        est.fit(np.empty((0, 1), int))
+    with pytest.raises(ValueError, match="minimum of 1"):
+        est.fit(pd.DataFrame({"a": []}))
+
+
+def test_a_fit_of_many_users_holds_no_reports(monkeypatch):
+    """The reports of 1e5 users over 1,024 bits are 12.8 MB; the fit allocates less than 10 MB in all."""
+    import tracemalloc
+
+    X = np.zeros((100_000, 1), np.int64)
+    est = OUEFrequencyEstimator(1.0, categories=[np.arange(1024)])
+    est.fit(X[:10])
+    tracemalloc.start()
+    est.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    randomizer = est.randomizers_[0]
+    block = 8 * randomizer.block_words + 4 * randomizer.block_rows * 1024 + 128 * randomizer.block_rows
+    assert peak < block * 1.3 + 4e6
+    assert randomizer.block_rows < 5000
+
+
+def test_golden_reports():
+    """Seeded reports are part of the interface: they change only with a note in the changelog."""
+    X = np.arange(6)[:, None] % 4
+    golden = {
+        GRRFrequencyEstimator: [[0], [2], [2], [3], [2], [0]],
+        OUEFrequencyEstimator: [[3], [3], [9], [12], [8], [2]],
+        OLHFrequencyEstimator: [
+            [2587789684, 4127917809, 3],
+            [906814482, 1995494709, 1],
+            [4064109154, 4049599165, 3],
+            [1643057514, 1927540546, 2],
+            [2367968383, 132847532, 2],
+            [1725282021, 690346388, 0],
+        ],
+    }
+    for cls, reports in golden.items():
+        made = cls(1.0, categories=[np.arange(4)], random_state=2026).privatize(X)
+        assert made.tolist() == reports, cls.__name__

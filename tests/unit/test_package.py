@@ -1,0 +1,157 @@
+"""The package as a whole: what importing it loads, its layers, its registry, its documents."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpestim
+from dpestim._docs import mechanism_table
+from dpestim.base import SUBPACKAGES, all_estimators
+
+PACKAGE = Path(dpestim.__file__).parent
+ROOT = Path(__file__).parents[2]
+
+#: Layer of each module; an import may only point down (or stay inside one room).
+LAYERS = {
+    "_core": 1, "exceptions": 1, "_version": 1,
+    "privacy": 2, "base": 2, "rng": 2, "parallel": 2, "datasets": 2, "_docs": 2,
+    "postprocessing": 3, "testing": 3,
+    "local": 4,
+}
+
+
+def modules():
+    return [m.name for m in pkgutil.walk_packages([str(PACKAGE)], "dpestim.")]
+
+
+def room(module):
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(path, everywhere):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if everywhere else tree.body
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} uses a relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    mine = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if mine == "__init__":
+        return
+    assert mine in LAYERS, f"give {mine} a layer"
+    for name in imports(path, everywhere=False):
+        if name.startswith("dpestim.") and room(name) in LAYERS and room(name) != mine:
+            assert LAYERS[room(name)] <= LAYERS[mine], f"{path} imports {name}, which stands above it"
+            if LAYERS[room(name)] == LAYERS[mine]:
+                assert LAYERS[mine] <= 2, f"{path} imports its neighbour {name}"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_only_the_public_face_of_other_packages(path):
+    for name in imports(path, everywhere=True):
+        first, *rest = name.split(".")
+        if first != "dpestim":
+            assert not any(part.startswith("_") for part in rest), f"{path} imports the private {name}"
+
+
+def loaded(code):
+    heavy = "{'pandas', 'matplotlib', 'sqlite3', 'cryptography', 'polars', 'sklearn'}"
+    code = f"import sys; {code}; print(*sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_is_light():
+    assert loaded("import dpestim") == set()
+    # scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads
+    everything = "import dpestim.local, dpestim.privacy, dpestim.datasets, dpestim.testing, dpestim.postprocessing"
+    assert loaded(everything) <= loaded("import sklearn.base, sklearn.utils.validation, scipy.stats")
+
+
+def test_sub_packages_are_there_when_asked_for():
+    for name in dpestim.__all__:
+        assert getattr(dpestim, name)
+    assert set(dpestim.__all__) <= set(dir(dpestim))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = dpestim.nothing
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_module_explains_itself(name):
+    module = importlib.import_module(name)
+    assert (module.__doc__ or "").strip(), f"{name} has no docstring"
+    for exported in getattr(module, "__all__", []):
+        assert hasattr(module, exported), f"{name}.__all__ lists {exported}, which does not exist"
+
+
+@pytest.mark.parametrize("name", [n for n in modules() if "_core" not in n])
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_every_public_function_and_estimator_has_a_doctest():
+    finder = doctest.DocTestFinder(recurse=False)
+    for package in ("postprocessing", "datasets"):
+        module = importlib.import_module(f"dpestim.{package}")
+        for name in module.__all__:
+            assert any(t.examples for t in finder.find(getattr(module, name), name)), f"{name} has no example"
+    for name, cls in all_estimators():
+        assert any(t.examples for t in finder.find(cls, name)), f"{name} has no example"
+
+
+def test_every_public_method_is_documented():
+    for _, cls in all_estimators():
+        for name in dir(cls):
+            if not name.startswith("_"):
+                assert (getattr(cls, name).__doc__ or "").strip(), f"{cls.__name__}.{name} has no docstring"
+        assert "{parameters}" not in cls.__doc__
+
+
+def test_the_registry_covers_every_sub_package_with_estimators():
+    listed = {name.split(".")[0] for name, _ in all_estimators()}
+    assert listed == set(SUBPACKAGES)
+    assert {p for p in LAYERS if LAYERS[p] == 4} == set(SUBPACKAGES)
+
+
+def test_the_readme_holds_the_table_of_the_registry():
+    assert mechanism_table() in (ROOT / "README.md").read_text(encoding="utf-8"), (
+        "README's table of mechanisms is out of date: run `make readme`"
+    )
+
+
+def test_the_example_of_the_readme_runs_and_is_short(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    assert len(example.strip().splitlines()) <= 15
+    path = tmp_path / "example.py"
+    path.write_text(example, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_readme_shows_the_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in text
+    assert "make test" in text
+
+
+def test_no_file_is_longer_than_a_reader_bears():
+    for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyx")]:
+        n = len(path.read_text(encoding="utf-8").splitlines())
+        assert n <= 500, f"{path.name} has {n} lines: does it hold two ideas?"
