@@ -2,7 +2,7 @@
 
 Run from the root of the repository::
 
-    python -m benchmarks                  # all rows, about three minutes
+    python -m benchmarks                  # all rows, one to three minutes
     python -m benchmarks --quick          # seconds; proves that everything runs, judges no target
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
 
@@ -17,6 +17,8 @@ stays.
   and all of them together within six standard deviations.
 * **Times** are medians of interleaved repeats (A B A B ...), after a warm-up, without the garbage collector, in one
   thread. Through the public verbs: ours includes checking and encoding X, which baselines mostly need not do.
+* **Fresh pages** are part of the time of results above 32 MB, ours and the baselines'; smaller ones reuse memory, as in a
+  process that has run for a while. The first calls of a fresh process are slower.
 * **Limits** are measured between the same repeats: "memory" is the read bandwidth of a NumPy sum over an array far
   larger than the cache, "keystream" the rate of AES-256-CTR into one buffer, "vector" the operations on 32-bit lanes a
   second of a single-precision matrix product, a multiply-add being two (a proxy: float pipes are not integer pipes).

@@ -64,6 +64,7 @@ def interleave(contestants, *, slow=1.0):
     The warm-up's results are handed out so that contestants can be compared. Three repeats where the warm-up of all
     took more than `slow` seconds (one beyond 30), else at least five, and up to 25 within about a second.
     """
+    _settle_allocator()
     times = {name: [] for name in contestants}
     results = {}
     enabled = gc.isenabled()
@@ -85,6 +86,16 @@ def interleave(contestants, *, slow=1.0):
         if enabled:
             gc.enable()
     return {name: statistics.median(t) for name, t in times.items()}, results, repeats
+
+
+@cache
+def _settle_allocator():
+    """Bring glibc's malloc to where a process that has run for a while has it.
+
+    Freeing a large array raises the size from which arrays get fresh pages each time (to at most 32 MB). Before that a
+    2 MB output costs 500 page faults a call, and whether it does would depend on the rows that ran before.
+    """
+    np.ones(30 << 20, np.uint8)
 
 
 # ---------------------------------------------------------------- limits: name -> (function, units of work in a call)

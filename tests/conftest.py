@@ -23,5 +23,5 @@ def pytest_configure(config):
 def pytest_collection_finish(session):
     config = session.config
     whole = config.args == config.getini("testpaths") and not config.option.keyword and not config.option.markexpr
-    if whole and not config.option.lf and len(session.items) < FEWEST_TESTS:
+    if whole and not getattr(config.option, "lf", False) and len(session.items) < FEWEST_TESTS:
         raise pytest.UsageError(f"only {len(session.items)} tests were collected, at least {FEWEST_TESTS} are expected")
