@@ -17,14 +17,14 @@ stays.
   and all of them together within six standard deviations.
 * **Times** are medians of interleaved repeats (A B A B ...), after a warm-up, without the garbage collector, in one
   thread. Through the public verbs: ours includes checking and encoding X, which baselines mostly need not do.
-* **Fresh pages** are part of the time of results above 32 MB, ours and the baselines'; smaller ones reuse memory, as in a
-  process that has run for a while. The first calls of a fresh process are slower.
+* **Fresh pages** are part of the time of results above 32 MB, of ours and of the baselines; smaller ones reuse memory,
+  as in a process that has run for a while. The first calls of a fresh process are slower.
 * **Limits** are measured between the same repeats: "memory" is the read bandwidth of a NumPy sum over an array far
   larger than the cache, "keystream" the rate of AES-256-CTR into one buffer, "vector" the operations on 32-bit lanes a
   second of a single-precision matrix product, a multiply-add being two (a proxy: float pipes are not integer pipes).
   The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
-* **Threads** stand beside a control, SHA-256 on two threads in the same repeats: where the control does not scale, the
-  machine was busy or has no second core, and the row is not judged.
+* **Threads** stand beside a control, SHA-256 on two threads in the same repeats: where the control does not scale (five
+  attempts), the machine was busy or has no second core, and the row is not judged.
 * **Memory** is the kernel's high-water mark of the resident set during `fit` in a fresh process, reset when the input
   exists. (Not ``ru_maxrss``: a child inherits its parent's through fork and exec.)
 
