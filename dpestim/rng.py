@@ -23,7 +23,7 @@ import numpy as np
 
 #: Bytes of keystream drawn at a time: the zeros that are encrypted and what they become stay in the second-level cache,
 #: and a thread asks for the interpreter's lock rarely.
-_CHUNK = 1 << 18
+_CHUNK = 1 << 19
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
 
@@ -114,7 +114,7 @@ class WordReader:
         counters[:, 1] = places
         out = np.empty(16 * len(places) + 15, np.uint8)
         self._blocks.update_into(memoryview(counters).cast("B"), out)
-        return np.ascontiguousarray(out[: 16 * len(places)].view(np.uint64)[::2])
+        return out[: 16 * len(places)].view(np.uint64)[::2]
 
 
     def scratch(self, size, dtype):

@@ -1,15 +1,25 @@
 """Category codes of a column: contiguous integers by range check, strings and objects by hash look-up.
 
-Every function returns the first row whose value is not a category, or -1 when all rows were encoded.
+`objects` and `strings` return the first row whose value is not a category, or -1 when all rows were encoded.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-ctypedef fused int_t:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
+cdef extern from "encode.h" nogil:
+    bint dpestim_encode8_8(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint8_t *out) noexcept
+    bint dpestim_encode8_16(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint16_t *out) noexcept
+    bint dpestim_encode8_32(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint32_t *out) noexcept
+    bint dpestim_encode16_8(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint8_t *out) noexcept
+    bint dpestim_encode16_16(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint16_t *out) noexcept
+    bint dpestim_encode16_32(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint32_t *out) noexcept
+    bint dpestim_encode32_8(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint8_t *out) noexcept
+    bint dpestim_encode32_16(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint16_t *out) noexcept
+    bint dpestim_encode32_32(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint32_t *out) noexcept
+    bint dpestim_encode64_8(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint8_t *out) noexcept
+    bint dpestim_encode64_16(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint16_t *out) noexcept
+    bint dpestim_encode64_32(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t *out) noexcept
+
+ctypedef fused uint_t:
     uint8_t
     uint16_t
     uint32_t
@@ -22,27 +32,45 @@ ctypedef fused code_t:
 
 
 def integers(
-    const int_t[::1] values,      # IN   a column
-    int_t low,                    # IN   the smallest category
-    int_t high,                   # IN   the largest one that the column's type can hold
+    const uint_t[::1] values,     # IN   a column; signed types are viewed as unsigned of the same width
+    uint_t low,                   # IN   the smallest category that the type can hold, modulo 2^width
+    uint_t span,                  # IN   the largest such category minus the smallest
     uint32_t first,               # IN   the code of `low`
     code_t[::1] out,              # OUT  codes
 ):
-    """Encode values of the contiguous range low..high."""
-    cdef Py_ssize_t n = values.shape[0], i
-    cdef uint8_t bad = 0
-    if out.shape[0] != n:
+    """Encode values of a contiguous range; return whether any was outside."""
+    cdef size_t n = values.shape[0]
+    cdef bint bad = False
+    if out.shape[0] != values.shape[0]:
         raise ValueError("values and out differ in length")
+    if n == 0:
+        return False
     with nogil:
-        for i in range(n):
-            bad |= (values[i] < low) | (values[i] > high)
-            # in 64 bits the difference is exact modulo 2^64 whatever the signs
-            out[i] = <code_t>(<uint64_t>values[i] - <uint64_t>low + first)
-        if bad:
-            for i in range(n):
-                if values[i] < low or values[i] > high:
-                    break
-    return i if bad else -1
+        if uint_t is uint8_t and code_t is uint8_t:
+            bad = dpestim_encode8_8(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint8_t and code_t is uint16_t:
+            bad = dpestim_encode8_16(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint8_t and code_t is uint32_t:
+            bad = dpestim_encode8_32(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint16_t and code_t is uint8_t:
+            bad = dpestim_encode16_8(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint16_t and code_t is uint16_t:
+            bad = dpestim_encode16_16(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint16_t and code_t is uint32_t:
+            bad = dpestim_encode16_32(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint32_t and code_t is uint8_t:
+            bad = dpestim_encode32_8(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint32_t and code_t is uint16_t:
+            bad = dpestim_encode32_16(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint32_t and code_t is uint32_t:
+            bad = dpestim_encode32_32(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint64_t and code_t is uint8_t:
+            bad = dpestim_encode64_8(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint64_t and code_t is uint16_t:
+            bad = dpestim_encode64_16(&values[0], n, low, span, first, &out[0])
+        elif uint_t is uint64_t and code_t is uint32_t:
+            bad = dpestim_encode64_32(&values[0], n, low, span, first, &out[0])
+    return bad
 
 
 def objects(

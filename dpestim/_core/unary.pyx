@@ -38,7 +38,7 @@ def finish(
     const code_t[::1] codes,        # IN   true values, below n_bits
     const uint64_t[:, ::1] words,   # IN   the same as for `bits`; the first word of a record decides its true bit
     const uint32_t[::1] ties,       # IN   record * n_bits + bit, from `bits`
-    const uint64_t[::1] rare,       # IN   one word a tie, for the digits below the first byte
+    const uint64_t[:] rare,         # IN   one word a tie, for the digits below the first byte
     Py_ssize_t n_bits,              # IN
     uint64_t true_threshold,        # IN   Pr[1] of the true bit is true_threshold / 2^64
     uint64_t threshold,             # IN   the same as for `bits`

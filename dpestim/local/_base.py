@@ -13,7 +13,7 @@ from dpestim import parallel, postprocessing
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, columns_of, learn_categories
-from dpestim.local._plan import Plan, category_lists, column_names, each_block
+from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, each_block, same_lists
 from dpestim.rng import WordSource
 
 #: Rows of reports counted at a time where nothing else sets the size of a block.
@@ -297,8 +297,21 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet and categories='auto': declare the categories"
             )
-        names = column_names(len(category_lists(self.categories)), None)
-        return Plan.declared(self._randomizer, self.epsilon, self.categories, names)
+        return self._declared_plan()
+
+    def _declared_plan(self):
+        """Return the plan of the declared categories; it is kept until epsilon or a category changes."""
+        lists = category_lists(self.categories)
+        known = vars(self).get("_declared")
+        if known is None or known[0] != self.epsilon or not same_lists(known[1], lists):
+            plan = Plan.declared(self._randomizer, self.epsilon, lists, column_names(len(lists), None))
+            known = self._declared = (self.epsilon, copied_lists(lists), plan)
+        return known[2]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_declared", None)
+        return state
 
     def _checked_X(self, X, plan=None):
         """Check the shape and the columns of X against the plan (or anew), and return what columns_of takes."""
@@ -327,8 +340,11 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         if restart:
             names = column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
             inferred = _is_auto(self.categories)
-            lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
-            plan = Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
+            if inferred or hasattr(trial, "feature_names_in_"):
+                lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
+                plan = Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
+            else:
+                plan = self._declared_plan()
             if len(plan.randomizers) != X.shape[1]:
                 raise ValueError(f"categories must have one array for each of the {X.shape[1]} columns of X, got "
                                  f"{len(plan.randomizers)}")

@@ -162,7 +162,9 @@ class CategoryEncoder:
     def _from_range(self, column, out):
         info = np.iinfo(column.dtype)
         low, high = max(self._low, info.min), min(self._low + len(self.categories) - 1, info.max)
-        if low > high or encode.integers(np.ascontiguousarray(column), low, high, low - self._low, out) >= 0:
+        values = np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
+        modulus = 1 << (8 * column.dtype.itemsize)
+        if low > high or encode.integers(values, low % modulus, high - low, low - self._low, out):
             _fail(self.name)
         return out
 

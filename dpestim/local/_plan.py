@@ -97,3 +97,17 @@ def category_lists(categories):
 def column_names(n, names):
     """Return how error messages call the columns."""
     return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]
+
+
+def copied_lists(lists):
+    """Return a copy of declared categories to compare with later, in case somebody changes them in place."""
+    return [c.copy() if isinstance(c, np.ndarray) else tuple(c) for c in lists]
+
+
+def same_lists(copies, lists):
+    """Tell whether declared categories are still what `copied_lists` saw."""
+    return len(copies) == len(lists) and all(
+        (np.array_equal(a, b) and a.dtype == b.dtype) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        else isinstance(a, tuple) and isinstance(b, list | tuple) and a == tuple(b)
+        for a, b in zip(copies, lists)
+    )

@@ -139,16 +139,22 @@ def test_olh_against_python_integers(bits, g):
 
 @pytest.mark.parametrize("dtype", "bhilqBHILQ")
 def test_encode_integers_at_the_ends_of_the_type(dtype):
-    info = np.iinfo(dtype)
+    info, unsigned = np.iinfo(dtype), f"u{np.dtype(dtype).itemsize}"
+    modulus = 1 << info.bits
     for low, high in ((info.min, min(info.min + 200, info.max)), (info.max - 100, info.max)):
-        values = np.array([low, high, (low + high) // 2], dtype)
-        out = np.empty(3, np.uint8)
-        assert encode.integers(values, low, high, 3, out) == -1
+        values = np.array([low, high, (low + high) // 2] * 30, dtype)
+        out = np.empty(90, np.uint8)
+        assert not encode.integers(values.view(unsigned), low % modulus, high - low, 3, out)
         assert out.tolist() == [(int(v) - int(low) + 3) % 256 for v in values]
     low, high = max(info.min + 1, -5), 5
     for bad in (low - 1, high + 1):
-        values = np.array([low, high, bad, high], dtype)
-        assert encode.integers(values, low, high, 0, np.empty(4, np.uint8)) == 2
+        for place in (0, 63, 89):
+            values = np.full(90, high, dtype)
+            values[place] = bad
+            for code in (np.uint8, np.uint16, np.uint32):
+                out = np.empty(90, code)
+                assert encode.integers(values.view(unsigned), low % modulus, high - low, 0, out)
+    assert not encode.integers(np.empty(0, unsigned), 0, 0, 0, np.empty(0, np.uint8))
 
 
 def test_encode_strings_and_objects():
@@ -180,7 +186,7 @@ def test_encode_strings_and_objects():
         lambda: unary.count(np.zeros((3, 2), np.uint8), np.zeros(15, np.int64)),
         lambda: olh.count(np.zeros((3, 2), np.uint32), 4, np.zeros(3, np.int64)),
         lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
-        lambda: encode.integers(np.zeros(3, np.int8), 0, 1, 0, np.zeros(2, np.uint8)),
+        lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, np.zeros(2, np.uint8)),
     ],
 )
 def test_kernels_refuse_lengths_that_differ(call):

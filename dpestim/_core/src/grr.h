@@ -15,7 +15,8 @@ static inline uint64_t dpestim_grr64(uint64_t x, uint64_t u, uint64_t keep, uint
     uint64_t other = (uint64_t)(((dpestim_u128)rest * reciprocal) >> 64);
     other += (rest - other * w) >= w;
     other += other >= x;
-    return u < keep ? x : other;
+    const uint64_t kept = -(uint64_t)(u < keep); /* a mask, because the branch would be unpredictable */
+    return (x & kept) | (other & ~kept);
 }
 
 /* The same with 2^128 slots, for laws that one word is too coarse for. The division is rare and may be slow. */

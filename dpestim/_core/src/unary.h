@@ -116,6 +116,13 @@ static size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, 
 #define DPESTIM_PLANES 12
 #define DPESTIM_CHUNK 4080 /* rows until the planes are emptied: 255 carries of 16 fit below 2^12 */
 
+#define DPESTIM_AHEAD 6    /* batches that are fetched ahead; addresses beyond the end are harmless */
+#if defined(__GNUC__)
+#define DPESTIM_PREFETCH(address) __builtin_prefetch(address, 0, 2)
+#else
+#define DPESTIM_PREFETCH(address)
+#endif
+
 #define DPESTIM_CSA(high, low, a, b, c)       \
     {                                         \
         const uint8_t u_ = (a) ^ (b), c_ = (c); \
@@ -185,7 +192,12 @@ static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t
             const size_t tile = len - j0 < DPESTIM_TILE ? len - j0 : DPESTIM_TILE;
             size_t r = 0;
             memset(planes, 0, sizeof planes);
-            for (; r + 16 <= chunk; r += 16) dpestim_csa16(rows + (r0 + r) * len + j0, len, tile, planes);
+            for (; r + 16 <= chunk; r += 16) {
+                const uint8_t *batch = rows + (r0 + r) * len + j0;
+                for (size_t k = 0; k < 16; k++) /* memory, not arithmetic, is what the loop waits for */
+                    for (size_t q = 0; q < tile; q += 64) DPESTIM_PREFETCH(batch + (k + 16 * DPESTIM_AHEAD) * len + q);
+                dpestim_csa16(batch, len, tile, planes);
+            }
             if (r < chunk) { /* the last rows, padded with rows of zeros */
                 memset(last, 0, sizeof last);
                 for (size_t k = 0; r + k < chunk; k++)

@@ -1,0 +1,29 @@
+/* Codes of integers in a contiguous range: one subtraction and one comparison, for signed and unsigned types alike,
+ * because v - low modulo 2^w is at most high - low exactly where low <= v <= high. */
+#ifndef DPESTIM_ENCODE_H
+#define DPESTIM_ENCODE_H
+#include <stddef.h>
+#include <stdint.h>
+#include "wide.h"
+
+#define DPESTIM_ENCODE(in, bits, code)                                                                              \
+    DPESTIM_WIDE static int dpestim_encode##in##_##bits(const uint##in##_t *restrict values, size_t n,              \
+                                                        uint##in##_t low, uint##in##_t span, uint32_t first,        \
+                                                        code *restrict out) {                                       \
+        uint##in##_t bad = 0;                                                                                       \
+        for (size_t i = 0; i < n; i++) {                                                                            \
+            const uint##in##_t x = (uint##in##_t)(values[i] - low);                                                 \
+            bad |= x > span;                                                                                        \
+            out[i] = (code)(x + first);                                                                             \
+        }                                                                                                           \
+        return bad != 0;                                                                                            \
+    }
+#define DPESTIM_ENCODE_ALL(in)        \
+    DPESTIM_ENCODE(in, 8, uint8_t)    \
+    DPESTIM_ENCODE(in, 16, uint16_t)  \
+    DPESTIM_ENCODE(in, 32, uint32_t)
+DPESTIM_ENCODE_ALL(8)
+DPESTIM_ENCODE_ALL(16)
+DPESTIM_ENCODE_ALL(32)
+DPESTIM_ENCODE_ALL(64)
+#endif
