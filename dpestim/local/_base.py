@@ -7,12 +7,12 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from dpestim import parallel, postprocessing
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.local._encode import CategoryEncoder, columns_of, learn_categories
+from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, columns_of, learn_categories
 from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, each_block, same_lists
 from dpestim.rng import WordSource
 
@@ -158,7 +158,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         X = self._checked_X(X, self._plan)
         total, size = 0.0, 0
         for column, name, known, estimate in zip(columns_of(X), self._plan.names, self.categories_, self.frequencies_):
-            seen = CategoryEncoder(_at_least_two(learn_categories(column, name)), name)
+            seen = CategoryEncoder(at_least_two(learn_categories(column, name)), name)
             truth = np.bincount(seen.encode(column), minlength=len(seen.categories)) / X.shape[0]
             plain = dict(zip(seen.categories.tolist(), truth))
             errors = [f - plain.pop(v, 0.0) for v, f in zip(known.tolist(), estimate)]
@@ -321,7 +321,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                 raise ValueError(f"Found array with shape {tuple(X.shape)} while a minimum of 1 sample and 1 feature "
                                  "is required: X must be two-dimensional and not empty")
         else:
-            X = _as_array(X)
+            X = as_array(X)
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
         elif self._n_users and hasattr(self, "n_features_in_"):
@@ -463,24 +463,6 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
 def _is_auto(categories):
     return isinstance(categories, str) and categories == "auto"
-
-
-def _as_array(X):
-    """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
-    if not hasattr(X, "dtype") and not hasattr(X, "__array__") and not hasattr(X, "toarray"):
-        as_is = np.asarray(X, dtype=object)
-        plain = np.asarray(X) if as_is.ndim == 2 else as_is
-        X = as_is if plain.dtype.kind in "USO" else plain
-    return check_array(X, dtype=None, ensure_all_finite=False)
-
-
-def _at_least_two(values):
-    """Let a constant column of test data be compared: it gets a second, impossible value."""
-    if len(values) > 1:
-        return values
-    out = np.empty(2, object)
-    out[0], out[1] = values.tolist()[0], object()
-    return out
 
 
 def _with_range(seeds, fingerprint, start, stop):

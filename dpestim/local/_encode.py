@@ -3,12 +3,22 @@
 import math
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
 from dpestim._core import encode
 from dpestim.local._randomizer import smallest_dtype
 
 #: A look-up table replaces a binary search for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
+
+
+def as_array(X):
+    """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
+    if not hasattr(X, "dtype") and not hasattr(X, "__array__") and not hasattr(X, "toarray"):
+        as_is = np.asarray(X, dtype=object)
+        plain = np.asarray(X) if as_is.ndim == 2 else as_is
+        X = as_is if plain.dtype.kind in "USO" else plain
+    return check_array(X, dtype=None, ensure_all_finite=False)
 
 
 def columns_of(X):
@@ -230,6 +240,15 @@ def learn_categories(column, name):
         raise ValueError(
             f"{name} holds values that cannot be sorted or hashed together: declare its categories"
         ) from None
+
+
+def at_least_two(values):
+    """Let a constant column of test data be compared: it gets a second, impossible value."""
+    if len(values) > 1:
+        return values
+    out = np.empty(2, object)
+    out[0], out[1] = values.tolist()[0], object()
+    return out
 
 
 def _category_array(categories, name):
