@@ -11,10 +11,10 @@ that ratio and whether it was met, and the share of the machine's limit that we 
 stays.
 
 * **Baselines** are written as a good NumPy user would write them: vectorised, in blocks that fit the cache, of the same
-  law (at least to the precision of a float32). Where our algorithm itself can be written in NumPy and is faster there,
-  it is a second baseline, called "our algorithm in NumPy", which is shown and not judged. Each baseline is checked in every
-  run before its time counts: counts must equal ours, and random reports must have the same mean counts, each category
-  and all of them together within six standard deviations.
+  law (at least to the precision of a float32). Where our algorithm itself can be written in NumPy and is faster
+  there, it is a second baseline, called "our algorithm in NumPy", which is shown and not judged. Each baseline is
+  checked in every run before its time counts: counts must equal ours, and random reports must have the same mean
+  counts, each category and all of them together within six standard deviations.
 * **Times** are medians of interleaved repeats (A B A B ...), after a warm-up, without the garbage collector, in one
   thread. Through the public verbs: ours includes checking and encoding X, which baselines mostly need not do.
 * **Fresh pages** are part of the time of results above 32 MB, of ours and of the baselines; smaller ones reuse memory,

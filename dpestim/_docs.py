@@ -55,18 +55,21 @@ _FREQUENCY_PARAMETERS = """
 def document(cls):
     """Fill ``{parameters}`` in the docstring of a frequency estimator (docstrings are absent under -OO)."""
     if cls.__doc__:
-        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", _FREQUENCY_PARAMETERS.lstrip("\n"))
+        more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
+        parameters = _FREQUENCY_PARAMETERS.lstrip("\n").replace("    categories : ", more + "    categories : ", 1)
+        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
     return cls
 
 
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
-    rows = ["| estimator | what it does | bits a user (d = 1,024, epsilon = 1) | proof |", "|---|---|---|---|"]
+    rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]
     for name, cls in all_estimators():
         summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-        randomizer = cls._randomizer.make(1.0, 1024)
+        d = getattr(cls, "_typical_domain", 1024)
+        bits = cls(1.0)._make_randomizers([d])[0].report_bits
         proof = cls._randomizer.proof().name
-        rows.append(f"| `dpestim.{name}` | {summary} | {randomizer.report_bits:,.0f} | `{proof}` |")
+        rows.append(f"| `dpestim.{name}` | {summary} | {bits:,.0f} (d = {d:,}) | `{proof}` |")
     return "\n".join(rows)
 
 

@@ -6,6 +6,9 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
 
     encode   codes of a column of categories            (integers by range check, strings by hash look-up)
     grr      randomised response over d values          (one or two words a record)
+    binary   one bit against the threshold of its value
+    hadamard Hadamard response, and the fast Walsh-Hadamard transform
+    subset   k distinct values by multiply-shift draws
     unary    bits against thresholds, packed            (one byte a bit; ties are settled exactly by rare words)
     olh      multiply-shift hashes and their supports
     build    what this build is

@@ -20,8 +20,20 @@ as an object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from dpestim.local._binary import BinaryFrequencyEstimator
 from dpestim.local._grr import GRRFrequencyEstimator
-from dpestim.local._olh import OLHFrequencyEstimator
-from dpestim.local._unary import OUEFrequencyEstimator
+from dpestim.local._hr import HRFrequencyEstimator
+from dpestim.local._olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local._ss import SSFrequencyEstimator
+from dpestim.local._unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 
-__all__ = ["GRRFrequencyEstimator", "OLHFrequencyEstimator", "OUEFrequencyEstimator"]
+__all__ = [
+    "BLHFrequencyEstimator",
+    "BinaryFrequencyEstimator",
+    "GRRFrequencyEstimator",
+    "HRFrequencyEstimator",
+    "OLHFrequencyEstimator",
+    "OUEFrequencyEstimator",
+    "SSFrequencyEstimator",
+    "SUEFrequencyEstimator",
+]

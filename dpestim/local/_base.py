@@ -14,6 +14,7 @@ from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, columns_of, learn_categories
 from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, each_block, same_lists
+from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource
 
 #: Rows of reports counted at a time where nothing else sets the size of a block.
@@ -293,7 +294,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             return self._plan
         if _is_auto(self.categories):
             if like is not None:
-                return Plan(self._randomizer, self.epsilon, like.encoders, like.names, like.inferred)
+                return Plan(self._make_randomizers, like.encoders, like.names, like.inferred)
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet and categories='auto': declare the categories"
             )
@@ -303,15 +304,25 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         """Return the plan of the declared categories; it is kept until epsilon or a category changes."""
         lists = category_lists(self.categories)
         known = vars(self).get("_declared")
-        if known is None or known[0] != self.epsilon or not same_lists(known[1], lists):
-            plan = Plan.declared(self._randomizer, self.epsilon, lists, column_names(len(lists), None))
-            known = self._declared = (self.epsilon, copied_lists(lists), plan)
+        law = self._law_parameters()
+        if known is None or known[0] != law or not same_lists(known[1], lists):
+            plan = Plan.declared(self._make_randomizers, lists, column_names(len(lists), None))
+            known = self._declared = (law, copied_lists(lists), plan)
         return known[2]
 
     def __getstate__(self):
         state = super().__getstate__()
         state.pop("_declared", None)
         return state
+
+    def _law_parameters(self):
+        """Return the parameters, besides the categories, that the randomizers are made from."""
+        return (self.epsilon,)
+
+    def _make_randomizers(self, sizes):
+        """Return one randomizer for each column; all columns of a row share epsilon equally and exactly."""
+        share = canonical_epsilon(self.epsilon) / len(sizes)
+        return [self._randomizer.make(share, size) for size in sizes]
 
     def _checked_X(self, X, plan=None):
         """Check the shape and the columns of X against the plan (or anew), and return what columns_of takes."""
@@ -342,7 +353,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             inferred = _is_auto(self.categories)
             if inferred or hasattr(trial, "feature_names_in_"):
                 lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
-                plan = Plan.declared(self._randomizer, self.epsilon, lists, names, inferred)
+                plan = Plan.declared(self._make_randomizers, lists, names, inferred)
             else:
                 plan = self._declared_plan()
             if len(plan.randomizers) != X.shape[1]:
@@ -405,7 +416,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             locals_ = []
 
             def start(randomizer=randomizer, locals_=locals_):
-                counts = np.zeros(randomizer.n_categories, np.int64)
+                counts = np.zeros(randomizer.n_counts, np.int64)
                 locals_.append(counts)
                 report = np.empty((randomizer.block_rows, randomizer.report_width), randomizer.report_dtype)
 
@@ -427,7 +438,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             part = reports[:, columns]
 
             def task(first, last, randomizer=randomizer, part=part):
-                counts = np.zeros(randomizer.n_categories, np.int64)
+                counts = np.zeros(randomizer.n_counts, np.int64)
                 for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
                     block = part[start : start + _COUNT_ROWS]
                     randomizer.count(np.ascontiguousarray(block, randomizer.report_dtype), counts)

@@ -8,29 +8,27 @@ import numpy as np
 from dpestim import parallel
 from dpestim.local._encode import CategoryEncoder, columns_of
 from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy.exact import canonical_epsilon
 
 
 class Plan:
     """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
 
-    def __init__(self, randomizer, epsilon, encoders, names, inferred):
-        self.epsilon = canonical_epsilon(epsilon)
+    def __init__(self, make_randomizers, encoders, names, inferred):
         self.inferred = inferred
         self.encoders, self.names = encoders, names
-        share = self.epsilon / len(encoders)
-        self.randomizers = [randomizer.make(share, len(e.categories)) for e in encoders]
+        self.randomizers = make_randomizers([len(e.categories) for e in encoders])
+        self.epsilon = sum(r.epsilon for r in self.randomizers)
         self.dtype = max((r.report_dtype for r in self.randomizers), key=lambda t: t.itemsize)
         edges = np.cumsum([0, *(r.report_width for r in self.randomizers)]).tolist()
         self.slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
         self.width = edges[-1]
 
     @classmethod
-    def declared(cls, randomizer, epsilon, categories, names, inferred=False):
+    def declared(cls, make_randomizers, categories, names, inferred=False):
         """Return the plan of lists of categories, one for each column."""
         lists = category_lists(categories)
         names = names if len(names) == len(lists) else column_names(len(lists), None)
-        return cls(randomizer, epsilon, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
+        return cls(make_randomizers, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
 
     def encode(self, X):
         """Return the codes of each column of X, or raise before anything else has happened."""
@@ -51,7 +49,8 @@ class Plan:
     def same_law(self, other):
         """Tell whether reports of the two plans can be counted together."""
         return (
-            self.epsilon == other.epsilon
+            [(type(r), r.epsilon, r.p_star, r.q_star) for r in self.randomizers]
+            == [(type(r), r.epsilon, r.p_star, r.q_star) for r in other.randomizers]
             and self.inferred == other.inferred
             and len(self.encoders) == len(other.encoders)
             and all(

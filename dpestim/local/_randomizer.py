@@ -25,7 +25,10 @@ class Randomizer:
     report_bits : float
         Information sent by a user, in bits.
     p_star, q_star : Fraction
-        Realised probabilities that a report supports its own value, and another one.
+        Realised probabilities that a report supports its own value, and another one (where `support_law` is overridden:
+        a typical one).
+    n_counts : int
+        Length of the vector of counts that `count` fills, where it is not `n_categories`.
 
     and brings ``privatize``, ``check_reports``, ``support``, ``transition_matrix`` and ``law_indices``. Instances are
     shared: nothing may change after ``__init__``.
@@ -42,11 +45,12 @@ class Randomizer:
             raise ValueError("categories must name at least two distinct values (and at most 2**32) for each column")
         self.n_categories = n_categories
         self.code_dtype = smallest_dtype(n_categories)
+        self.n_counts = n_categories
 
     @classmethod
-    def make(cls, epsilon, n_categories):
+    def make(cls, epsilon, n_categories, *more):
         """Return the randomizer of (epsilon, n_categories), from a cache where it was made before."""
-        return _make(cls, canonical_epsilon(epsilon), n_categories)
+        return _make(cls, canonical_epsilon(epsilon), n_categories, *more)
 
     @classmethod
     def proof(cls):
@@ -74,12 +78,17 @@ class Randomizer:
         """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
         raise TypeError(f"{type(self).__name__} does not state its law")
 
+    def support_law(self):
+        """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""
+        d = range(self.n_categories)
+        return [[self.p_star if x == v else self.q_star for v in d] for x in d]
+
     def law_indices(self, codes, reports):
         """Return, for each record, the row and the column of the transition matrix that it realises."""
         raise TypeError(f"{type(self).__name__} does not relate reports to its law")
 
     def count(self, reports, counts):
-        """Add each category's number of supporting reports to counts (int64)."""
+        """Add what the reports say to counts (int64, n_counts long): here, each category's supporting reports."""
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
     def estimate(self, counts, n):
@@ -101,8 +110,8 @@ class Randomizer:
 
 
 @lru_cache(maxsize=256)
-def _make(cls, epsilon, n_categories):
-    return cls(epsilon, n_categories)
+def _make(cls, *args):
+    return cls(*args)
 
 
 def smallest_dtype(n):

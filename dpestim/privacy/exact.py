@@ -77,32 +77,34 @@ def log_ratio(numerator, denominator):
 
 @dataclass(frozen=True)
 class GRRWeights:
-    """Integer weights of randomised response: keep + (d - 1) * other == 2**(64 * n_words)."""
+    """Integer weights of randomised response: keep + (d - 1) * other == total == 2**(64 * n_words) / share."""
 
     n_words: int
     keep: int
     other: int
+    share: int = 1
 
     @property
     def total(self):
-        """The number of equally likely words (or pairs of words)."""
-        return WORD**self.n_words
+        """The number of equally likely draws among which the weights are shared out."""
+        return WORD**self.n_words // self.share
 
 
 @lru_cache(maxsize=1024)
-def grr_weights(epsilon, d):
+def grr_weights(epsilon, d, share=1):
     """Return the weights of the true and of each other value among d, at most epsilon in both directions.
 
-    With e' <= e^epsilon, other = ceil(T / (e' + d - 1)) gives keep = T - (d - 1) other <= e' * other. The other
+    `share` (a power of two) sets words apart for something else: the weights are out of T = 2**64 / share. With
+    e' <= e^epsilon, other = ceil(T / (e' + d - 1)) gives keep = T - (d - 1) other <= e' * other. The other
     direction, other <= e^epsilon * keep, holds once keep >= other, that is d * other <= T. One word where that holds
     and at least 0.99 of epsilon is used; two where one is too coarse; ``ValueError`` where even two are.
     """
     for n_words in (1, 2):
-        total = WORD**n_words
+        total = WORD**n_words // share
         other = math.ceil(total / (exp_lower(epsilon) + d - 1))
         keep = total - (d - 1) * other
         if d * other <= total and uses_enough(keep, other, epsilon):
-            return GRRWeights(n_words, keep, other)
+            return GRRWeights(n_words, keep, other, share)
     raise ValueError(
         f"epsilon is too small or too large for {d} categories: two random words a record cannot express the law"
     )
@@ -119,3 +121,73 @@ def oue_thresholds(epsilon):
     if false >= true:
         raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
     return true, false
+
+
+@lru_cache(maxsize=1024)
+def sue_thresholds(epsilon):
+    """Return (t1, t0), Pr[1] * 2**64 of the true bit and of every other bit, for symmetric unary encoding.
+
+    t1 = 2**64 - t0, so the worst ratio is (t1 / t0)^2; t0 = ceil(2**64 / (h + 1)) with h <= e^(epsilon / 2) gives
+    t1 / t0 <= h.
+    """
+    false = math.ceil(WORD / (exp_lower(epsilon / 2) + 1))
+    if 2 * false >= WORD:
+        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+    return WORD - false, false
+
+
+@dataclass(frozen=True)
+class SubsetWeights:
+    """Subset selection: the true value is among the k reported ones with probability include / 2**64."""
+
+    k: int
+    include: int
+    batch: int  # draws that share a word
+    uneven: Fraction  # the ratio of the probabilities of two subsets of the other values is at most 1 + uneven
+
+    @property
+    def n_draw_words(self):
+        """Words a record for its k draws."""
+        return -(-self.k // self.batch)
+
+
+@lru_cache(maxsize=256)
+def subset_weights(epsilon, d, most_uneven):
+    """Return the best subset size and the integer law of subset selection over d values.
+
+    k minimises the variance among the two integers next to d / (e^epsilon + 1). Subsets come from multiply-shift draws,
+    `batch` to a word: draws from r_1, ..., r_m values are one draw from R = r_1 ... r_m values, each of which has
+    floor(2**64 / R) or one more words. So two subsets differ in probability by at most the product of (1 + 1 / floor),
+    which is at most 1 + 2 n / floor(2**64 / (d - 1)^batch) for n words. With rho = 1 + uneven,
+    include = floor(2**64 k e' / (k e' + rho^2 (d - k))), e' <= e^epsilon; the proof is local/_ss.md.
+    """
+    e = exp_lower(epsilon)
+    middle = math.floor(d / (e + 1))
+    k = min(sorted({min(max(c, 1), d - 1) for c in (middle, middle + 1)}), key=lambda c: _subset_variance(e, d, c))
+
+    def uneven(batch):
+        return Fraction(2 * -(-k // batch), max(1, WORD // (d - 1) ** batch))
+
+    batch = 1
+    while batch < min(k, 16) and uneven(batch + 1) <= most_uneven:
+        batch += 1
+    rho = 1 + uneven(batch)
+    include = math.floor(WORD * k * e / (k * e + rho**2 * (d - k)))
+    ratio = Fraction(include * (d - k), (WORD - include) * k)
+    if rho > 1 + most_uneven or rho**2 > min(e, ratio) or not uses_enough(ratio / rho**2, 1, epsilon):
+        raise ValueError(f"epsilon is too small or too large for subset selection among {d} categories")
+    return SubsetWeights(k, include, batch, rho - 1)
+
+
+def _subset_variance(e, d, k):
+    p = k * e / (k * e + d - k)
+    q = p * Fraction(k - 1, d - 1) + (1 - p) * Fraction(k, d - 1)
+    return q * (1 - q) / (p - q) ** 2
+
+
+def log_upper(ratio):
+    """Return a Fraction, a multiple of 1e-15, that is at least ln(ratio) and exceeds it by at most 2e-15."""
+    low = Fraction(math.floor(log_ratio(ratio, 1) * 10**15) - 1, 10**15)
+    while not within(ratio, 1, low):
+        low += Fraction(1, 10**15)
+    return low

@@ -29,12 +29,15 @@ def check_rows_sum_to_one(estimator):
 
 def check_worst_ratio(estimator):
     """No output is more than e^epsilon times likelier for one input than for another, in either direction, exactly."""
-    share = _share(estimator)
-    for randomizer in randomizers(estimator):
+    laws = randomizers(estimator)
+    total = sum(r.epsilon for r in laws)
+    require(total <= canonical_epsilon(estimator.epsilon), "the columns' epsilons add up to more than epsilon")
+    for randomizer in laws:
         high, low = _worst_ratio(randomizer.transition_matrix())
+        stated = float(randomizer.epsilon)
         require(
-            low > 0 and within(high, low, share),
-            f"the worst ratio is e^{log_ratio(high, low) if low else float('inf')}, above e^{float(share)}",
+            low > 0 and within(high, low, randomizer.epsilon),
+            f"the worst ratio is e^{log_ratio(high, low) if low else float('inf')}, above e^{stated}",
         )
 
 
@@ -76,26 +79,29 @@ def check_support_probabilities(estimator):
             support.shape == (N, randomizer.n_categories) and support.dtype == np.uint8 and support.max() <= 1,
             "support must return a 0/1 matrix of dtype uint8",
         )
-        p, q = float(randomizer.p_star), float(randomizer.q_star)
+        law = np.array([[float(p) for p in row] for row in randomizer.support_law()])
         limit = stats.norm.isf(ALPHA / (2 * randomizer.n_categories**2))
         for x in range(randomizer.n_categories):
             mine = support[codes == x]
-            expected = np.full(randomizer.n_categories, q)
-            expected[x] = p
+            expected = law[x]
+            require((mine[:, expected == 0] == 0).all() and (mine[:, expected == 1] == 1).all(), "impossible supports")
+            expected = np.clip(expected, 1e-12, 1 - 1e-12)
             z = (mine.mean(axis=0) - expected) / np.sqrt(expected * (1 - expected) / len(mine))
-            require(np.abs(z).max() < limit, "supports do not have the probabilities p_star and q_star")
+            require(np.abs(z).max() < limit, "supports do not have the probabilities of support_law")
         # all values together: far more sensitive to an error that they share
         own = support[np.arange(N), codes]
         others = support.sum(axis=1, dtype=np.int64) - own
-        for name, seen, expected, spread in (
-            ("p_star", own, p, np.sqrt(p * (1 - p))),
-            ("q_star", others / (randomizer.n_categories - 1), q, others.std() / (randomizer.n_categories - 1)),
+        for name, seen, expected in (
+            ("the own value", own, np.diag(law)[codes]),
+            ("other values", others, (law.sum(axis=1) - np.diag(law))[codes]),
         ):
-            z = (seen.mean() - expected) / spread * np.sqrt(N) if spread else 0.0
-            require(abs(z) < stats.norm.isf(ALPHA / 2), f"supports do not have the probability {name} on average")
-        counts = np.zeros(randomizer.n_categories, np.int64)
-        randomizer.count(reports_of(randomizer, codes, seed=4, column=column), counts)
-        require((counts == support.sum(axis=0)).all(), "count must be the column sums of support")
+            spread = (seen - expected).std()
+            z = (seen - expected).mean() / spread * np.sqrt(N) if spread else 0.0
+            require(abs(z) < stats.norm.isf(ALPHA / 2), f"support_law is wrong on average for {name}")
+        if randomizer.n_counts == randomizer.n_categories:
+            counts = np.zeros(randomizer.n_counts, np.int64)
+            randomizer.count(reports_of(randomizer, codes, seed=4, column=column), counts)
+            require((counts == support.sum(axis=0)).all(), "count must be the column sums of support")
 
 
 def check_estimates_are_unbiased(estimator):
@@ -207,9 +213,13 @@ def _estimates(randomizer, column):
     d = randomizer.n_categories
     codes = np.sort(np.arange(USERS) % (d + 1) % d).astype(randomizer.code_dtype)
     truth = np.bincount(codes, minlength=d) / USERS
-    support = randomizer.support(reports_of(randomizer, np.tile(codes, REPEATS), seed=5, column=column))
-    counts = support.reshape(REPEATS, USERS, d).sum(axis=1, dtype=np.int64)
-    return truth, np.array([randomizer.estimate(c, USERS) for c in counts])
+    reports = reports_of(randomizer, np.tile(codes, REPEATS), seed=5, column=column)
+    estimates = np.empty((REPEATS, d))
+    for k, part in enumerate(reports.reshape(REPEATS, USERS, -1)):
+        counts = np.zeros(randomizer.n_counts, np.int64)
+        randomizer.count(part, counts)
+        estimates[k] = randomizer.estimate(counts, USERS)
+    return truth, estimates
 
 
 LAW_CHECKS = (

@@ -1,5 +1,6 @@
 """Directed rounding of privacy parameters, against rationals and an independent interval arithmetic."""
 
+import math
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -106,6 +107,77 @@ def test_oue_thresholds_keep_epsilon_in_both_directions_and_use_it():
         assert ratio >= 1
         assert certainly_at_most(ratio, enclosure(epsilon))
         assert certainly_at_least(ratio, enclosure(Fraction(99, 100) * epsilon))
+
+
+def test_sue_thresholds_keep_epsilon_in_both_directions_and_use_it():
+    for epsilon, _ in random_laws(N_RANDOM, seed=4):
+        true, false = exact.sue_thresholds(epsilon)
+        assert true + false == exact.WORD
+        assert 0 < false < true
+        ratio = Fraction(true, false) ** 2
+        assert certainly_at_most(ratio, enclosure(epsilon))
+        assert certainly_at_least(ratio, enclosure(Fraction(99, 100) * epsilon))
+
+
+@pytest.mark.parametrize("share", [1, 2, 1 << 10, 1 << 31])
+def test_grr_weights_of_a_share_of_the_words(share):
+    for epsilon, d in random_laws(2000, seed=5):
+        slots = 1 << (d % 20 + 1)
+        weights = exact.grr_weights(epsilon, slots, share)
+        assert weights.keep + (slots - 1) * weights.other == weights.total == 2 ** (64 * weights.n_words) // share
+        assert 0 < weights.other <= weights.keep
+        assert certainly_at_most(Fraction(weights.keep, weights.other), enclosure(epsilon))
+
+
+def test_subset_weights_keep_epsilon_with_the_unevenness_paid_for():
+    rng = random.Random(6)
+    tried = 0
+    for _ in range(1500):
+        epsilon = exact.canonical_epsilon(10 ** rng.uniform(-3, 1))
+        d = max(2, int(2 ** rng.uniform(1, 20)))
+        weights = exact.subset_weights(epsilon, d, Fraction(1, 10**7))
+        k, rho, p = weights.k, 1 + weights.uneven, Fraction(weights.include, exact.WORD)
+        assert 1 <= k < d
+        ratio = p * (d - k) / ((1 - p) * k)
+        assert rho**2 <= ratio  # the inverse ratio is at most 1
+        assert certainly_at_most(ratio * rho**2, enclosure(epsilon))
+        assert certainly_at_least(ratio / rho**2, enclosure(Fraction(99, 100) * epsilon))
+        assert weights.uneven <= Fraction(1, 10**7)
+        tried += weights.batch > 1
+    assert tried > 500
+
+
+@pytest.mark.parametrize("d", [2, 3, 10, 79])
+def test_the_subset_size_is_the_best_integer(d):
+    for epsilon in np.linspace(0.1, 6, 25):
+        e = math.exp(epsilon)
+
+        def variance(k, e=e):
+            p = k * e / (k * e + d - k)
+            q = (p * (k - 1) + (1 - p) * k) / (d - 1)
+            return q * (1 - q) / (p - q) ** 2
+
+        best = min(variance(k) for k in range(1, d))
+        found = exact.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7)).k
+        assert variance(found) == pytest.approx(best, rel=1e-12)
+
+
+def test_the_bound_on_unevenness_covers_the_exact_one():
+    for d, k, batch in ((1024, 275, 3), (100, 30, 5), (9, 3, 3), (1 << 20, 40, 2)):
+        ranges = [d - k + i for i in range(k)]
+        exactly = Fraction(1)
+        for first in range(0, k, batch):
+            size = math.prod(ranges[first : first + batch])
+            exactly *= Fraction(-(-exact.WORD // size), exact.WORD // size)
+        stated = 1 + Fraction(2 * -(-k // batch), exact.WORD // (d - 1) ** batch)
+        assert 1 <= exactly <= stated
+
+
+@pytest.mark.parametrize("ratio", [Fraction(3), Fraction(10**9 + 1, 10**9), Fraction(10**17)])
+def test_log_upper(ratio):
+    upper = exact.log_upper(ratio)
+    assert certainly_at_most(ratio, enclosure(upper))
+    assert certainly_at_least(ratio, enclosure(upper - Fraction(3, 10**15)))
 
 
 @pytest.mark.parametrize(("epsilon", "d"), [(Fraction(1, 10**60), 2), (Fraction(1, 10**30), 1 << 32)])

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
-from dpestim._core import encode, grr, olh, unary
+from dpestim._core import binary, encode, grr, hadamard, olh, subset, unary
 from dpestim.privacy import exact
 
 WORD = 1 << 64
@@ -137,6 +138,92 @@ def test_olh_against_python_integers(bits, g):
     assert np.array_equal(counts, 60 * support.sum(axis=0))
 
 
+@pytest.mark.parametrize("log_n", [0, 1, 2, 3, 5, 7, 10, 13, 14, 16])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_fwht_is_multiplication_by_the_hadamard_matrix(log_n, dtype):
+    n = 1 << log_n
+    a = np.random.default_rng(log_n).integers(-1000, 1000, (3, n)).astype(dtype)
+    out = a.copy()
+    hadamard.fwht(out)
+    if n <= 1024:
+        assert np.array_equal(out, a @ scipy.linalg.hadamard(n).astype(dtype))
+    hadamard.fwht(out)
+    assert np.array_equal(out, n * a)
+
+
+@pytest.mark.parametrize("bad", [0, 3, 12])
+def test_fwht_refuses_other_lengths(bad):
+    with pytest.raises(ValueError, match="power of two"):
+        hadamard.fwht(np.zeros((1, bad), np.int64))
+
+
+@pytest.mark.parametrize(("epsilon", "n_blocks", "half"), [(1.0, 1, 8), (3.0, 4, 2), (5.0, 8, 1), (1e-9, 1, 1 << 20)])
+def test_hadamard_symbols_against_the_matrix(epsilon, n_blocks, half):
+    weights = exact.grr_weights(exact.canonical_epsilon(epsilon), 2 * n_blocks, half)
+    size, log_half, log_blocks = 2 * half, half.bit_length() - 1, n_blocks.bit_length() - 1
+    d = min(n_blocks * (size - 1), 200)
+    drawn = random_words(400 * weights.n_words, seed=half)
+    us = drawn.reshape(400, -1)
+    us = [int(u[0]) if weights.n_words == 1 else (int(u[0]) << 64) | int(u[1]) for u in us]
+    for x in {0, 1, d // 2, d - 1}:
+        own, j = x % n_blocks, x // n_blocks + 1
+        out = np.empty(400, np.uint32)
+        codes = np.full(400, x, np.uint8)
+        hadamard.privatize(codes, drawn, weights.keep, weights.other, log_blocks, log_half, out)
+        for u, symbol in zip(us, out.tolist()):
+            v, r = divmod(u, half)
+            slot = 0 if v < weights.keep else 1 + (v - weights.keep) // weights.other
+            block, t = divmod(symbol, size)
+            if slot < 2:
+                assert block == own
+                assert (j & t).bit_count() % 2 == slot
+                low = (j & -j).bit_length() - 1
+                assert (t >> (low + 1) << low) | (t & ((1 << low) - 1)) == r  # a bijection of r
+            else:
+                other = [b for b in range(n_blocks) if b != own][(slot - 2) // 2]
+                assert (block, t) == (other, (slot % 2) * half + r)
+    support = np.empty((400, d), np.uint8)
+    hadamard.support(out, log_blocks, log_half, support)
+    for symbol, row in zip(out[:20].tolist(), support):
+        block, t = divmod(symbol, size)
+        wanted = [x % n_blocks == block and ((x // n_blocks + 1) & t).bit_count() % 2 == 0 for x in range(d)]
+        assert row.tolist() == wanted
+
+
+@pytest.mark.parametrize(("d", "k", "batch"), [(2, 1, 1), (3, 2, 2), (9, 4, 3), (64, 20, 5), (65, 64, 1), (200, 54, 4)])
+def test_subsets_against_floyd_in_python(d, k, batch):
+    n, n_words = 23, 1 + -(-k // batch)
+    words = random_words(n * n_words, seed=d).reshape(n, n_words)
+    codes = (np.arange(n) * 5 % d).astype(np.uint64)
+    threshold = 1 << 63
+    out = np.empty((n, (d + 7) // 8), np.uint8)
+    subset.privatize(codes, words, d, k, batch, threshold, np.empty(4 * -(-d // 64), np.uint64), out)
+    bits = np.unpackbits(out, axis=1, bitorder="little")
+    assert not bits[:, d:].any()
+    assert subset.weighs(out, k)
+    assert not subset.weighs(out, k - 1)
+    for x, row, drawn in zip(codes.tolist(), bits, words.tolist()):
+        others = [v for v in range(d) if v != x]
+        include, chosen, u = drawn[0] < threshold, set(), 0
+        for i in range(k):
+            if i % batch == 0:
+                u = drawn[1 + i // batch]
+            place, u = divmod(u * (d - k + i), WORD)
+            if not (i == 0 and include):
+                chosen.add(place if place not in chosen else d - k + i - 1)
+        wanted = {others[i] for i in chosen} | ({x} if include else set())
+        assert set(np.flatnonzero(row).tolist()) == wanted
+
+
+def test_binary_answers():
+    words = random_words(200)
+    words[:4] = [0, 5, 6, 7]
+    codes = (np.arange(200) % 2).astype(np.uint8)
+    out = np.empty(200, np.uint8)
+    binary.privatize(codes, words, 6, 1 << 63, out)
+    assert out.tolist() == [int(int(u) < (1 << 63 if c else 6)) for c, u in zip(codes, words)]
+
+
 @pytest.mark.parametrize("dtype", "bhilqBHILQ")
 def test_encode_integers_at_the_ends_of_the_type(dtype):
     info, unsigned = np.iinfo(dtype), f"u{np.dtype(dtype).itemsize}"
@@ -185,6 +272,11 @@ def test_encode_strings_and_objects():
         lambda: unary.bits(random_words(4).reshape(2, 2), 8, 5, np.zeros((2, 1), np.uint8), np.zeros(16, np.uint32)),
         lambda: unary.count(np.zeros((3, 2), np.uint8), np.zeros(15, np.int64)),
         lambda: olh.count(np.zeros((3, 2), np.uint32), 4, np.zeros(3, np.int64)),
+        lambda: binary.privatize(np.zeros(3, np.uint8), random_words(2), 5, 6, np.zeros(3, np.uint8)),
+        lambda: hadamard.privatize(np.zeros(3, np.uint8), random_words(2), 5, 6, 0, 1, np.zeros(3, np.uint8)),
+        lambda: hadamard.support(np.zeros(3, np.uint8), 0, 1, np.zeros((2, 3), np.uint8)),
+        lambda: subset.privatize(np.zeros(3, np.uint64), random_words(6).reshape(3, 2), 9, 3, 2, 5,
+                                 np.zeros(4, np.uint64), np.zeros((3, 2), np.uint8)),
         lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
         lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, np.zeros(2, np.uint8)),
     ],

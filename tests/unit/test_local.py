@@ -15,12 +15,23 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import make_pipeline
 
+from dpestim.base import all_estimators
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local import (
+    BinaryFrequencyEstimator,
+    BLHFrequencyEstimator,
+    GRRFrequencyEstimator,
+    HRFrequencyEstimator,
+    OLHFrequencyEstimator,
+    OUEFrequencyEstimator,
+    SSFrequencyEstimator,
+    SUEFrequencyEstimator,
+)
 from dpestim.local._olh import OLH, best_n_buckets, collision_rate
 from dpestim.privacy import exact
+from dpestim.testing._law import LAW_CHECKS
 
-ALL = [GRRFrequencyEstimator, OUEFrequencyEstimator, OLHFrequencyEstimator]
+ALL = [cls for _, cls in all_estimators()]
 each = pytest.mark.parametrize("cls", ALL)
 
 
@@ -126,16 +137,95 @@ def test_client_and_server_need_no_fit(cls):
         cls(1.0).transform([["a"]])
 
 
-@each
-def test_reports_no_client_could_have_made(cls):
+@pytest.mark.parametrize(
+    ("cls", "impossible"),
+    [
+        (GRRFrequencyEstimator, 3),
+        (BinaryFrequencyEstimator, 3),
+        (OUEFrequencyEstimator, 8),
+        (SUEFrequencyEstimator, 8),
+        (SSFrequencyEstimator, 9),
+        (SSFrequencyEstimator, 3),
+        (HRFrequencyEstimator, 4),
+        (OLHFrequencyEstimator, 4),
+        (BLHFrequencyEstimator, 2),
+    ],
+)
+def test_reports_no_client_could_have_made(cls, impossible):
     est = cls(1.0, categories=[[0, 1, 2]]).fit(np.array([[0], [1], [2]]))
     reports = est.privatize(np.array([[0], [1]]))
-    randomizer = est.randomizers_[0]
-    reports[1, -1] = {"GRR": 3, "OUE": 8, "OLH": getattr(randomizer, "n_buckets", None)}[type(randomizer).__name__]
+    reports[1, -1] = impossible
     before = pickle.dumps(est)
     with pytest.raises(ValueError, match="report"):
         est.aggregate(reports)
     assert pickle.dumps(est) == before
+
+
+DESIGNS = [
+    ("coin", math.log(3)),
+    ([[0.9, 0.1], [0.4, 0.6]], math.log(6)),
+    ([[0.5, 0.5], [0.25, 0.75]], math.log(2)),
+]
+
+
+@pytest.mark.parametrize(("design", "cost"), DESIGNS, ids=str)
+def test_coin_and_matrix_designs(design, cost):
+    X = np.repeat([["no"], ["yes"]], [6000, 4000], axis=0)
+    domain = [["no", "yes"]]
+    est = BinaryFrequencyEstimator(None, design=design, categories=domain, random_state=0).fit(X)
+    assert float(est.privacy_.epsilon) == pytest.approx(cost, abs=1e-12)
+    z = (est.frequencies_[0] - [0.6, 0.4]) / est.standard_errors_[0]
+    assert np.abs(z).max() < 5
+    for check in LAW_CHECKS:
+        if check.__name__ not in ("check_worst_ratio", "check_budget_is_used"):
+            check(est)
+    # a ceiling above the cost changes nothing but the slack; one below it is refused before anything happens
+    above = BinaryFrequencyEstimator(2.0, design=design, categories=domain).fit(X)
+    assert above.privacy_.epsilon == est.privacy_.epsilon
+    LAW_CHECKS[1](BinaryFrequencyEstimator(2.0, design=design, categories=domain))
+    with pytest.raises(ValueError, match="epsilon"):
+        BinaryFrequencyEstimator(cost - 0.01, design=design, categories=domain).fit(X)
+
+
+def test_what_a_design_costs_adds_up_over_columns():
+    X = np.zeros((5, 2), int)
+    two = BinaryFrequencyEstimator(None, design="coin", categories=[[0, 1]] * 2).fit(X)
+    assert float(two.privacy_.epsilon) == pytest.approx(2 * math.log(3))
+    with pytest.raises(ValueError, match="epsilon"):
+        BinaryFrequencyEstimator(2.0, design="coin", categories=[[0, 1]] * 2).fit(X)
+    with pytest.raises(ValueError, match="two values"):
+        BinaryFrequencyEstimator(None, design="coin", categories=[["a", "b", "c"]]).fit([["a"]])
+    with pytest.raises(ValueError, match="epsilon"):
+        BinaryFrequencyEstimator(None, categories=[[0, 1]]).fit([[0]])
+
+
+@pytest.mark.parametrize(
+    "design", ["dice", 3, None, [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.6], [0.5, 0.5]], [[0.5, 0.5]], "x"]
+)
+def test_bad_designs(design):
+    with pytest.raises(ValueError, match="design"):
+        BinaryFrequencyEstimator(5.0, design=design, categories=[[0, 1]]).fit([[0]])
+
+
+def test_warner_is_grr():
+    X = np.arange(50)[:, None] % 2
+    a = BinaryFrequencyEstimator(1.0, categories=[[0, 1]], random_state=0).fit(X)
+    b = GRRFrequencyEstimator(1.0, categories=[[0, 1]], random_state=0).fit(X)
+    assert np.array_equal(a.frequencies_[0], b.frequencies_[0])
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(1.0, 5000), (4.0, 300), (0.1, 300)])
+def test_hadamard_response_at_large_domains(epsilon, d):
+    X = np.repeat([[0], [d - 1], [d // 2]], [30_000, 20_000, 10_000], axis=0)
+    est = HRFrequencyEstimator(epsilon, categories=[np.arange(d)], random_state=0).fit(X)
+    z = (est.frequencies_[0] - np.bincount(X[:, 0], minlength=d) / len(X)) / est.standard_errors_[0]
+    assert np.abs(z).max() < 6
+    assert abs(z.std() - 1) < 0.15
+
+
+def test_subset_selection_refuses_domains_beyond_a_client():
+    with pytest.raises(ValueError, match="categories"):
+        SSFrequencyEstimator._randomizer.make(1.0, (1 << 20) + 1)
 
 
 @each

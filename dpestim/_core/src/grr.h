@@ -8,12 +8,17 @@ typedef unsigned __int128 dpestim_u128;
 /* floor((2^64 - 1) / w), so that a quotient by w is one multiplication and one correction. */
 static inline uint64_t dpestim_reciprocal(uint64_t w) { return UINT64_MAX / w; }
 
-/* keep + (d - 1) w = 2^64: the word u keeps x below `keep`, else names the other value number (u - keep) / w. */
-static inline uint64_t dpestim_grr64(uint64_t x, uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
+/* floor((u - keep) / w), for u >= keep. */
+static inline uint64_t dpestim_other(uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
     const uint64_t rest = u - keep;
     /* reciprocal > 2^64 / w - 1, hence the product is rest / w or one less; the comparison corrects it exactly */
-    uint64_t other = (uint64_t)(((dpestim_u128)rest * reciprocal) >> 64);
-    other += (rest - other * w) >= w;
+    const uint64_t other = (uint64_t)(((dpestim_u128)rest * reciprocal) >> 64);
+    return other + ((rest - other * w) >= w);
+}
+
+/* keep + (d - 1) w = 2^64: the word u keeps x below `keep`, else names the other value number (u - keep) / w. */
+static inline uint64_t dpestim_grr64(uint64_t x, uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
+    uint64_t other = dpestim_other(u, keep, w, reciprocal);
     other += other >= x;
     const uint64_t kept = -(uint64_t)(u < keep); /* a mask, because the branch would be unpredictable */
     return (x & kept) | (other & ~kept);
@@ -26,6 +31,17 @@ static inline uint64_t dpestim_grr128(uint64_t x, uint64_t high, uint64_t low, d
     const uint64_t other = (uint64_t)((u - keep) / w);
     return other + (other >= x);
 }
+
+/* Slot 0 has weight keep, slots 1, 2, ... have weight w. */
+static inline uint64_t dpestim_slot64(uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
+    return (1 + dpestim_other(u, keep, w, reciprocal)) & -(uint64_t)(u >= keep);
+}
+
+static inline uint64_t dpestim_slot128(dpestim_u128 u, dpestim_u128 keep, dpestim_u128 w) {
+    return u < keep ? 0 : 1 + (uint64_t)((u - keep) / w);
+}
+
+static inline dpestim_u128 dpestim_shift(dpestim_u128 u, int by) { return u >> by; }
 
 static inline dpestim_u128 dpestim_join(uint64_t high, uint64_t low) { return ((dpestim_u128)high << 64) | low; }
 #endif

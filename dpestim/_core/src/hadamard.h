@@ -1,0 +1,96 @@
+/* Hadamard response and the fast Walsh-Hadamard transform. Entry (j, t) of the Sylvester matrix is +1 where j & t has
+ * an even number of ones. */
+#ifndef DPESTIM_HADAMARD_H
+#define DPESTIM_HADAMARD_H
+#include <stddef.h>
+#include <stdint.h>
+#include "grr.h"
+#include "wide.h"
+
+/* 1 where the number of ones is odd. */
+static inline uint64_t dpestim_parity(uint64_t x) {
+#if defined(__GNUC__)
+    return (uint64_t)__builtin_parityll(x);
+#else
+    for (int s = 32; s; s >>= 1) x ^= x >> s;
+    return x & 1;
+#endif
+}
+
+/* Number of the lowest one of j > 0. */
+static inline uint64_t dpestim_lowest_one(uint64_t j) {
+#if defined(__GNUC__)
+    return (uint64_t)__builtin_ctzll(j);
+#else
+    uint64_t k = 0;
+    while (!((j >> k) & 1)) k++;
+    return k;
+#endif
+}
+
+/* The t in [0, 2s) number r of s whose j & t has this parity: r with a bit put in at the lowest one of j. */
+static inline uint64_t dpestim_member(uint64_t j, uint64_t r, uint64_t parity) {
+    const uint64_t k = dpestim_lowest_one(j), below = ((uint64_t)1 << k) - 1;
+    const uint64_t t = ((r & ~below) << 1) | (r & below);
+    return t | ((dpestim_parity(j & t) ^ parity) << k);
+}
+
+/* The symbol for value x: `slot` 0 is the own half of the own block, 1 the other half of it, 2, 3, ... the lower and
+ * upper halves of the other blocks; r < s picks within the half. */
+static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64_t r, int log_blocks, int log_s) {
+    const uint64_t own = x & (((uint64_t)1 << log_blocks) - 1), j = (x >> log_blocks) + 1;
+    if (slot < 2) return (own << (log_s + 1)) | dpestim_member(j, r, slot);
+    const uint64_t block = (slot >> 1) - 1, half = slot & 1;
+    return ((block + (block >= own)) << (log_s + 1)) | (half << log_s) | r;
+}
+
+/* Three steps of the transform in one pass over the data: strides h, 2h and 4h. */
+#define DPESTIM_BUTTERFLY(x, y)            \
+    {                                      \
+        const __typeof__(x) s_ = x + y;    \
+        y = x - y;                         \
+        x = s_;                            \
+    }
+
+#define DPESTIM_FWHT(bits)                                                                                          \
+    DPESTIM_WIDE static void dpestim_pass8_##bits(int##bits##_t *restrict a, size_t n, size_t h) {                  \
+        for (size_t base = 0; base < n; base += 8 * h) {                                                            \
+            int##bits##_t *p = a + base;                                                                            \
+            _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
+                int##bits##_t x0 = p[k], x1 = p[h + k], x2 = p[2 * h + k], x3 = p[3 * h + k], x4 = p[4 * h + k],    \
+                              x5 = p[5 * h + k], x6 = p[6 * h + k], x7 = p[7 * h + k];                              \
+                DPESTIM_BUTTERFLY(x0, x1) DPESTIM_BUTTERFLY(x2, x3) DPESTIM_BUTTERFLY(x4, x5)                       \
+                DPESTIM_BUTTERFLY(x6, x7) DPESTIM_BUTTERFLY(x0, x2) DPESTIM_BUTTERFLY(x1, x3)                       \
+                DPESTIM_BUTTERFLY(x4, x6) DPESTIM_BUTTERFLY(x5, x7) DPESTIM_BUTTERFLY(x0, x4)                       \
+                DPESTIM_BUTTERFLY(x1, x5) DPESTIM_BUTTERFLY(x2, x6) DPESTIM_BUTTERFLY(x3, x7)                       \
+                p[k] = x0; p[h + k] = x1; p[2 * h + k] = x2; p[3 * h + k] = x3;                                     \
+                p[4 * h + k] = x4; p[5 * h + k] = x5; p[6 * h + k] = x6; p[7 * h + k] = x7;                         \
+            }                                                                                                       \
+        }                                                                                                           \
+    }                                                                                                               \
+    DPESTIM_WIDE static void dpestim_pass2_##bits(int##bits##_t *restrict a, size_t n, size_t h) {                  \
+        for (size_t base = 0; base < n; base += 2 * h) {                                                            \
+            int##bits##_t *p = a + base;                                                                            \
+            _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
+                int##bits##_t x = p[k], y = p[h + k];                                                               \
+                DPESTIM_BUTTERFLY(x, y)                                                                             \
+                p[k] = x; p[h + k] = y;                                                                             \
+            }                                                                                                       \
+        }                                                                                                           \
+    }                                                                                                               \
+    /* Strides h, 2h, ... n / 2, three at a time. */                                                                \
+    static void dpestim_passes_##bits(int##bits##_t *a, size_t n, size_t h) {                                       \
+        for (; 8 * h <= n; h *= 8) dpestim_pass8_##bits(a, n, h);                                                   \
+        for (; 2 * h <= n; h *= 2) dpestim_pass2_##bits(a, n, h);                                                   \
+    }                                                                                                               \
+    /* In place, n a power of two: small strides within pieces that stay in the cache, then the large ones. */      \
+    static void dpestim_fwht_##bits(int##bits##_t *a, size_t n) {                                                   \
+        const size_t piece = n < DPESTIM_PIECE / sizeof *a ? n : DPESTIM_PIECE / sizeof *a;                         \
+        for (size_t base = 0; base < n; base += piece) dpestim_passes_##bits(a + base, piece, 1);                   \
+        dpestim_passes_##bits(a, n, piece);                                                                         \
+    }
+
+#define DPESTIM_PIECE ((size_t)1 << 15) /* bytes: the first-level cache */
+DPESTIM_FWHT(32)
+DPESTIM_FWHT(64)
+#endif
