@@ -9,7 +9,7 @@ _FREQUENCY_PARAMETERS = """
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
+        Privacy budget of one row, in (0, 80]; a mechanism may refuse part of it. With w columns each column gets exactly epsilon / w.
     categories : "auto" or list of array-like, default="auto"
         The public domain, one array for each column with at least two distinct values. "auto" learns it from the data
         that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
@@ -22,7 +22,7 @@ _FREQUENCY_PARAMETERS = """
         Where releases are charged.
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
-        the result must not be published.
+        the result must not be published. A clone of an estimator with a generator repeats its noise.
     n_jobs : int or None, default=None
         Threads, as in scikit-learn. The result does not depend on it.
 

@@ -3,12 +3,19 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 
 from joblib import effective_n_jobs
 
 _lock = threading.Lock()
 _pool = None
 _pool_size = 0
+
+
+def check_n_jobs(n_jobs):
+    """Raise ValueError unless joblib could say how many threads `n_jobs` means."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError("n_jobs must be None or an integer other than 0")
 
 
 def run(task, n_blocks, n_jobs=None):

@@ -11,7 +11,8 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 * ``random_state=None``: a fresh key from ``os.urandom`` for each public call. No state outlives a call, so a forked,
   cloned or pickled object cannot repeat noise.
 * an int: the key is derived from the seed. Reproducible, and marked `seeded`: such a release must not be published.
-* a NumPy ``Generator`` or ``RandomState``: supplies a key and nothing else; marked `seeded` too.
+* a NumPy ``Generator`` or ``RandomState``: supplies a key and nothing else; marked `seeded` too. A copy of it (and
+  `clone` copies parameters) supplies the same keys again.
 """
 
 import hashlib
@@ -37,6 +38,13 @@ class Stage(IntEnum):
     NOISE = 3  # noise of a release
 
 
+def check_random_state(random_state):
+    """Raise ValueError unless a `WordSource` can be made from it; draws nothing."""
+    seed = isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0
+    if not (random_state is None or seed or isinstance(random_state, np.random.Generator | np.random.RandomState)):
+        raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
+
+
 class WordSource:
     """The words of one public call.
 
@@ -52,17 +60,14 @@ class WordSource:
     """
 
     def __init__(self, random_state=None):
+        check_random_state(random_state)
         self.seeded = random_state is not None
         if random_state is None:
             self._key = os.urandom(32)
-        elif isinstance(random_state, Integral) and not isinstance(random_state, bool):
-            if random_state < 0:
-                raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
+        elif isinstance(random_state, Integral):
             self._key = np.random.SeedSequence(int(random_state)).generate_state(8, np.uint32).tobytes()
-        elif isinstance(random_state, np.random.Generator | np.random.RandomState):
-            self._key = random_state.bytes(32)
         else:
-            raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
+            self._key = random_state.bytes(32)
         self.fingerprint = hashlib.sha256(b"dpestim" + self._key).hexdigest()[:32] if self.seeded else None
 
     def __reduce__(self):

@@ -38,22 +38,43 @@ def privatize(
 
 
 def count(
-    const code_t[::1] reports,    # IN   reported values, below d
+    const code_t[::1] reports,    # IN   reported values, which should be below d
     int64_t[:, ::1] counts,       # OUT  (1 or 4, d), added to
 ):
-    """Add a histogram of the reports; in four lanes equal neighbours do not wait for each other's store."""
+    """Add a histogram of the reports; return whether all were below d.
+
+    In four lanes equal neighbours do not wait for each other's store. A report is read once and compared before it is
+    used as an index: reports may come from a file or a buffer that somebody else writes to, after any earlier check.
+    """
     cdef Py_ssize_t n = reports.shape[0], i
+    cdef uint64_t d = counts.shape[1], a, b, c, e
+    cdef bint good = True
     if counts.shape[0] != 1 and counts.shape[0] != 4:
         raise ValueError("counts must have one lane or four lanes")
+    if d == 0:
+        return n == 0
     with nogil:
         if counts.shape[0] == 1:
             for i in range(n):
-                counts[0, reports[i]] += 1
+                a = reports[i]
+                if a >= d:
+                    good = False
+                    break
+                counts[0, a] += 1
         else:
             for i in range(0, n - 3, 4):
-                counts[0, reports[i]] += 1
-                counts[1, reports[i + 1]] += 1
-                counts[2, reports[i + 2]] += 1
-                counts[3, reports[i + 3]] += 1
+                a, b, c, e = reports[i], reports[i + 1], reports[i + 2], reports[i + 3]
+                if (a >= d) | (b >= d) | (c >= d) | (e >= d):
+                    good = False
+                    break
+                counts[0, a] += 1
+                counts[1, b] += 1
+                counts[2, c] += 1
+                counts[3, e] += 1
             for i in range(n - n % 4, n):
-                counts[0, reports[i]] += 1
+                a = reports[i]
+                if a >= d:
+                    good = False
+                    break
+                counts[0, a] += 1
+    return good

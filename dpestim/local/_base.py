@@ -13,12 +13,9 @@ from dpestim import parallel, postprocessing
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, columns_of, learn_categories
-from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, each_block, same_lists
+from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, same_lists
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource
-
-#: Rows of reports counted at a time where nothing else sets the size of a block.
-_COUNT_ROWS = 1 << 16
+from dpestim.rng import WordSource, check_random_state
 
 
 class FrequencyEstimator(TransformerMixin, PrivateEstimator):
@@ -70,20 +67,21 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         """
         plan = self._plan_or_declared()
         codes = plan.encode(self._checked_X(X, plan))
-        source = WordSource(self.random_state)
-        self._charge(plan.guarantee(source.seeded), len(codes[0]))
-        return self._randomize(plan, codes, source)
+        self._check_call_parameters()
+        self._charge(plan.guarantee(self.random_state is not None), len(codes[0]))
+        return plan.randomize(codes, WordSource(self.random_state), 0, self.n_jobs)
 
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, to the counts; returns self."""
         plan = self._plan_or_declared()
         reports = plan.check_reports(reports)
-        counts = self._count(plan, reports)
+        counts = plan.count(reports, self.n_jobs)
         if self._n_users:
             counts = [a + b for a, b in zip(self._counts, counts)]
         self._freeze(plan)
         self._counts, self._n_users = counts, self._n_users + len(reports)
-        self._seeded = self._seeded or None
+        # whether clients used seeds is not known here, unless this very object is the seeded client
+        self._seeded = True if self._seeded or self.random_state is not None else None
         return self
 
     def merge(self, other):
@@ -105,11 +103,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             if any(name == n and start < e and s < stop for n, s, e in other._seeds):
                 raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
         counts = [a + b for a, b in zip(self._counts, other._counts)] if self._n_users else list(other._counts)
+        seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
         self._freeze(plan)
         self._counts = counts
         self._n_users += other._n_users
         self._seeds = [*self._seeds, *other._seeds]
-        self._seeded = True if True in (self._seeded, other._seeded) else (self._seeded and other._seeded)
+        self._seeded = True if True in seeded else None if None in seeded else False
         return self
 
     def release(self):
@@ -133,7 +132,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         if fit_params:
             raise ValueError(f"{type(self).__name__}.fit takes no parameters but X")
         reports = self._fit(X, keep_reports=True, restart=True)
-        return self._support(reports)
+        return self._shaped(self._plan.support(reports))
 
     def transform(self, X):
         """Randomise the rows of X and return their 0/1 support matrix.
@@ -148,7 +147,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         A new release of these rows: it costs their epsilon again.
         """
         self._check_fitted()
-        return self._support(self.privatize(X))
+        return self._shaped(self._plan.support(self.privatize(X)))
 
     def score(self, X, y=None):
         """Return minus the mean squared error against the plain frequencies of X, over the union of the domains.
@@ -158,11 +157,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._check_fitted()
         X = self._checked_X(X, self._plan)
         total, size = 0.0, 0
-        for column, name, known, estimate in zip(columns_of(X), self._plan.names, self.categories_, self.frequencies_):
-            seen = CategoryEncoder(at_least_two(learn_categories(column, name)), name)
+        known_of = [encoder.plain_categories() for encoder in self._plan.encoders]
+        for column, name, known, estimate in zip(columns_of(X), self._plan.names, known_of, self.frequencies_):
+            seen = CategoryEncoder(at_least_two(learn_categories(column, name, allow_missing=True)), name)
             truth = np.bincount(seen.encode(column), minlength=len(seen.categories)) / X.shape[0]
-            plain = dict(zip(seen.categories.tolist(), truth))
-            errors = [f - plain.pop(v, 0.0) for v, f in zip(known.tolist(), estimate)]
+            plain = dict(zip(seen.plain_categories(), truth))
+            errors = [f - plain.pop(v, 0.0) for v, f in zip(known, estimate)]
             errors += [f for f in plain.values() if f]  # a category that was never declared is estimated as 0
             total, size = total + float(np.square(errors).sum()), size + len(errors)
         return -total / size
@@ -216,12 +216,19 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         ]
 
     def confidence_interval(self, level=0.95):
-        """Return one (n_categories, 2) array per column: normal intervals around the unbiased estimates."""
+        """Return one (n_categories, 2) array per column: score intervals for the frequencies.
+
+        Each end is the frequency whose own standard error puts the unbiased estimate `level` away, so that an interval
+        never has width 0 where the estimate happens to look certain. Normal approximation; not clipped to [0, 1].
+        """
         if not 0 < level < 1:
             raise ValueError("level must lie strictly between 0 and 1")
         self._check_fitted()
         z = ndtri(0.5 + level / 2)
-        return [np.stack([f - z * s, f + z * s], axis=1) for f, s in zip(self._unbiased(), self.standard_errors_)]
+        return [
+            np.stack([self._end(r, f, -z), self._end(r, f, z)], axis=1)
+            for r, f in zip(self.randomizers_, self._unbiased())
+        ]
 
     def to_frame(self, level=0.95):
         """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high.
@@ -315,6 +322,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         state.pop("_declared", None)
         return state
 
+    def _check_call_parameters(self):
+        """Refuse, before anything is charged or drawn, parameters that would fail later."""
+        _postprocessor(self.postprocess)
+        check_random_state(self.random_state)
+        parallel.check_n_jobs(self.n_jobs)
+
     def _law_parameters(self):
         """Return the parameters, besides the categories, that the randomizers are made from."""
         return (self.epsilon,)
@@ -344,8 +357,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     def _fit(self, X, *, keep_reports, restart):
         """Validate, charge, then randomise and count; nothing changes before all of X has been encoded."""
-        _postprocessor(self.postprocess)
-        source = WordSource(self.random_state)
+        self._check_call_parameters()
         trial = self if not restart else _fresh(self)
         X = trial._checked_X(X, None if restart else self._plan)
         if restart:
@@ -364,7 +376,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         codes = plan.encode(X)
         n = len(codes[0])
         first = 0 if restart else self._n_users
-        self._charge(plan.guarantee(source.seeded), n)
+        self._charge(plan.guarantee(self.random_state is not None), n)
+        source = WordSource(self.random_state)
         if inferred:
             warnings.warn(
                 "categories='auto' learns the domain from private data: the result has no privacy guarantee "
@@ -374,10 +387,10 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             )
         reports = None
         if keep_reports:
-            reports = self._randomize(plan, codes, source, first)
-            counts = self._count(plan, reports)
+            reports = plan.randomize(codes, source, first, self.n_jobs)
+            counts = plan.count(reports, self.n_jobs)
         else:
-            counts = self._randomize_and_count(plan, codes, source, first)
+            counts = plan.randomize_and_count(codes, source, first, self.n_jobs)
         if restart:
             self._forget()
             vars(self).update({k: v for k, v in vars(trial).items() if k in ("n_features_in_", "feature_names_in_")})
@@ -391,70 +404,15 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._seeded = source.seeded or self._seeded
         return reports
 
-    def _randomize(self, plan, codes, source, first=0):
-        """Return the reports of encoded rows, of which the first has this number."""
-        out = np.empty((len(codes[0]), plan.width), plan.dtype)
-        for column, randomizer in enumerate(plan.randomizers):
-            part = out[:, plan.slices[column]]
-            direct = part.flags.c_contiguous and part.dtype == randomizer.report_dtype
-
-            def write(rows, block, words, randomizer=randomizer, part=part, direct=direct):
-                report = part[rows] if direct else np.empty(
-                    (len(block), randomizer.report_width), randomizer.report_dtype
-                )
-                randomizer.privatize(block, words, report)
-                if not direct:
-                    part[rows] = report
-
-            each_block(randomizer, codes[column], source, column, first, self.n_jobs, lambda write=write: write)
-        return out
-
-    def _randomize_and_count(self, plan, codes, source, first):
-        """Return the support counts of encoded rows; no report outlives its block."""
-        totals = []
-        for column, randomizer in enumerate(plan.randomizers):
-            locals_ = []
-
-            def start(randomizer=randomizer, locals_=locals_):
-                counts = np.zeros(randomizer.n_counts, np.int64)
-                locals_.append(counts)
-                report = np.empty((randomizer.block_rows, randomizer.report_width), randomizer.report_dtype)
-
-                def add(rows, block, words):
-                    out = report[: len(block)]
-                    randomizer.privatize(block, words, out)
-                    randomizer.count(out, counts)
-
-                return add
-
-            each_block(randomizer, codes[column], source, column, first, self.n_jobs, start)
-            totals.append(sum(locals_))
-        return totals
-
-    def _count(self, plan, reports):
-        """Return the support counts of reports, column by column."""
-        totals = []
-        for randomizer, columns in zip(plan.randomizers, plan.slices):
-            part = reports[:, columns]
-
-            def task(first, last, randomizer=randomizer, part=part):
-                counts = np.zeros(randomizer.n_counts, np.int64)
-                for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
-                    block = part[start : start + _COUNT_ROWS]
-                    randomizer.count(np.ascontiguousarray(block, randomizer.report_dtype), counts)
-                return counts
-
-            totals.append(sum(parallel.run(task, -(-len(part) // _COUNT_ROWS), self.n_jobs)))
-        return totals
-
-    def _support(self, reports):
-        plan = self._plan
-        blocks = [
-            randomizer.support(np.ascontiguousarray(reports[:, columns], randomizer.report_dtype))
-            for randomizer, columns in zip(plan.randomizers, plan.slices)
-        ]
-        dense = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+    def _shaped(self, dense):
         return csr_array(dense) if self.sparse_output else dense
+
+    def _end(self, randomizer, f, z):
+        """Solve end = f + z se(end), by iteration from the far side; the square root makes it converge quickly."""
+        end = f + np.sign(z)
+        for _ in range(60):
+            end = f + z * np.sqrt(randomizer.variance(self._n_users, np.clip(end, 0.0, 1.0)))
+        return end
 
     def _unbiased(self):
         return [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]

@@ -8,7 +8,7 @@ from dpestim._core import binary
 from dpestim._docs import document
 from dpestim.local._base import FrequencyEstimator
 from dpestim.local._grr import GRR
-from dpestim.local._randomizer import Randomizer
+from dpestim.local._randomizer import Randomizer, _make
 from dpestim.privacy.exact import WORD, canonical_epsilon, log_upper, uses_enough
 from dpestim.rng import Stage
 
@@ -34,20 +34,20 @@ class Binary(Randomizer):
         rows = self.transition_matrix()
         self._ratio = max(a / b for column in zip(*rows) for a in column for b in column)
         cost = log_upper(self._ratio)
-        if epsilon is not None and canonical_epsilon(epsilon) < cost:
+        if epsilon is not None and epsilon < cost:
             raise ValueError(
                 f"epsilon is below what this design costs for each column, {float(cost):.6f}: raise it, or accept the "
                 "cost by epsilon=None"
             )
         super().__init__(cost, n_categories)
-        if epsilon is not None and not uses_enough(self._ratio, 1, canonical_epsilon(epsilon)):
+        if epsilon is not None and not uses_enough(self._ratio, 1, epsilon):
             self.slack = "the design costs less than epsilon allows, and only what it costs is stated"
         self.p_star, self.q_star = rows[1][1], rows[0][1]
 
     @classmethod
     def make(cls, epsilon, n_categories, design=COIN):
         """Return the randomizer of a design, a tuple of two tuples of Fractions."""
-        return cls(epsilon, n_categories, design)
+        return _make(cls, None if epsilon is None else canonical_epsilon(epsilon), n_categories, design)
 
     def privatize(self, codes, words, out):
         """Write 0 or 1 for each code."""

@@ -14,10 +14,22 @@ _LARGEST_TABLE = 1 << 22
 
 def as_array(X):
     """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError("X must not be a masked array: remove the masked rows, or list a missing value in categories")
     if not hasattr(X, "dtype") and not hasattr(X, "__array__") and not hasattr(X, "toarray"):
-        as_is = np.asarray(X, dtype=object)
+        try:
+            as_is = np.asarray(X, dtype=object)
+        except ValueError:
+            as_is = np.empty(0, object)
         plain = np.asarray(X) if as_is.ndim == 2 else as_is
         X = as_is if plain.dtype.kind in "USO" else plain
+    if not hasattr(X, "toarray"):  # before scikit-learn's own checks, whose messages print the data
+        X = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. Reshape your data: one row a user, also "
+                             "for a single column or a single user")
+        if X.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
     return check_array(X, dtype=None, ensure_all_finite=False)
 
 
@@ -93,12 +105,19 @@ class CategoryEncoder:
                 f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
                 "a constant column, gives it) has nothing to hide and nothing to estimate"
             )
-        self._slots = {}
+        self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
         self._low = None
         if self.categories.dtype.kind in "iub":
             numbers = [int(v) for v in values]
             if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
                 self._low = numbers[0]
+
+    def __getstate__(self):
+        return {**vars(self), "_slots": {}}
+
+    def plain_categories(self):
+        """Return the categories as Python values that compare, with None for the missing one."""
+        return [None if is_missing(value) else value for value in self.categories.tolist()]
 
     def encode(self, column):
         """Return the codes of a column (array or series), or raise ValueError that names the column only."""
@@ -215,8 +234,14 @@ class CategoryEncoder:
         return out
 
 
-def learn_categories(column, name):
-    """Return the distinct values of a column, sorted; a missing value is an error."""
+def learn_categories(column, name, allow_missing=False):
+    """Return the distinct values of a column, sorted; a missing value is an error, or one value None at the end."""
+    if allow_missing:
+        values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column).astype(object)
+        missing = np.array([is_missing(value) for value in values.tolist()], bool)
+        if missing.any():
+            present = [*learn_categories(values[~missing], name)] if not missing.all() else []
+            return _category_array([*present, None], name)
     if not isinstance(column, np.ndarray):
         factors = _factors(column)
         if factors is not None and factors[0].size and factors[0].min() < 0:
@@ -266,6 +291,9 @@ def _category_array(categories, name):
             array = np.array(array.tolist())
     if array.ndim != 1:
         raise ValueError(f"categories of {name} must be one-dimensional")
+    if array is categories:
+        array = array.copy()  # what is frozen must not change with the caller's array
+    array.setflags(write=False)
     return array
 
 

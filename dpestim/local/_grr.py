@@ -40,11 +40,13 @@ class GRR(Randomizer):
     def count(self, reports, counts):
         """Add a histogram of the reports."""
         if self.n_categories > 1 << 12:  # equal neighbours are rare, and the lanes would leave the cache
-            grr.count(reports.reshape(-1), counts[None, :])
+            good = grr.count(reports.reshape(-1), counts[None, :])
         else:
             lanes = np.zeros((4, self.n_categories), np.int64)
-            grr.count(reports.reshape(-1), lanes)
+            good = grr.count(reports.reshape(-1), lanes)
             counts += lanes.sum(axis=0)
+        if not good:
+            self.check_reports(np.full((1, 1), self.n_categories))
 
     def support(self, reports):
         """Return the one-hot encoding of the reports."""

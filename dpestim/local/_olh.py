@@ -55,6 +55,10 @@ class LocalHashing(Randomizer):
         answers = words.dense(Stage.RESPONSE, self.weights.n_words)
         olh.privatize(codes, seeds, answers, self.n_buckets, self.weights.keep, self.weights.other, out)
 
+    def public_part(self, reports):
+        """Return the hash (a, b)."""
+        return reports[:, :2]
+
     def check_reports(self, reports):
         """Refuse buckets that do not exist."""
         if int(reports[:, 2].max()) >= self.n_buckets:
@@ -132,6 +136,8 @@ class OLHFrequencyEstimator(FrequencyEstimator):
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``_olh.md``), neighbours: any two rows of one user; no other party is trusted. It holds for every hash function.
+
+    An epsilon above about 21 is refused: it would take more than 2**31 buckets.
 
     **Utility.** Unbiased up to 1e-7 of f (collision rates of a finite hash, ``_olh.md``); with g buckets the
     variance of a frequency f among n users is ((e^eps - 1 + g)^2 / (g - 1) / (e^eps - 1)^2 + O(f)) / n, which is

@@ -9,6 +9,9 @@ from dpestim import parallel
 from dpestim.local._encode import CategoryEncoder, columns_of
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
+#: Rows of reports counted at a time.
+_COUNT_ROWS = 1 << 16
+
 
 class Plan:
     """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
@@ -36,15 +39,18 @@ class Plan:
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
-        if not isinstance(reports, np.ndarray) or reports.ndim != 2 or reports.shape[1] != self.width:
+        if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.width:
             raise ValueError(f"reports must be a two-dimensional array of width {self.width}, as privatize returns it")
         if reports.dtype != self.dtype:
             raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
         if not len(reports):
             raise ValueError("reports must not be empty")
-        for randomizer, part in zip(self.randomizers, self.slices):
-            randomizer.check_reports(reports[:, part])
-        return reports
+        for randomizer, columns in zip(self.randomizers, self.slices):
+            part = np.asarray(reports[:, columns])
+            if randomizer.report_dtype != self.dtype and part.max() > np.iinfo(randomizer.report_dtype).max:
+                raise ValueError(f"reports of a column must fit {randomizer.report_dtype}")
+            randomizer.check_reports(part)
+        return np.asarray(reports)
 
     def same_law(self, other):
         """Tell whether reports of the two plans can be counted together."""
@@ -53,9 +59,7 @@ class Plan:
             == [(type(r), r.epsilon, r.p_star, r.q_star) for r in other.randomizers]
             and self.inferred == other.inferred
             and len(self.encoders) == len(other.encoders)
-            and all(
-                a.categories.tolist() == b.categories.tolist() for a, b in zip(self.encoders, other.encoders)
-            )
+            and all(a.plain_categories() == b.plain_categories() for a, b in zip(self.encoders, other.encoders))
         )
 
     def guarantee(self, seeded=None):
@@ -68,6 +72,70 @@ class Plan:
         if len(self.randomizers) > 1:
             notes = (f"It covers the {len(self.randomizers)} columns of a row together.", *notes)
         return PrivacyGuarantee(self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes)
+
+    def randomize(self, codes, source, first, n_jobs):
+        """Return the reports of encoded rows, of which the first has this number."""
+        out = np.empty((len(codes[0]), self.width), self.dtype)
+        for column, randomizer in enumerate(self.randomizers):
+            part = out[:, self.slices[column]]
+            direct = part.flags.c_contiguous and part.dtype == randomizer.report_dtype
+
+            def write(rows, block, words, randomizer=randomizer, part=part, direct=direct):
+                report = part[rows] if direct else np.empty(
+                    (len(block), randomizer.report_width), randomizer.report_dtype
+                )
+                randomizer.privatize(block, words, report)
+                if not direct:
+                    part[rows] = report
+
+            each_block(randomizer, codes[column], source, column, first, n_jobs, lambda write=write: write)
+        return out
+
+    def randomize_and_count(self, codes, source, first, n_jobs):
+        """Return the support counts of encoded rows; no report outlives its block."""
+        totals = []
+        for column, randomizer in enumerate(self.randomizers):
+            locals_ = []
+
+            def start(randomizer=randomizer, locals_=locals_):
+                counts = np.zeros(randomizer.n_counts, np.int64)
+                locals_.append(counts)
+                report = np.empty((randomizer.block_rows, randomizer.report_width), randomizer.report_dtype)
+
+                def add(rows, block, words):
+                    out = report[: len(block)]
+                    randomizer.privatize(block, words, out)
+                    randomizer.count(out, counts)
+
+                return add
+
+            each_block(randomizer, codes[column], source, column, first, n_jobs, start)
+            totals.append(sum(locals_))
+        return totals
+
+    def count(self, reports, n_jobs):
+        """Return the support counts of reports, column by column."""
+        totals = []
+        for randomizer, columns in zip(self.randomizers, self.slices):
+            part = reports[:, columns]
+
+            def task(first, last, randomizer=randomizer, part=part):
+                counts = np.zeros(randomizer.n_counts, np.int64)
+                for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
+                    block = part[start : start + _COUNT_ROWS]
+                    randomizer.count(np.ascontiguousarray(block, randomizer.report_dtype), counts)
+                return counts
+
+            totals.append(sum(parallel.run(task, -(-len(part) // _COUNT_ROWS), n_jobs)))
+        return totals
+
+    def support(self, reports):
+        """Return the 0/1 support matrix of reports, columns side by side."""
+        blocks = [
+            randomizer.support(np.ascontiguousarray(reports[:, columns], randomizer.report_dtype))
+            for randomizer, columns in zip(self.randomizers, self.slices)
+        ]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
 
 def each_block(randomizer, codes, source, column, first, n_jobs, start):

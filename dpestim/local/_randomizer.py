@@ -47,6 +47,11 @@ class Randomizer:
         self.code_dtype = smallest_dtype(n_categories)
         self.n_counts = n_categories
 
+    def __setattr__(self, name, value):
+        if "_frozen" in vars(self):
+            raise AttributeError(f"a randomizer never changes: {name} cannot be set")
+        super().__setattr__(name, value)
+
     @classmethod
     def make(cls, epsilon, n_categories, *more):
         """Return the randomizer of (epsilon, n_categories), from a cache where it was made before."""
@@ -77,6 +82,10 @@ class Randomizer:
     def transition_matrix(self):
         """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
         raise TypeError(f"{type(self).__name__} does not state its law")
+
+    def public_part(self, reports):
+        """Return the fields of the reports that are drawn before the value is looked at, or None."""
+        return None
 
     def support_law(self):
         """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""
@@ -111,7 +120,9 @@ class Randomizer:
 
 @lru_cache(maxsize=256)
 def _make(cls, *args):
-    return cls(*args)
+    randomizer = cls(*args)
+    vars(randomizer)["_frozen"] = True
+    return randomizer
 
 
 def smallest_dtype(n):

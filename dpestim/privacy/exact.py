@@ -29,7 +29,9 @@ def canonical_epsilon(epsilon, name="epsilon"):
 
     Raises ``ValueError`` unless it is a finite number in (0, 80]; a bool is not a number here.
     """
-    if isinstance(epsilon, Fraction):
+    if isinstance(epsilon, int) and not isinstance(epsilon, bool):
+        value = Fraction(epsilon)  # also where it is too large for a float
+    elif isinstance(epsilon, Fraction):
         value = epsilon
     elif isinstance(epsilon, Decimal) and epsilon.is_finite():
         value = Fraction(epsilon)
@@ -96,14 +98,14 @@ def grr_weights(epsilon, d, share=1):
 
     `share` (a power of two) sets words apart for something else: the weights are out of T = 2**64 / share. With
     e' <= e^epsilon, other = ceil(T / (e' + d - 1)) gives keep = T - (d - 1) other <= e' * other. The other
-    direction, other <= e^epsilon * keep, holds once keep >= other, that is d * other <= T. One word where that holds
-    and at least 0.99 of epsilon is used; two where one is too coarse; ``ValueError`` where even two are.
+    direction, other <= e^epsilon * keep, holds once keep >= other. All of it is checked. One word where that holds and
+    at least 0.99 of epsilon is used; two where one is too coarse; ``ValueError`` where even two are.
     """
     for n_words in (1, 2):
         total = WORD**n_words // share
         other = math.ceil(total / (exp_lower(epsilon) + d - 1))
         keep = total - (d - 1) * other
-        if d * other <= total and uses_enough(keep, other, epsilon):
+        if 0 < other <= keep and within(keep, other, epsilon) and uses_enough(keep, other, epsilon):
             return GRRWeights(n_words, keep, other, share)
     raise ValueError(
         f"epsilon is too small or too large for {d} categories: two random words a record cannot express the law"
@@ -118,7 +120,7 @@ def oue_thresholds(epsilon):
     (2**64 - t0) / t0 <= e^epsilon by t0 = ceil(2**64 / (e' + 1)), e' <= e^epsilon; its inverse is below 1.
     """
     true, false = WORD // 2, math.ceil(WORD / (exp_lower(epsilon) + 1))
-    if false >= true:
+    if false >= true or not within(WORD - false, false, epsilon):
         raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
     return true, false
 
@@ -131,7 +133,7 @@ def sue_thresholds(epsilon):
     t1 / t0 <= h.
     """
     false = math.ceil(WORD / (exp_lower(epsilon / 2) + 1))
-    if 2 * false >= WORD:
+    if 2 * false >= WORD or not within(Fraction(WORD - false, false) ** 2, 1, epsilon):
         raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
     return WORD - false, false
 

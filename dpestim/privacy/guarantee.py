@@ -66,4 +66,6 @@ class PrivacyGuarantee:
         )
         if self.seeded:
             text += " The noise came from a seed: whoever knows or guesses it can remove it, so do not publish this."
+        if self.seeded is None:
+            text += " Reports came from elsewhere: whether from seeds is known only to those who made them."
         return " ".join((text, *self.notes))

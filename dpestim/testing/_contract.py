@@ -184,11 +184,15 @@ def check_bad_input(estimator):
             "None": missing,
             "NaN": nan,
             "no rows": X[:0],
-            "one dimension": X[:, 0],
+            "one dimension": foreign[:, -1],
+            "no dimension": np.array(secret, dtype=object),
+            "rows of unequal length": [[secret], [secret, secret]],
+            "a masked array": np.ma.array(foreign, mask=foreign == secret),
+            "complex numbers": np.full(X.shape, 8888j),
             "another number of columns": np.concatenate([X, X], axis=1),
         }.items():
             message = _refuses(lambda verb=verb, data=data: getattr(est, verb)(data), f"{name} in {verb}", est)
-            require(secret not in message, "an error message shows a private value")
+            require(secret not in message and "8888" not in message, "an error message shows a private value")
             if name in ("an unknown category", "None", "NaN"):
                 require(f"column {X.shape[1] - 1}" in message, f"the error for {name} does not name the column")
     for name, params in {
@@ -203,6 +207,8 @@ def check_bad_input(estimator):
         "no categories": {"categories": []},
         "an unknown postprocess": {"postprocess": "no such function"},
         "a negative seed": {"random_state": -1},
+        "no thread at all": {"n_jobs": 0},
+        "threads in words": {"n_jobs": "two"},
         "a ledger that is none": {"ledger": object()},
     }.items():
         bad = fresh(estimator, **params)
@@ -217,14 +223,20 @@ def check_bad_input(estimator):
         "another dtype": reports.astype(np.int64),
         "no reports": reports[:0],
     }
+    wrong["a masked array"] = np.ma.array(reports, mask=reports > 0)
     for name, data in wrong.items():
         _refuses(lambda data=data: est.aggregate(data), f"reports: {name}", est)
-    ones = np.full_like(reports, np.iinfo(reports.dtype).max)
-    first = randomizers(estimator)[0]
-    part = ones[:, : first.report_width].astype(first.report_dtype)
-    codes = np.zeros(len(part), first.code_dtype)
-    if first.law_indices(codes, part)[1].max() >= len(first.transition_matrix()[0]):
-        _refuses(lambda: est.aggregate(ones), "a report that no input can give", est)
+    start = 0
+    for randomizer in randomizers(estimator):
+        columns = slice(start, start + randomizer.report_width)
+        start = columns.stop
+        part = np.full((1, randomizer.report_width), np.iinfo(randomizer.report_dtype).max, randomizer.report_dtype)
+        outside = len(randomizer.transition_matrix()[0])
+        if randomizer.law_indices(np.zeros(1, randomizer.code_dtype), part)[1].max() >= outside:
+            for row in (0, len(reports) // 2, len(reports) - 1):
+                bad = reports.copy()
+                bad[row, columns] = part
+                _refuses(lambda bad=bad: est.aggregate(bad), f"a report that no input can give, in row {row}", est)
 
 
 def _same(a, b):

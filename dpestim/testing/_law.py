@@ -70,6 +70,33 @@ def check_kernel_follows_law(estimator):
             require(_chi_square(seen, wrong) < ALPHA, f"the check cannot tell epsilon from {factor} epsilon")
 
 
+def check_no_byte_betrays(estimator):
+    """No byte of a report, nor any bit, is likelier by more than e^epsilon for one input than another.
+
+    The transition matrix speaks about the response *given what is public* (a hash); this looks at all that is sent. Each
+    event is tested by 6-sigma intervals, n = 400,000, so that a correct mechanism is not rejected at alpha = 1e-6.
+    What `public_part` names must not depend on the input at all.
+    """
+    for column, randomizer in enumerate(randomizers(estimator)):
+        codes = _codes(randomizer, N, seed=6)
+        reports = reports_of(randomizer, codes, seed=7, column=column)
+        n = np.bincount(codes, minlength=randomizer.n_categories)[:, None]
+        budget = np.exp(float(randomizer.epsilon))
+        for byte in reports.view(np.uint8).T:
+            cells = np.bincount(codes.astype(np.int64) * 256 + byte, minlength=256 * len(n)).reshape(len(n), 256)
+            bits = cells @ ((np.arange(256)[:, None] >> np.arange(8)) & 1)
+            for seen in (cells, bits):
+                share = seen / n
+                width = 6 * np.sqrt((share * (1 - share) + 1 / n) / n)
+                low, high = (share - width).max(axis=0), (share + width).min(axis=0)
+                require((low <= budget * high).all(), "a byte of the report tells inputs apart by more than e^epsilon")
+        public = randomizer.public_part(reports)
+        for byte in [] if public is None else np.ascontiguousarray(public).view(np.uint8).T:
+            cells = np.bincount(codes.astype(np.int64) * 256 + byte, minlength=256 * len(n)).reshape(len(n), 256)
+            uniform = np.tile(cells.sum(axis=0) / cells.sum(), (len(n), 1))
+            require(_chi_square(cells, uniform) > ALPHA / 100, "the public part of a report depends on the input")
+
+
 def check_support_probabilities(estimator):
     """A report supports its own value with probability p*, any other with q* (binomial test, alpha = 1e-6)."""
     for column, randomizer in enumerate(randomizers(estimator)):
@@ -227,6 +254,7 @@ LAW_CHECKS = (
     check_worst_ratio,
     check_budget_is_used,
     check_kernel_follows_law,
+    check_no_byte_betrays,
     check_support_probabilities,
     check_estimates_are_unbiased,
     check_variance,

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from dpestim._core import grr
+from dpestim._core import grr, olh
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 from dpestim.local._grr import GRR
 from dpestim.local._olh import OLH
@@ -29,7 +29,7 @@ class WrongTieBreak(OUE):
     def privatize(self, codes, words, out):
         coarse = object.__new__(OUE)
         vars(coarse).update(vars(self))
-        coarse.false_threshold = (self.false_threshold >> 56) << 56
+        vars(coarse)["false_threshold"] = (self.false_threshold >> 56) << 56
         coarse.privatize(codes, words, out)
 
 
@@ -152,6 +152,28 @@ class CountsTwice(OUE):
         super().count(reports[:1], counts)
 
 
+class LeaksBesides(OLH):
+    """The response is perfect, and the seed of the public hash carries the value."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        hashed = np.empty(len(codes), out.dtype)
+        olh.bucket(codes, out, self.n_buckets, hashed)
+        before = (out[:, 2] - hashed) % self.n_buckets
+        out[:, 0] = (out[:, 0] >> 8 << 8) | codes
+        olh.bucket(codes, out, self.n_buckets, hashed)
+        out[:, 2] = (hashed + before) % self.n_buckets
+
+
+class LeaksALittleBesides(OLH):
+    """As above, in one bit and with a chance of one in twenty: only the independence of what is public is broken."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        some = out[:, 1] % 20 == 0
+        out[some, 0] = (out[some, 0] >> 1 << 1) | (codes[some] & 1)
+
+
 class AnythingGoes(OLH):
     """No report is refused."""
 
@@ -222,6 +244,8 @@ BROKEN = [
     (broken(OLHFrequencyEstimator, RepeatedColumns), "check_words_are_never_repeated"),
     (broken(GRRFrequencyEstimator, RepeatedCalls), "check_words_are_never_repeated"),
     (broken(OUEFrequencyEstimator, CountsTwice), "check_support_probabilities"),
+    (broken(OLHFrequencyEstimator, LeaksBesides), "check_no_byte_betrays"),
+    (broken(OLHFrequencyEstimator, LeaksALittleBesides), "check_no_byte_betrays"),
     (broken(OLHFrequencyEstimator, AnythingGoes), "check_bad_input"),
     (ShowsTheValue, "check_bad_input"),
     (ChangesBeforeFailing, "check_bad_input"),

@@ -35,10 +35,10 @@ def test_the_registry_is_what_is_expected():
     names = {name for name, _ in all_estimators()}
     assert {"local.GRRFrequencyEstimator", "local.OUEFrequencyEstimator", "local.OLHFrequencyEstimator"} <= names
     checks = {len(mechanism_checks(cls(**cls._test_params()[0]))) for _, cls in all_estimators()}
-    assert checks == {18}
-    assert len(CASES) == sum(len(cls._test_params()) * 18 for _, cls in all_estimators())
+    assert checks == {19}
+    assert len(CASES) == sum(len(cls._test_params()) * 19 for _, cls in all_estimators())
 
 
 def test_check_mechanism_runs_them_all():
     _, cls = all_estimators()[0]
-    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 18
+    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 19

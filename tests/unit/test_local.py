@@ -1,6 +1,7 @@
 """The frequency estimators: what is particular to one of them, and the face they share."""
 
 import math
+import os
 import pickle
 import warnings
 from fractions import Fraction
@@ -29,6 +30,7 @@ from dpestim.local import (
 )
 from dpestim.local._olh import OLH, best_n_buckets, collision_rate
 from dpestim.privacy import exact
+from dpestim.rng import Stage, WordReader
 from dpestim.testing._law import LAW_CHECKS
 
 ALL = [cls for _, cls in all_estimators()]
@@ -292,16 +294,268 @@ def test_postprocessing(cls):
 
 
 @each
-def test_intervals(cls):
-    est = cls(1.0, categories=[[0, 1]], random_state=0).fit(np.zeros((100, 1), int))
-    narrow, wide = est.confidence_interval(0.5)[0], est.confidence_interval(0.99)[0]
-    assert narrow.shape == (2, 2)
-    assert (wide[:, 0] < narrow[:, 0]).all()
-    assert (wide[:, 1] > narrow[:, 1]).all()
-    assert np.allclose(wide.mean(axis=1), est.frequencies_[0])
+def test_standard_errors_and_intervals_are_what_the_variance_says(cls):
+    est = cls(1.0, categories=[[0, 1, 2]], random_state=0).fit(np.zeros((1000, 1), int))
+    randomizer, f = est.randomizers_[0], est.frequencies_[0]
+    assert np.array_equal(est.standard_errors_[0], np.sqrt(randomizer.variance(1000, np.clip(f, 0, 1))))
+    for level, z in ((0.5, 0.6744897501960817), (0.95, 1.959963984540054)):
+        low, high = est.confidence_interval(level)[0].T
+        assert (low < f).all()
+        assert (f < high).all()
+        for end, sign in ((low, -1), (high, 1)):
+            error = np.sqrt(randomizer.variance(1000, np.clip(end, 0, 1)))
+            assert np.allclose(end, f + sign * z * error, rtol=0, atol=1e-9)
     for level in (0, 1, -1, 2):
         with pytest.raises(ValueError, match="level"):
             est.confidence_interval(level)
+
+
+@each
+def test_intervals_cover_also_where_an_estimate_looks_certain(cls):
+    """At epsilon 12 a value that nobody reported has a plug-in standard error of nearly 0."""
+    covered = []
+    for seed in range(300):
+        X = np.zeros((1000, 1), int)
+        X[:3] = 1
+        est = cls(12.0, categories=[[0, 1, 2]], random_state=seed).fit(X)
+        low, high = est.confidence_interval(0.95)[0][1]
+        covered.append(low <= 0.003 <= high)
+    assert np.mean(covered) > 0.9
+
+
+@each
+def test_the_key_is_fresh_secret_and_used(cls, monkeypatch):
+    """One call of os.urandom of 32 bytes for each public call, and these bytes are the key of every reader."""
+    given, used = [], []
+    real, init = os.urandom, WordReader.__init__
+
+    def recording_urandom(n):
+        given.append(real(n))
+        return given[-1]
+
+    def recording_init(self, key):
+        used.append(key)
+        init(self, key)
+
+    monkeypatch.setattr(os, "urandom", recording_urandom)
+    monkeypatch.setattr(WordReader, "__init__", recording_init)
+    est = cls(1.0, categories=[[0, 1]])
+    for verb in (est.fit, est.partial_fit, est.fit_transform, est.privatize, est.transform):
+        given.clear(), used.clear()
+        verb(np.zeros((3, 1), int))
+        assert [len(key) for key in given] == [32]
+        assert set(used) == set(given)
+
+
+@each
+def test_nothing_is_drawn_before_it_is_charged(cls, monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("words were drawn although the charge was refused")
+
+    est = cls(1.0, categories=[[0, 1]], ledger=RecordingLedger()).fit([[0]])
+    monkeypatch.setattr(WordReader, "dense", forbidden)
+    monkeypatch.setattr(WordReader, "sparse", forbidden)
+    monkeypatch.setattr(os, "urandom", forbidden)
+    generator = np.random.default_rng(0)
+    for state in (None, generator):
+        est.set_params(ledger=RecordingLedger(refuse=True), random_state=state)
+        for verb in (est.fit, est.partial_fit, est.fit_transform, est.privatize, est.transform):
+            with pytest.raises(RuntimeError, match="overdraft"):
+                verb([[0]])
+    assert generator.bit_generator.state == np.random.default_rng(0).bit_generator.state
+
+
+class GivenWords:
+    """Words that a test chooses, in place of a `dpestim.rng.Words`."""
+
+    def __init__(self, words):
+        self.given = np.array(words, dtype=np.uint64)
+
+    def dense(self, stage, per_row):
+        assert stage is Stage.RESPONSE or per_row * len(self.given) == 0 or stage is Stage.SEED
+        return np.zeros(len(self.given) * per_row, np.uint64) if stage is Stage.SEED else np.repeat(self.given, per_row)
+
+    def sparse(self, stage, per_row, places):
+        return np.zeros(len(places), np.uint64)
+
+    def scratch(self, size, dtype):
+        return np.empty(size, dtype)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_randomizers_hand_their_exact_thresholds_to_the_kernels(epsilon):
+    """One word on each side of every threshold: a law that is off by 2**-64 is noticed."""
+    grr = GRRFrequencyEstimator._randomizer.make(epsilon, 5)
+    keep, other = grr.weights.keep, grr.weights.other
+    out = np.empty((6, 1), np.uint8)
+    grr.privatize(np.full(6, 2, np.uint8), GivenWords([0, keep - 1, keep, keep + other - 1, keep + other, 2**64 - 1]), out)
+    assert out[:, 0].tolist() == [2, 2, 0, 0, 1, 4]
+
+    for face in (OLHFrequencyEstimator, BLHFrequencyEstimator):
+        olh = face._randomizer.make(epsilon, 5)
+        keep, g = olh.weights.keep, olh.n_buckets
+        out = np.empty((4, 3), np.uint32)
+        olh.privatize(np.full(4, 2, np.uint8), GivenWords([0, keep - 1, keep, 2**64 - 1]), out)
+        assert out.tolist() == [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, g - 1]]  # seed 0 hashes everything to bucket 0
+
+    for face in (OUEFrequencyEstimator, SUEFrequencyEstimator):
+        unary = face._randomizer.make(epsilon, 2)
+        words = [unary.true_threshold - 1, unary.true_threshold]
+        out = np.empty((2, 1), np.uint8)
+        unary.privatize(np.zeros(2, np.uint8), GivenWords(words), out)
+        assert (out[:, 0] & 1).tolist() == [1, 0]
+        # bit 1: the lowest byte but one of the second word; a tie is settled by the given zeros, so it is below
+        first_digit = unary.false_threshold >> 56
+        for byte, bit in ((first_digit - 1, 1), (first_digit, 1), (first_digit + 1, 0)):
+            unary.privatize(np.zeros(1, np.uint8), GivenWords([byte << 8]), out[:1])
+            assert out[0, 0] >> 1 == bit
+
+    hr = HRFrequencyEstimator._randomizer.make(epsilon, 5)
+    keep, log_half = hr.weights.keep, hr.half.bit_length() - 1
+    out = np.empty((2, 1), hr.report_dtype)
+    hr.privatize(np.full(2, 3, np.uint8), GivenWords([(keep << log_half) - 1, keep << log_half]), out)
+    assert hr.support(out)[:, 3].tolist() == [1, 0]
+
+    ss = SSFrequencyEstimator._randomizer.make(epsilon, 40)
+    out = np.empty((2, 5), np.uint8)
+    ss.privatize(np.full(2, 39, np.uint8), GivenWords([ss.weights.include - 1, ss.weights.include]), out)
+    assert ss.support(out)[:, 39].tolist() == [1, 0]
+
+    coin = BinaryFrequencyEstimator._randomizer.make(None, 2)
+    out = np.empty((4, 1), np.uint8)
+    coin.privatize(np.array([0, 0, 1, 1], np.uint8), GivenWords([2**62 - 1, 2**62, 3 * 2**62 - 1, 3 * 2**62]), out)
+    assert out[:, 0].tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("d", [4096, 5000, 70_000])
+def test_counts_of_large_domains(d):
+    codes = np.random.default_rng(0).integers(0, d, 30_000)
+    for face in (GRRFrequencyEstimator, HRFrequencyEstimator):
+        randomizer = face._randomizer.make(1.0, d)
+        reports = (codes % randomizer.n_counts).astype(randomizer.report_dtype)[:, None]
+        counts = np.full(randomizer.n_counts, 7, np.int64)
+        randomizer.count(reports, counts)
+        assert np.array_equal(counts - 7, np.bincount(codes, minlength=randomizer.n_counts))
+
+
+@pytest.mark.parametrize("d", [3, 5000])
+def test_a_report_that_turns_bad_after_the_check_is_no_index(d):
+    """Reports may live in a file that another process writes to: the kernel compares before it indexes."""
+    for face in (GRRFrequencyEstimator, HRFrequencyEstimator):
+        randomizer = face._randomizer.make(1.0, d)
+        for place in (0, 5, 8):
+            reports = np.zeros((9, 1), randomizer.report_dtype)
+            reports[place] = np.iinfo(randomizer.report_dtype).max
+            with pytest.raises(ValueError, match="report"):
+                randomizer.count(reports, np.zeros(randomizer.n_counts, np.int64))
+
+
+@each
+def test_bad_reports_are_found_in_every_row_and_column(cls):
+    domain = [[0, 1, 2]] * 3
+    est = cls(3.0, categories=domain)
+    reports = est.privatize(np.zeros((10, 3), int))
+    width = reports.shape[1] // 3
+    for row in range(10):
+        for column in range(3):
+            bad = reports.copy()
+            bad[row, (column + 1) * width - 1] = np.iinfo(bad.dtype).max
+            with pytest.raises(ValueError, match="report"):
+                est.aggregate(bad)
+
+
+def test_a_narrow_column_beside_a_wide_one_keeps_its_range():
+    est = OLHFrequencyEstimator(2.0, categories=[[0, 1], np.arange(70_000)])
+    reports = est.privatize([[0, 5]])
+    assert reports.dtype == np.uint64
+    reports[0, 0] = 1 << 32
+    with pytest.raises(ValueError, match="uint32"):
+        est.aggregate(reports)
+
+
+@each
+def test_merging_needs_the_same_domain_and_the_same_honesty(cls):
+    X = np.array([[0], [1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learned = cls(1.0).fit(X)
+        also_learned = cls(1.0).fit(X)
+    declared = cls(1.0, categories=[[0, 1]]).fit(X)
+    for other in (learned, cls(1.0, categories=[[1, 0]]).fit(X), cls(1.0, categories=[[0, 1, 2]]).fit(X)):
+        with pytest.raises(ValueError, match="categories"):
+            declared.merge(other)
+    with pytest.raises(ValueError, match="categories"):
+        learned.merge(declared)
+    assert not learned.merge(also_learned).privacy_.is_finite
+    empty = cls(1.0).merge(learned)
+    assert not empty.privacy_.is_finite
+    assert cls(1.0).merge(declared).privacy_.is_finite
+
+
+@each
+def test_whether_noise_was_seeded_is_never_forgotten(cls):
+    X = np.array([[0], [1]])
+
+    def fitted(state):
+        return cls(1.0, categories=[[0, 1]], random_state=state).fit(X)
+
+    reports = fitted(None).privatize(X)
+
+    def server():
+        return cls(1.0, categories=[[0, 1]]).aggregate(reports)
+
+    assert cls(1.0, categories=[[0, 1]], random_state=0).aggregate(reports).privacy_.seeded is True
+    assert fitted(0).aggregate(reports).privacy_.seeded is True
+    assert fitted(None).aggregate(reports).privacy_.seeded is None
+    for left, right, wanted in (
+        (fitted(None), fitted(None), False),
+        (fitted(None), fitted(0), True),
+        (fitted(0), fitted(None), True),
+        (fitted(None), server(), None),
+        (server(), fitted(None), None),
+        (server(), fitted(0), True),
+        (cls(1.0, categories=[[0, 1]]), server(), None),
+        (cls(1.0, categories=[[0, 1]]), fitted(0), True),
+        (cls(1.0, categories=[[0, 1]]), fitted(None), False),
+    ):
+        assert left.merge(right).privacy_.seeded is wanted
+    assert "known only to those" in str(server().privacy_)
+
+
+@each
+def test_missing_values_that_are_listed_merge_and_score(cls):
+    X = np.array([["a"], [None], ["a"]], dtype=object)
+    for missing in (None, float("nan"), pd.NA):
+        est = cls(5.0, categories=[["a", missing]]).fit(X)
+        assert est.merge(cls(5.0, categories=[["a", missing]]).fit(X)).n_users_ == 6
+        f = est.frequencies_[0]
+        assert est.score(X) == pytest.approx(-np.mean((f - [2 / 3, 1 / 3]) ** 2))
+    assert np.isfinite(est.score(np.array([[None]], dtype=object)))
+
+
+@each
+def test_pickles_do_not_tell_how_the_data_looked(cls):
+    """Caches are made to the measure of X; a published estimator must not carry them."""
+    domain = [["flu", "cold", "mesothelioma"]]
+    sizes = set()
+    for rows in (["flu", "cold"], ["flu", "mesothelioma"]):
+        est = cls(1.0, categories=domain, random_state=0).fit(np.array(rows)[:, None])
+        est._counts = [np.zeros_like(c) for c in est._counts]
+        sizes.add(pickle.dumps(est))
+    assert len(sizes) == 1
+
+
+@each
+def test_what_was_frozen_does_not_follow_the_callers_array(cls):
+    domain = np.array([10, 20, 30])
+    est = cls(1.0, categories=[domain]).fit([[10], [20]])
+    domain[:] = domain[::-1].copy()
+    assert est.categories_[0].tolist() == [10, 20, 30]
+    with pytest.raises(ValueError, match="read-only"):
+        est.categories_[0][0] = 5
+    randomizer = est.randomizers_[0]
+    with pytest.raises(AttributeError, match="never changes"):
+        randomizer.p_star = 1
 
 
 @each
