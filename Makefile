@@ -37,6 +37,7 @@ readme: $(VENV)/.built
 # the environment: remade when what it depends on changes
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'dpestim needs Python 3.11 or newer (set PYTHON=...)'"
+	@echo "making an environment in $(VENV) and compiling: about a minute, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet "setuptools>=77,<90" "cython>=3.3.1,<3.4"

@@ -9,17 +9,20 @@ _FREQUENCY_PARAMETERS = """
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one row, in (0, 80]; a mechanism may refuse part of it. With w columns each column gets exactly epsilon / w.
-    categories : "auto" or list of array-like, default="auto"
-        The public domain, one array for each column with at least two distinct values. "auto" learns it from the data
-        that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+        Privacy budget of one row, in (0, 80]; a mechanism may refuse part of it. With w columns each column gets
+        exactly epsilon / w.
+    categories : "auto", list of array-like or dict of array-like, default="auto"
+        The public domain, at least two distinct values for each column. A list has one array for each column, in
+        order; a dict goes from column names to arrays, and data frames must then have these columns in this order.
+        "auto" learns the domain from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
+        ``privacy_.epsilon`` infinite.
     postprocess : None, str or callable, default=None
         None keeps estimates unbiased. A name in `dpestim.postprocessing`, or a callable of (estimates,
         standard_errors) that returns an array like estimates.
     sparse_output : bool, default=False
         Whether `transform` returns a SciPy CSR array.
-    ledger : None or ledger, default=None
-        Where releases are charged.
+    ledger : None or object, default=None
+        Its ``charge(guarantee, estimator=name, n_rows=n)`` is called before anything is drawn; it refuses by raising.
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
         the result must not be published. A clone of an estimator with a generator repeats its noise.
@@ -42,7 +45,7 @@ _FREQUENCY_PARAMETERS = """
         The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+        Where `fit` saw a data frame with string column names, or `categories` is a dict.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 import warnings
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.special import ndtri
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
@@ -16,6 +16,9 @@ from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, colum
 from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, same_lists
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+
+#: Cells of a support matrix that are made at a time where the result is sparse.
+_DENSE_CELLS = 1 << 24
 
 
 class FrequencyEstimator(TransformerMixin, PrivateEstimator):
@@ -72,7 +75,11 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         return plan.randomize(codes, WordSource(self.random_state), 0, self.n_jobs)
 
     def aggregate(self, reports):
-        """Add reports, as `privatize` returns them, to the counts; returns self."""
+        """Add reports, as `privatize` returns them, to the counts; returns self.
+
+        Reports carry numbers only. That they were made by the same mechanism with the same epsilon and categories is
+        for the caller to know; what no client of this mechanism could have sent is a ValueError.
+        """
         plan = self._plan_or_declared()
         reports = plan.check_reports(reports)
         counts = plan.count(reports, self.n_jobs)
@@ -99,6 +106,9 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         plan, theirs = self._plan_or_declared(other._plan), other._plan
         if not plan.same_law(theirs):
             raise ValueError("other must have the same epsilon and the same categories in the same order")
+        mine, names = getattr(self, "feature_names_in_", None), getattr(other, "feature_names_in_", None)
+        if mine is not None and names is not None and list(mine) != list(names):
+            raise ValueError("other must have counted the same columns in the same order, by name")
         for name, start, stop in self._seeds:
             if any(name == n and start < e and s < stop for n, s, e in other._seeds):
                 raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
@@ -132,7 +142,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         if fit_params:
             raise ValueError(f"{type(self).__name__}.fit takes no parameters but X")
         reports = self._fit(X, keep_reports=True, restart=True)
-        return self._shaped(self._plan.support(reports))
+        return self._support(reports)
 
     def transform(self, X):
         """Randomise the rows of X and return their 0/1 support matrix.
@@ -147,7 +157,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         A new release of these rows: it costs their epsilon again.
         """
         self._check_fitted()
-        return self._shaped(self._plan.support(self.privatize(X)))
+        return self._support(self.privatize(X))
 
     def score(self, X, y=None):
         """Return minus the mean squared error against the plain frequencies of X, over the union of the domains.
@@ -201,8 +211,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         out = []
         for f, se in zip(raw, self.standard_errors_):
             done = np.asarray(process(f, se), dtype=np.float64)
-            if done.shape != f.shape:
-                raise ValueError(f"postprocess must return an array of shape {f.shape}, got {done.shape}")
+            if done.shape != f.shape or not np.isfinite(done).all():
+                raise ValueError(f"postprocess must return a finite array of shape {f.shape}")
             out.append(done)
         return out
 
@@ -236,6 +246,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         Frequencies are post-processed where `postprocess` is set; the standard error and the interval are always those
         of the unbiased estimate, so a post-processed frequency may lie outside its interval.
         """
+        self._check_fitted()
         try:
             import pandas as pd
         except ImportError as error:
@@ -309,11 +320,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     def _declared_plan(self):
         """Return the plan of the declared categories; it is kept until epsilon or a category changes."""
-        lists = category_lists(self.categories)
+        lists, keys = category_lists(self.categories)
         known = vars(self).get("_declared")
-        law = self._law_parameters()
+        law = (*self._law_parameters(), keys)
         if known is None or known[0] != law or not same_lists(known[1], lists):
-            plan = Plan.declared(self._make_randomizers, lists, column_names(len(lists), None))
+            plan = Plan.declared(self._make_randomizers, lists, column_names(len(lists), keys))
+            plan.keys = keys
             known = self._declared = (law, copied_lists(lists), plan)
         return known[2]
 
@@ -341,9 +353,15 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         """Check the shape and the columns of X against the plan (or anew), and return what columns_of takes."""
         reset = plan is None
         if hasattr(X, "iloc") or hasattr(X, "get_column"):
-            if len(X.shape) != 2 or 0 in X.shape:
+            if len(X.shape) != 2:
+                raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: take a frame of one "
+                                 "column, X[['name']], instead of a series, and a frame of one row")
+            if 0 in X.shape:
                 raise ValueError(f"Found array with shape {tuple(X.shape)} while a minimum of 1 sample and 1 feature "
-                                 "is required: X must be two-dimensional and not empty")
+                                 "is required")
+            if isinstance(self.categories, dict) and list(X.columns) != list(self.categories):
+                raise ValueError("the columns of X must be the keys of categories, in the same order: "
+                                 f"{list(self.categories)}")
         else:
             X = as_array(X)
         if reset:
@@ -364,7 +382,9 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             names = column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
             inferred = _is_auto(self.categories)
             if inferred or hasattr(trial, "feature_names_in_"):
-                lists = [learn_categories(c, n) for c, n in zip(columns_of(X), names)] if inferred else self.categories
+                lists = category_lists(self.categories)[0] if not inferred else [
+                    learn_categories(column, name) for column, name in zip(columns_of(X), names)
+                ]
                 plan = Plan.declared(self._make_randomizers, lists, names, inferred)
             else:
                 plan = self._declared_plan()
@@ -404,8 +424,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._seeded = source.seeded or self._seeded
         return reports
 
-    def _shaped(self, dense):
-        return csr_array(dense) if self.sparse_output else dense
+    def _support(self, reports):
+        if not self.sparse_output:
+            return self._plan.support(reports)
+        rows = max(1, _DENSE_CELLS // sum(len(c) for c in self.categories_))  # never the whole dense matrix
+        parts = [csr_array(self._plan.support(reports[at : at + rows])) for at in range(0, len(reports), rows)]
+        return vstack(parts, format="csr")
 
     def _end(self, randomizer, f, z):
         """Solve end = f + z se(end), by iteration from the far side; the square root makes it converge quickly."""
@@ -419,6 +443,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     def _freeze(self, plan):
         self._plan = plan
+        if plan.keys is not None:
+            self.feature_names_in_ = np.array(plan.keys, dtype=object)
         self.randomizers_ = plan.randomizers
         self.categories_ = [e.categories for e in plan.encoders]
         if not hasattr(self, "n_features_in_"):

@@ -14,6 +14,8 @@ _LARGEST_TABLE = 1 << 22
 
 def as_array(X):
     """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise ValueError("X must not be a lazy frame: collect() it first")
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError("X must not be a masked array: remove the masked rows, or list a missing value in categories")
     if not hasattr(X, "dtype") and not hasattr(X, "__array__") and not hasattr(X, "toarray"):
@@ -82,7 +84,7 @@ class CategoryEncoder:
         self.name = name
         self.categories = _category_array(categories, name)
         self.dtype = smallest_dtype(max(2, len(self.categories)))
-        values = self.categories.tolist()
+        values = _plain_values(self.categories)
         self._missing = None
         self._table = {}
         for code, value in enumerate(values):
@@ -117,7 +119,7 @@ class CategoryEncoder:
 
     def plain_categories(self):
         """Return the categories as Python values that compare, with None for the missing one."""
-        return [None if is_missing(value) else value for value in self.categories.tolist()]
+        return [None if is_missing(value) else value for value in _plain_values(self.categories)]
 
     def encode(self, column):
         """Return the codes of a column (array or series), or raise ValueError that names the column only."""
@@ -125,7 +127,7 @@ class CategoryEncoder:
             factors = _factors(column)
             if factors is not None:
                 return self._from_factors(*factors)
-            column = column.to_numpy()
+            column = _series_values(column)
         kind = column.dtype.kind
         if kind == "b":
             column, kind = column.view(np.uint8), "u"
@@ -173,7 +175,8 @@ class CategoryEncoder:
     def _from_factors(self, codes, uniques):
         """Encode through the few distinct values; code -1 is a missing value (pandas' convention)."""
         known, unknown = np.zeros(len(uniques), self.dtype), []
-        for k, value in enumerate(np.asarray(uniques).tolist()):
+        values = _plain_values(np.asarray(uniques))
+        for k, value in enumerate(values):
             try:
                 known[k] = self._code(value)
             except ValueError:  # a pandas Categorical may list what no row has
@@ -181,7 +184,7 @@ class CategoryEncoder:
         if unknown:
             used = np.flatnonzero(np.isin(unknown, codes))
             if used.size:
-                self._code(np.asarray(uniques).tolist()[unknown[used[0]]])
+                self._code(values[unknown[used[0]]])
         if codes.size and codes.min() < 0:
             if self._missing is None:
                 _fail(self.name, missing=True)
@@ -237,7 +240,8 @@ class CategoryEncoder:
 def learn_categories(column, name, allow_missing=False):
     """Return the distinct values of a column, sorted; a missing value is an error, or one value None at the end."""
     if allow_missing:
-        values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column).astype(object)
+        values = np.asarray(_series_values(column) if hasattr(column, "to_numpy") else column)
+        values = np.array([*_plain_values(values), None], dtype=object)[:-1]
         missing = np.array([is_missing(value) for value in values.tolist()], bool)
         if missing.any():
             present = [*learn_categories(values[~missing], name)] if not missing.all() else []
@@ -246,7 +250,7 @@ def learn_categories(column, name, allow_missing=False):
         factors = _factors(column)
         if factors is not None and factors[0].size and factors[0].min() < 0:
             _fail(name, missing=True)
-        column = column.to_numpy() if factors is None else np.asarray(factors[1])[np.unique(factors[0])]
+        column = _series_values(column) if factors is None else np.asarray(factors[1])[np.unique(factors[0])]
     if column.dtype.kind != "O":
         values = np.unique(column)
         if values.dtype.kind in "fcmM" and (values != values).any():
@@ -278,8 +282,8 @@ def at_least_two(values):
 
 def _category_array(categories, name):
     """Return a one-dimensional array of the categories without changing what they are."""
-    if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
-        raise ValueError(f"categories of {name} must be a list or an array of values")
+    if isinstance(categories, str | bytes | set | frozenset | dict) or not hasattr(categories, "__len__"):
+        raise ValueError(f"categories of {name} must be a list or an array of values, which has an order")
     if isinstance(categories, np.ndarray) and categories.dtype.kind not in "US":
         array = categories
     else:
@@ -295,6 +299,25 @@ def _category_array(categories, name):
         array = array.copy()  # what is frozen must not change with the caller's array
     array.setflags(write=False)
     return array
+
+
+def _series_values(series):
+    """Return the values of a series as an array; a polars series with nulls keeps its type (not floats)."""
+    if hasattr(series, "null_count") and series.null_count():
+        out = np.empty(len(series), dtype=object)
+        out[:] = series.to_list()
+        return out
+    return series.to_numpy()
+
+
+def _plain_values(array):
+    """Return Python values that compare across units: dates and times in microseconds, or nanoseconds where needed."""
+    if array.dtype.kind in "mM":
+        coarse = array.astype(f"{array.dtype.kind}8[us]")
+        same = (coarse.astype(array.dtype) == array) | np.isnat(array)
+        if same.all():
+            return coarse.astype(object).tolist()
+    return array.tolist()
 
 
 def _factors(series):

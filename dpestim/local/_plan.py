@@ -16,6 +16,9 @@ _COUNT_ROWS = 1 << 16
 class Plan:
     """What the first data freezes: one randomizer and one encoder for each column, and the layout of a report."""
 
+    #: names of the columns where `categories` is a dict
+    keys = None
+
     def __init__(self, make_randomizers, encoders, names, inferred):
         self.inferred = inferred
         self.encoders, self.names = encoders, names
@@ -29,9 +32,8 @@ class Plan:
     @classmethod
     def declared(cls, make_randomizers, categories, names, inferred=False):
         """Return the plan of lists of categories, one for each column."""
-        lists = category_lists(categories)
-        names = names if len(names) == len(lists) else column_names(len(lists), None)
-        return cls(make_randomizers, [CategoryEncoder(c, n) for c, n in zip(lists, names)], names, inferred)
+        names = names if len(names) == len(categories) else column_names(len(categories), None)
+        return cls(make_randomizers, [CategoryEncoder(c, n) for c, n in zip(categories, names)], names, inferred)
 
     def encode(self, X):
         """Return the codes of each column of X, or raise before anything else has happened."""
@@ -155,10 +157,15 @@ def each_block(randomizer, codes, source, column, first, n_jobs, start):
 
 
 def category_lists(categories):
-    """Return the declared categories, one array-like for each column."""
+    """Return (the declared categories, one array-like for each column; the column names of a dict, or None)."""
+    keys = None
+    if isinstance(categories, dict):
+        keys, categories = tuple(categories), list(categories.values())
     if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
-        raise ValueError("categories must be 'auto' or a list with one array of values for each column")
-    return categories
+        raise ValueError("categories must be 'auto', a list with one array for each column, or a dict of such")
+    if all(isinstance(values, str | bytes) for values in categories):
+        raise ValueError("categories must have one list of values for each column: write [['a', 'b']], not ['a', 'b']")
+    return list(categories), keys
 
 
 def column_names(n, names):

@@ -15,8 +15,6 @@ ALPHA = 1e-6
 WRONG = (0.7, 1.3)
 #: Repetitions and users of the variance check: the ratio of the variances has a standard error of sqrt(2 / 4000) = 2 %.
 REPEATS, USERS = 4000, 100
-#: Largest alphabet and number of rows for which a law is written out.
-LARGEST_LAW = 1 << 16
 
 
 def check_rows_sum_to_one(estimator):
@@ -71,10 +69,10 @@ def check_kernel_follows_law(estimator):
 
 
 def check_no_byte_betrays(estimator):
-    """No byte of a report, nor any bit, is likelier by more than e^epsilon for one input than another.
+    """No byte of a report, nor any bit, is more than e^epsilon times likelier for one input than another.
 
-    The transition matrix speaks about the response *given what is public* (a hash); this looks at all that is sent. Each
-    event is tested by 6-sigma intervals, n = 400,000, so that a correct mechanism is not rejected at alpha = 1e-6.
+    The transition matrix speaks about the response *given what is public* (a hash); this looks at all that is sent.
+    Each event is tested by 6-sigma intervals, n = 400,000, so that a correct mechanism is not rejected at alpha = 1e-6.
     What `public_part` names must not depend on the input at all.
     """
     for column, randomizer in enumerate(randomizers(estimator)):

@@ -16,6 +16,21 @@ def require(condition, message):
         raise MechanismError(message)
 
 
+def check_setting(estimator):
+    """Raise ValueError where the checks have no power, or data that they make does not fit."""
+    lists = estimator.categories
+    if not isinstance(lists, list | tuple) or not all(isinstance(c, list | tuple | np.ndarray) for c in lists):
+        raise ValueError("declare the categories of the estimator to check, a list of lists")
+    for values in (list(c) for c in lists):
+        kinds = {type(v) for v in values}
+        if not 2 <= len(values) <= 12 or len(kinds) != 1 or not issubclass(kinds.pop(), str | int | float | np.generic):
+            raise ValueError("each column to check needs 2 to 12 categories of one type: str, int, float or bool")
+        if any(v != v for v in values):
+            raise ValueError("the checks need categories without a missing value")
+    if not 0.1 <= float(estimator.epsilon) / len(lists) <= 5:
+        raise ValueError("the checks need an epsilon between 0.1 and 5 for each column")
+
+
 def fresh(estimator, **params):
     """Return an unfitted clone with other parameters, seeded unless they say otherwise."""
     return clone(estimator).set_params(**{"random_state": 0, **params})

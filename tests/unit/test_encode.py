@@ -1,5 +1,7 @@
 """Columns to codes: every kind of column, and errors that never show a value."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -52,6 +54,11 @@ def encode(categories, column):
         ([1, 2], pl.Series([2, 1]), [1, 0]),
         ([True, False], pl.Series([True, False]), [0, 1]),
         (["x", None], pl.Series([None, "x"]), [1, 0]),
+        ([2**53, 2**53 + 1, None], pl.Series([2**53 + 1, None]), [1, 2]),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[ns]"), pd.Series(pd.to_datetime(["2021-01-01"])), [1]),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), np.array(["2021-01-01"], "M8[us]"), [1]),
+        ([datetime(2020, 1, 1), datetime(2021, 1, 1)], np.array(["2021-01-01"], "M8[us]"), [1]),
+        ([datetime(2020, 1, 1), datetime(2021, 1, 1)], pl.Series([datetime(2021, 1, 1)]), [1]),
     ],
     ids=str,
 )

@@ -31,6 +31,7 @@ from dpestim.local import (
 from dpestim.local._olh import OLH, best_n_buckets, collision_rate
 from dpestim.privacy import exact
 from dpestim.rng import Stage, WordReader
+from dpestim.testing import check_mechanism
 from dpestim.testing._law import LAW_CHECKS
 
 ALL = [cls for _, cls in all_estimators()]
@@ -388,7 +389,8 @@ def test_randomizers_hand_their_exact_thresholds_to_the_kernels(epsilon):
     grr = GRRFrequencyEstimator._randomizer.make(epsilon, 5)
     keep, other = grr.weights.keep, grr.weights.other
     out = np.empty((6, 1), np.uint8)
-    grr.privatize(np.full(6, 2, np.uint8), GivenWords([0, keep - 1, keep, keep + other - 1, keep + other, 2**64 - 1]), out)
+    words = GivenWords([0, keep - 1, keep, keep + other - 1, keep + other, 2**64 - 1])
+    grr.privatize(np.full(6, 2, np.uint8), words, out)
     assert out[:, 0].tolist() == [2, 2, 0, 0, 1, 4]
 
     for face in (OLHFrequencyEstimator, BLHFrequencyEstimator):
@@ -706,3 +708,85 @@ def test_golden_reports():
     for cls, reports in golden.items():
         made = cls(1.0, categories=[np.arange(4)], random_state=2026).privatize(X)
         assert made.tolist() == reports, cls.__name__
+
+
+@each
+def test_categories_by_name_check_the_columns_of_every_client(cls):
+    domain = {"smoker": [0, 1], "male": [0, 1]}
+    frame = pd.DataFrame({"smoker": [1] * 10, "male": [0] * 10})
+    client, server = cls(3.0, categories=domain), cls(3.0, categories=domain)
+    server.aggregate(client.privatize(frame)).aggregate(client.privatize(pl.from_pandas(frame)))
+    server.aggregate(client.privatize(frame.to_numpy()))
+    assert server.to_frame().feature.unique().tolist() == ["smoker", "male"]
+    assert server.n_users_ == 30
+    for wrong in (frame[["male", "smoker"]], frame.rename(columns={"male": "x"}), frame[["male"]]):
+        for verb in (client.privatize, cls(3.0, categories=domain).fit, server.partial_fit):
+            with pytest.raises(ValueError, match="keys of categories"):
+                verb(wrong)
+    assert cls(3.0, categories=domain).fit(frame).feature_names_in_.tolist() == ["smoker", "male"]
+    assert clone(client).categories == domain
+
+
+@each
+def test_merging_checks_names(cls):
+    frame = pd.DataFrame({"smoker": [1] * 10, "male": [0] * 10})
+    est = cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame)
+    with pytest.raises(ValueError, match="by name"):
+        est.merge(cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame[["male", "smoker"]]))
+    assert est.merge(cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame.to_numpy())).n_users_ == 20
+
+
+@pytest.mark.parametrize("bad", [["Lima", "Oslo"], [{"Lima", "Oslo"}], [frozenset([1, 2])], [{"a": 1, "b": 2}], {}, 5])
+def test_categories_without_order_or_columns(bad):
+    with pytest.raises(ValueError, match="categories"):
+        GRRFrequencyEstimator(1.0, categories=bad).fit([["Lima"]])
+
+
+@each
+def test_sparse_support_is_made_in_pieces(cls, monkeypatch):
+    from dpestim.local import _base
+
+    monkeypatch.setattr(_base, "_DENSE_CELLS", 100)
+    X = np.arange(57)[:, None] % 9
+    est = cls(1.0, categories=[np.arange(9)], random_state=0)
+    dense = est.fit_transform(X)
+    assert np.array_equal(est.set_params(sparse_output=True).fit_transform(X).toarray(), dense)
+
+
+def test_friendly_messages():
+    est = GRRFrequencyEstimator(1.0, categories=[["a", "b"]])
+    frame = pd.DataFrame({"x": ["a", "b"]})
+    for bad in (frame["x"], frame.iloc[0], pl.from_pandas(frame)["x"]):
+        with pytest.raises(ValueError, match="1D array"):
+            est.privatize(bad)
+    with pytest.raises(ValueError, match="collect"):
+        est.privatize(pl.from_pandas(frame).lazy())
+    with pytest.raises(NotFittedError):
+        est.to_frame()
+    est.fit(frame)
+    with pytest.raises(ValueError, match="finite"):
+        est.set_params(postprocess=lambda f, se: f * np.nan).release()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"categories": "auto"},
+        {"categories": [list(range(13))]},
+        {"categories": [["a", 1]]},
+        {"categories": [["a", None]]},
+        {"categories": [[0.0, float("nan")]]},
+        {"categories": [{"a", "b"}]},
+        {"epsilon": 0.05},
+        {"epsilon": 6.0},
+    ],
+    ids=str,
+)
+def test_check_mechanism_says_where_it_has_no_power(params):
+    with pytest.raises(ValueError, match="check"):
+        check_mechanism(GRRFrequencyEstimator(**{"categories": [["a", "b"]], **params}))
+
+
+@pytest.mark.parametrize("categories", [[2**40, 1], [300, -2], [0.5, 1.5], [False, True], [2**63, 2**63 + 1]], ids=str)
+def test_check_mechanism_takes_any_plain_domain(categories):
+    check_mechanism(GRRFrequencyEstimator(1.0, categories=[categories]))
