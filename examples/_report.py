@@ -302,7 +302,7 @@ odds by at most e<sup>epsilon</sup>. If it was even money before, this is how su
 your whole report, and from the answer to one question alone:</p>
 <div class="scroll"><table>
 <tr><th colspan="3">whole report</th><th colspan="3">one answer of the {w}</th></tr>
-<tr>{"<th>epsilon</th><th>odds up to</th><th>50&nbsp;% up to</th>" * 2}</tr>
+<tr>{"<th>epsilon</th><th>odds up to</th><th>even money becomes</th>" * 2}</tr>
 {odds}</table></div>
 <p>Epsilons add up: who answers two such surveys has spent the sum. And the bound is about what your report reveals, not
 about what the frequencies of the population let anyone guess about you; those are what the survey is for.</p>

@@ -40,14 +40,15 @@ class SS(Randomizer):
     def privatize(self, codes, words, out):
         """Write one subset for each code."""
         drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
-        scratch = words.scratch(4 * -(-self.n_categories // 64), np.uint64)
+        scratch = words.scratch(self.n_categories, np.uint64)
         w = self.weights
         subset.privatize(codes.astype(np.uint64), drawn, self.n_categories, w.k, w.batch, w.include, scratch, out)
 
     def check_reports(self, reports):
         """Refuse bits beyond the domain and sets of another size."""
         beyond = self.n_categories % 8 and (reports[:, -1] >> (self.n_categories % 8)).any()
-        if beyond or not subset.weighs(reports, self.weights.k):
+        rows = reports if reports.strides[1] == 1 else np.ascontiguousarray(reports)
+        if beyond or not subset.weighs(rows, self.weights.k):
             raise ValueError(f"a report must be a set of {self.weights.k} of the domain's {self.n_categories} values")
 
     def count(self, reports, counts):
@@ -70,7 +71,7 @@ class SS(Randomizer):
             raise ValueError("the law of subsets of more than 9 values is not enumerated")
         columns = {bits: i for i, bits in enumerate(self._subsets())}
         include = self.p_star
-        with_true, without = self._draw_law(skip_first=True), self._draw_law(skip_first=False)
+        with_true, without = self._draw_law(leave_last_out=True), self._draw_law(leave_last_out=False)
         rows = []
         for x in range(d):
             row = [Fraction(0)] * len(columns)
@@ -90,25 +91,31 @@ class SS(Randomizer):
         d, k = self.n_categories, self.weights.k
         return sorted(sum(1 << v for v in chosen) for chosen in itertools.combinations(range(d), k))
 
-    def _draw_law(self, skip_first):
+    def _draw_law(self, leave_last_out):
         """Return {frozenset of indices of other values: probability} of the kernel's draws, in Fractions."""
         d, k, batch = self.n_categories, self.weights.k, self.weights.batch
-        law = {frozenset(): Fraction(1)}
+        # a state is what the shuffle has done so far: (the values drawn, in order; the values left, in order)
+        states = {((), tuple(range(d - 1))): Fraction(1)}
         for first in range(0, k, batch):
-            ranges = [d - k + i for i in range(first, min(first + batch, k))]
+            ranges = [d - 1 - i for i in range(first, min(first + batch, k))]
             size = math.prod(ranges)
             after = {}
             for place, draws in enumerate(itertools.product(*map(range, ranges))):
                 # words whose multiply-shift into `size` gives this place
                 n_words = -(-(place + 1) * WORD // size) - -(-place * WORD // size)
-                for chosen, probability in law.items():
-                    new = set(chosen)
-                    for i, (r, draw) in enumerate(zip(ranges, draws)):
-                        if not (skip_first and first + i == 0):
-                            new.add(draw if draw not in new else r - 1)
-                    key = frozenset(new)
+                for (drawn, left), probability in states.items():
+                    new_drawn, new_left = drawn, list(left)
+                    for draw in draws:
+                        new_drawn += (new_left[draw],)
+                        new_left[draw] = new_left[0]
+                        del new_left[0]
+                    key = (new_drawn, tuple(new_left))
                     after[key] = after.get(key, 0) + probability * Fraction(n_words, WORD)
-            law = after
+            states = after
+        law = {}
+        for (drawn, _), probability in states.items():
+            key = frozenset(drawn[: k - 1] if leave_last_out else drawn)
+            law[key] = law.get(key, 0) + probability
         return law
 
 

@@ -190,28 +190,31 @@ def test_hadamard_symbols_against_the_matrix(epsilon, n_blocks, half):
         assert row.tolist() == wanted
 
 
-@pytest.mark.parametrize(("d", "k", "batch"), [(2, 1, 1), (3, 2, 2), (9, 4, 3), (64, 20, 5), (65, 64, 1), (200, 54, 4)])
-def test_subsets_against_floyd_in_python(d, k, batch):
+@pytest.mark.parametrize(
+    ("d", "k", "batch"), [(2, 1, 1), (3, 2, 2), (9, 4, 3), (64, 20, 5), (65, 64, 1), (200, 54, 4), (65_537, 40, 2)]
+)
+def test_subsets_against_a_shuffle_in_python(d, k, batch):
     n, n_words = 23, 1 + -(-k // batch)
     words = random_words(n * n_words, seed=d).reshape(n, n_words)
     codes = (np.arange(n) * 5 % d).astype(np.uint64)
     threshold = 1 << 63
     out = np.empty((n, (d + 7) // 8), np.uint8)
-    subset.privatize(codes, words, d, k, batch, threshold, np.empty(4 * -(-d // 64), np.uint64), out)
+    subset.privatize(codes, words, d, k, batch, threshold, np.empty(d, np.uint64), out)
     bits = np.unpackbits(out, axis=1, bitorder="little")
     assert not bits[:, d:].any()
     assert subset.weighs(out, k)
     assert not subset.weighs(out, k - 1)
     for x, row, drawn in zip(codes.tolist(), bits, words.tolist()):
-        others = [v for v in range(d) if v != x]
+        left = [v for v in range(d) if v != x]
         include, chosen, u = drawn[0] < threshold, set(), 0
-        for i in range(k):
+        for i in range(k - include):
             if i % batch == 0:
                 u = drawn[1 + i // batch]
-            place, u = divmod(u * (d - k + i), WORD)
-            if not (i == 0 and include):
-                chosen.add(place if place not in chosen else d - k + i - 1)
-        wanted = {others[i] for i in chosen} | ({x} if include else set())
+            place, u = divmod(u * (d - 1 - i), WORD)
+            left[i], left[i + place] = left[i + place], left[i]
+            chosen.add(left[i])
+        wanted = chosen | ({x} if include else set())
+        assert len(wanted) == k
         assert set(np.flatnonzero(row).tolist()) == wanted
 
 
@@ -276,7 +279,7 @@ def test_encode_strings_and_objects():
         lambda: hadamard.privatize(np.zeros(3, np.uint8), random_words(2), 5, 6, 0, 1, np.zeros(3, np.uint8)),
         lambda: hadamard.support(np.zeros(3, np.uint8), 0, 1, np.zeros((2, 3), np.uint8)),
         lambda: subset.privatize(np.zeros(3, np.uint64), random_words(6).reshape(3, 2), 9, 3, 2, 5,
-                                 np.zeros(4, np.uint64), np.zeros((3, 2), np.uint8)),
+                                 np.zeros(8, np.uint64), np.zeros((3, 2), np.uint8)),
         lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
         lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, np.zeros(2, np.uint8)),
     ],
