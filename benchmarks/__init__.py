@@ -31,6 +31,7 @@ stays.
 Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
 it is one entry in ``frequencies.PEERS``.
 
-Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `memory.py`,
-`words.py` (random words), `encoding.py` (columns of strings).
+Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `family.py`
+(kernels of single mechanisms), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py`
+(columns of strings).
 """

@@ -45,6 +45,38 @@ def rows(settings):
                 if not settings.quick:
                     row.met = row.ours < LARGEST_MB
         yield row
+    if not settings.quick and (_PROC / "clear_refs").exists():
+        yield _stream_row(100, 1_000_000)
+
+
+def _stream_row(batches, n):
+    """Stream batches into `partial_fit`: what the process grows by after the second batch."""
+    row = Row(f"GRR + OUE partial_fit, {batches} batches of {n:,}, d = 16", unit="MB", target="<10 MB")
+    command = [sys.executable, "-m", "benchmarks.memory", "stream", str(n), str(batches)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        row.note = f"failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}"
+        return row
+    found = json.loads(done.stdout)
+    row.ours, row.met = found["grown"], found["grown"] < 10
+    row.note = (f"VmHWM after the last batch less that after the second; {found['users']:,} users in "
+                f"{found['seconds']:.1f} s, data included")
+    return row
+
+
+def _stream(n, batches):
+    from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator
+
+    estimators = [cls(1.0, categories=[range(16)]) for cls in (GRRFrequencyEstimator, OUEFrequencyEstimator)]
+    rng, start = np.random.default_rng(0), time.perf_counter()
+    for batch in range(batches):
+        X = rng.integers(0, 16, (n, 1))
+        for estimator in estimators:
+            estimator.partial_fit(X)
+        if batch == 1:
+            before = _resident("VmHWM")
+    users = sum(estimator.n_users_ for estimator in estimators)
+    return {"grown": _resident("VmHWM") - before, "users": users, "seconds": time.perf_counter() - start}
 
 
 def _resident(field):
@@ -64,4 +96,7 @@ def _measure(name, n, d):
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+    if sys.argv[1] == "stream":
+        print(json.dumps(_stream(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

@@ -24,7 +24,7 @@ def run(task, n_blocks, n_jobs=None):
     `n_jobs` is scikit-learn's: None is one thread unless a joblib context says otherwise. The kernels and the cipher
     release the GIL, so threads are all it takes. One task a block would scale badly.
     """
-    n = min(effective_n_jobs(n_jobs), n_blocks)
+    n = min(effective_n_jobs(n_jobs), n_blocks) if n_blocks > 1 else 1
     if n <= 1:
         return [task(0, n_blocks)]
     edges = [n_blocks * k // n for k in range(n + 1)]

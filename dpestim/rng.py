@@ -87,8 +87,7 @@ class WordReader:
 
         aes = algorithms.AES(key)
         self._stream = Cipher(aes, modes.CTR(bytes(16))).encryptor()
-        # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB computes
-        self._blocks = Cipher(aes, modes.ECB()).encryptor()
+        self._cipher, self._blocks = Cipher(aes, modes.ECB()), None
         self._zeros = bytes(_CHUNK)
         self._buffers = {}
 
@@ -114,6 +113,9 @@ class WordReader:
         """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
         if not len(places):
             return np.empty(0, np.uint64)
+        if self._blocks is None:
+            # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB does
+            self._blocks = self._cipher.encryptor()
         counters = np.empty((len(places), 2), ">u8")
         counters[:, 0] = int.from_bytes(_counter(stage, column, block, 0)[:8], "big")
         counters[:, 1] = places

@@ -25,6 +25,8 @@ def as_array(X):
             as_is = np.empty(0, object)
         plain = np.asarray(X) if as_is.ndim == 2 else as_is
         X = as_is if plain.dtype.kind in "USO" else plain
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iubfU" and X.size:
+        return X  # nothing is left for scikit-learn to check, and on a client it would take most of the time
     if not hasattr(X, "toarray"):  # before scikit-learn's own checks, whose messages print the data
         X = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X)
         if X.ndim != 2:

@@ -110,64 +110,78 @@ static size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, 
     return dpestim_unary_bits_plain(bytes, stride, n, n_bits, digit, out, ties);
 }
 
-/* Column sums of packed bits by a carry-save tree: 16 rows become one carry of weight 16, so a bit costs a few word
- * operations per row instead of one addition; the carries are rippled through planes of weight 16, 32, ... 2048. */
+/* Column sums of packed bits by a carry-save tree: 64 rows become one carry of weight 64, so a bit costs a few word
+ * operations per row instead of one addition; the carries are rippled through planes of weight 64, 128, ... 2048. */
 #define DPESTIM_TILE 512   /* bytes of a row taken at once: 12 planes of them stay in the first-level cache */
 #define DPESTIM_PLANES 12
-#define DPESTIM_CHUNK 4080 /* rows until the planes are emptied: 255 carries of 16 fit below 2^12 */
-
-#define DPESTIM_AHEAD 6    /* batches that are fetched ahead; addresses beyond the end are harmless */
+#define DPESTIM_BATCH 64
+#define DPESTIM_CHUNK 4032 /* rows until the planes are emptied: 63 carries of 64 fit below 2^12 */
+#define DPESTIM_AHEAD 2
 #if defined(__GNUC__)
 #define DPESTIM_PREFETCH(address) __builtin_prefetch(address, 0, 2)
+typedef uint64_t dpestim_vector __attribute__((vector_size(64), aligned(1), may_alias));
 #else
 #define DPESTIM_PREFETCH(address)
+typedef uint64_t dpestim_vector;
 #endif
 
-#define DPESTIM_CSA(high, low, a, b, c)       \
+#define DPESTIM_CSA(type, high, low, a, b, c) \
     {                                         \
-        const uint8_t u_ = (a) ^ (b), c_ = (c); \
-        high = ((a) & (b)) | (u_ & c_);       \
+        const type a_ = (a), c_ = (c);        \
+        const type u_ = a_ ^ (b);             \
+        high = (a_ & (b)) | (u_ & c_);        \
         low = u_ ^ c_;                        \
     }
 
-DPESTIM_WIDE static void dpestim_csa16(const uint8_t *restrict rows, size_t stride, size_t len,
-                                       uint8_t *restrict planes) {
-    for (size_t j = 0; j < len; j++) {
-        const uint8_t *r = rows + j;
-        uint8_t one = planes[j], two = planes[DPESTIM_TILE + j], four = planes[2 * DPESTIM_TILE + j],
-                eight = planes[3 * DPESTIM_TILE + j], carry;
-        uint8_t a2, b2, a4, b4, a8, b8;
-        DPESTIM_CSA(a2, one, one, r[0], r[stride]);
-        DPESTIM_CSA(b2, one, one, r[2 * stride], r[3 * stride]);
-        DPESTIM_CSA(a4, two, two, a2, b2);
-        DPESTIM_CSA(a2, one, one, r[4 * stride], r[5 * stride]);
-        DPESTIM_CSA(b2, one, one, r[6 * stride], r[7 * stride]);
-        DPESTIM_CSA(b4, two, two, a2, b2);
-        DPESTIM_CSA(a8, four, four, a4, b4);
-        DPESTIM_CSA(a2, one, one, r[8 * stride], r[9 * stride]);
-        DPESTIM_CSA(b2, one, one, r[10 * stride], r[11 * stride]);
-        DPESTIM_CSA(a4, two, two, a2, b2);
-        DPESTIM_CSA(a2, one, one, r[12 * stride], r[13 * stride]);
-        DPESTIM_CSA(b2, one, one, r[14 * stride], r[15 * stride]);
-        DPESTIM_CSA(b4, two, two, a2, b2);
-        DPESTIM_CSA(b8, four, four, a4, b4);
-        DPESTIM_CSA(carry, eight, eight, a8, b8);
-        planes[j] = one;
-        planes[DPESTIM_TILE + j] = two;
-        planes[2 * DPESTIM_TILE + j] = four;
-        planes[3 * DPESTIM_TILE + j] = eight;
-#define DPESTIM_RIPPLE(p)                                       \
-    {                                                           \
-        const uint8_t old = planes[(p) * DPESTIM_TILE + j];     \
-        planes[(p) * DPESTIM_TILE + j] = old ^ carry;           \
-        carry &= old;                                           \
+/* Bytes j ... of 64 rows into the planes, for one type of vector. */
+#define DPESTIM_CSA64(type)                                                                    \
+    {                                                                                          \
+        type one = PLANE(type, 0), two = PLANE(type, 1), four = PLANE(type, 2), eight = PLANE(type, 3), \
+             sixteen = PLANE(type, 4), thirtytwo = PLANE(type, 5), carry, s[4];                \
+        const uint8_t *r = rows + j;                                                           \
+        for (int q = 0; q < 4; q++) {                                                          \
+            type a2, b2, a4, b4, a8, b8;                                                       \
+            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, a4, two, two, a2, b2) \
+            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, b4, two, two, a2, b2) \
+            DPESTIM_CSA(type, a8, four, four, a4, b4)                                          \
+            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, a4, two, two, a2, b2) \
+            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, b4, two, two, a2, b2) \
+            DPESTIM_CSA(type, b8, four, four, a4, b4)                                          \
+            DPESTIM_CSA(type, s[q], eight, eight, a8, b8)                                      \
+        }                                                                                      \
+        DPESTIM_CSA(type, s[0], sixteen, sixteen, s[0], s[1])                                  \
+        DPESTIM_CSA(type, s[2], sixteen, sixteen, s[2], s[3])                                  \
+        DPESTIM_CSA(type, carry, thirtytwo, thirtytwo, s[0], s[2])                             \
+        PLANE(type, 0) = one; PLANE(type, 1) = two; PLANE(type, 2) = four; PLANE(type, 3) = eight; \
+        PLANE(type, 4) = sixteen; PLANE(type, 5) = thirtytwo;                                  \
+        for (int p = 6; p < DPESTIM_PLANES; p++) {                                             \
+            const type old = PLANE(type, p);                                                   \
+            PLANE(type, p) = old ^ carry;                                                      \
+            carry &= old;                                                                      \
+        }                                                                                      \
     }
-        DPESTIM_RIPPLE(4) DPESTIM_RIPPLE(5) DPESTIM_RIPPLE(6) DPESTIM_RIPPLE(7)
-        DPESTIM_RIPPLE(8) DPESTIM_RIPPLE(9) DPESTIM_RIPPLE(10) DPESTIM_RIPPLE(11)
-    }
-}
+#define PLANE(type, p) (*(type *)(planes + (p) * DPESTIM_TILE + j))
+#define DPESTIM_PAIR(type, high)                                                               \
+    DPESTIM_CSA(type, high, one, one, *(const type *)r, *(const type *)(r + stride))           \
+    if (sizeof(type) > 1) { /* memory, not arithmetic, is what the loop waits for */           \
+        DPESTIM_PREFETCH(r + ahead);                                                           \
+        DPESTIM_PREFETCH(r + stride + ahead);                                                  \
+    }                                                                                          \
+    r += 2 * stride;
 
-/* sums[8][tile] = the numbers that the planes spell, bit by bit: at most 4080, so 16 bits hold them. */
+DPESTIM_WIDE static void dpestim_csa64(const uint8_t *restrict rows, size_t stride, size_t len,
+                                       uint8_t *restrict planes) {
+    const size_t ahead = DPESTIM_AHEAD * DPESTIM_BATCH * stride;
+    size_t j = 0;
+#if defined(__GNUC__)
+    for (; j + sizeof(dpestim_vector) <= len; j += sizeof(dpestim_vector)) DPESTIM_CSA64(dpestim_vector)
+#endif
+    for (; j < len; j++) DPESTIM_CSA64(uint8_t)
+}
+#undef PLANE
+#undef DPESTIM_PAIR
+
+/* sums[8][tile] = the numbers that the planes spell, bit by bit: at most 4032, so 16 bits hold them. */
 DPESTIM_WIDE static void dpestim_spell(const uint8_t *restrict planes, size_t n_planes, size_t len,
                                        uint16_t *restrict sums) {
     memset(sums, 0, 8 * DPESTIM_TILE * sizeof *sums);
@@ -182,7 +196,7 @@ DPESTIM_WIDE static void dpestim_spell(const uint8_t *restrict planes, size_t n_
 /* counts[8 * (byte % width) + bit] += column sums of n rows that are len bytes long; len is a multiple of width. */
 static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t width, int64_t *counts) {
     uint8_t planes[DPESTIM_PLANES * DPESTIM_TILE];
-    uint8_t last[16 * DPESTIM_TILE];
+    uint8_t last[DPESTIM_BATCH * DPESTIM_TILE];
     uint16_t sums[8 * DPESTIM_TILE];
     for (size_t r0 = 0; r0 < n; r0 += DPESTIM_CHUNK) {
         const size_t chunk = n - r0 < DPESTIM_CHUNK ? n - r0 : DPESTIM_CHUNK;
@@ -192,17 +206,15 @@ static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t
             const size_t tile = len - j0 < DPESTIM_TILE ? len - j0 : DPESTIM_TILE;
             size_t r = 0;
             memset(planes, 0, sizeof planes);
-            for (; r + 16 <= chunk; r += 16) {
+            for (; r + DPESTIM_BATCH <= chunk; r += DPESTIM_BATCH) {
                 const uint8_t *batch = rows + (r0 + r) * len + j0;
-                for (size_t k = 0; k < 16; k++) /* memory, not arithmetic, is what the loop waits for */
-                    for (size_t q = 0; q < tile; q += 64) DPESTIM_PREFETCH(batch + (k + 16 * DPESTIM_AHEAD) * len + q);
-                dpestim_csa16(batch, len, tile, planes);
+                dpestim_csa64(batch, len, tile, planes);
             }
             if (r < chunk) { /* the last rows, padded with rows of zeros */
                 memset(last, 0, sizeof last);
                 for (size_t k = 0; r + k < chunk; k++)
                     memcpy(last + k * DPESTIM_TILE, rows + (r0 + r + k) * len + j0, tile);
-                dpestim_csa16(last, DPESTIM_TILE, tile, planes);
+                dpestim_csa64(last, DPESTIM_TILE, tile, planes);
             }
             dpestim_spell(planes, n_planes, tile, sums);
             for (size_t j = 0; j < tile; j++) {
