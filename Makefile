@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test lint bench wheel debug-test readme clean
+.PHONY: demo test lint bench docs wheel debug-test readme clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -17,6 +17,11 @@ lint: $(VENV)/.built
 
 bench: $(VENV)/.built
 	$(BIN)/python -m benchmarks
+
+# fails on any warning; API reference, table and proofs come from the registry, figures from runs
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "documentation in docs/_build/html/index.html"
 
 # one wheel for every CPython from 3.11 on, and the source distribution
 wheel: $(VENV)/.built
@@ -47,5 +52,9 @@ $(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.built
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf build dist demo-output $(VENV) dpestim.egg-info dpestim/_core/*.so
+	rm -rf build dist demo-output docs/_build docs/generated $(VENV) dpestim.egg-info dpestim/_core/*.so

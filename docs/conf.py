@@ -1,0 +1,130 @@
+"""How the documentation is built: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
+
+What the registry, `__all__` and the proofs say is written into ``docs/generated`` before anything is read, so that a
+newly listed mechanism has its page, its row in the table and its proof here with no further line.
+"""
+
+import importlib
+import re
+import shutil
+from pathlib import Path
+
+import dpestim
+from dpestim._docs import mechanism_table
+from dpestim._version import __version__
+from dpestim.base import SUBPACKAGES, all_estimators
+
+HERE = Path(__file__).parent
+GENERATED = HERE / "generated"
+
+project = "dpestim"
+author = "The dpestim developers"
+copyright = author  # (Sphinx's name)
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates", "gallery"]
+templates_path = ["_templates"]
+myst_heading_anchors = 2
+default_role = "py:obj"  # docstrings write `fit`; it becomes a link where there is such a thing
+
+autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
+autosummary_generate = True
+numpydoc_show_class_members = False  # autodoc writes them, on the same page
+numpydoc_attributes_as_param_list = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery"],
+    "gallery_dirs": ["generated/gallery"],
+    "within_subsection_order": "FileNameSortKey",
+    "reference_url": {"dpestim": None},  # names in the code link to the API pages
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,  # an example's run time says nothing about the package
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"dpestim {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["dpestim.css"]
+html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {
+    "header_links_before_dropdown": 8,
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    # all pages but those of the gallery, where pictures take the room
+    "secondary_sidebar_items": {key: ["page-toc"] for key in ("*", "generated/api/*", "generated/proofs/*")},
+    "footer_start": ["sphinx-version"],
+    "footer_end": ["theme-version"],
+}
+html_sidebars = {page: [] for page in ("getting_started", "user_guide", "known_limits")}
+
+
+def generate(app, config):
+    """Write the pages that the package dictates; without leftovers of what it no longer lists."""
+    for name in ("api", "proofs"):
+        shutil.rmtree(GENERATED / name, ignore_errors=True)
+        (GENERATED / name).mkdir(parents=True)
+    (GENERATED / "api" / "index.rst").write_text(api_index(), encoding="utf-8")
+    (GENERATED / "mechanisms.md.inc").write_text(linked(mechanism_table()), encoding="utf-8")
+    (GENERATED / "benchmarks.rst.inc").write_text(benchmarks_text(), encoding="utf-8")
+    for proof in sorted((HERE.parent / "dpestim").glob("*/_*.md")):
+        include = f"```{{include}} ../../../{proof.relative_to(HERE.parent).as_posix()}\n```\n"
+        (GENERATED / "proofs" / proof.name.lstrip("_")).write_text(include, encoding="utf-8")
+
+
+def api_index():
+    """Return the list of everything public: estimators from the registry, the rest from `__all__`."""
+    registry = [name for name, _ in all_estimators()]
+    others = [name for name in dpestim.__all__ if name not in (*SUBPACKAGES, "__version__")]
+    text = ["API reference", "=" * 13, ""]
+    for package in (*SUBPACKAGES, *others):
+        module = importlib.import_module(f"dpestim.{package}")
+        names = [n.removeprefix(f"{package}.") for n in registry if n.startswith(f"{package}.")]
+        names += [n for n in module.__all__ if n not in names]
+        summary = (module.__doc__ or package).splitlines()[0]
+        title = f"dpestim.{package}"
+        text += [title, "-" * len(title), "", f".. currentmodule:: {title}", "", summary, "", ".. autosummary::"]
+        text += ["   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in names), ""]
+    return "\n".join(text)
+
+
+def linked(table):
+    """Return the Markdown table of mechanisms with links to their pages and proofs."""
+    table = re.sub(r"`(dpestim\.\w+\.)(\w+)`", r"{py:class}`\2 <\1\2>`", table)
+    return re.sub(r"`_(\w+)\.md`", r"{doc}`proof </generated/proofs/\1>`", table)
+
+
+def benchmarks_text():
+    """Return what the benchmarks say about themselves, without the title line."""
+    source = (HERE.parent / "benchmarks" / "__init__.py").read_text(encoding="utf-8")
+    return source.split('"""')[1].split("\n", 2)[2]
+
+
+def link_proofs(app, what, name, obj, options, lines):
+    """Make the file name of a proof in a docstring a link to it."""
+    lines[:] = [re.sub(r"``_(\w+)\.md``", r":doc:`_\1.md </generated/proofs/\1>`", line) for line in lines]
+
+
+def skip_foreign(app, what, name, obj, skip, options):
+    """Leave out what is inherited from scikit-learn (or Python) and documented there."""
+    owner = getattr(getattr(obj, "fget", obj), "__module__", None) or "dpestim"
+    return True if not owner.startswith("dpestim") else None
+
+
+def setup(app):
+    """Connect the functions above."""
+    app.connect("config-inited", generate)
+    app.connect("autodoc-process-docstring", link_proofs)
+    app.connect("autodoc-skip-member", skip_foreign)
