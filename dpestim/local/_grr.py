@@ -69,8 +69,8 @@ class GRRFrequencyEstimator(FrequencyEstimator):
     """Frequencies by generalised randomised response (GRR, k-ary randomised response).
 
     Each user sends a value of the domain: the own one with the largest probability, every other with an equal smaller
-    one. More accurate than OUE and OLH for small domains, d < 3 e^epsilon + 2 (for rare values), and the cheapest at every
-    d; beyond that prefer `OUEFrequencyEstimator` or `OLHFrequencyEstimator`.
+    one. More accurate than OUE and OLH for small domains, d < 3 e^epsilon + 2 (for rare values), and the cheapest at
+    every d; beyond that prefer `OUEFrequencyEstimator` or `OLHFrequencyEstimator`.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``_grr.md``), neighbours: any two rows of one user; no other party is trusted.

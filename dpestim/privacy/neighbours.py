@@ -6,8 +6,11 @@ from enum import Enum
 class Neighbours(Enum):
     """A neighbouring relation; `value` is its name, `sentence` says what two neighbours are."""
 
+    #: any two inputs of one user
     LOCAL = "local"
+    #: one record replaced; the number of records is public
     SUBSTITUTION = "substitution"
+    #: one record more or less; the number of records is private
     ADD_REMOVE = "add_remove"
 
     @property
