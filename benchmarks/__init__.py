@@ -33,5 +33,5 @@ it is one entry in ``frequencies.PEERS``.
 
 Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `family.py`
 (kernels of single mechanisms), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py`
-(columns of strings).
+(columns of strings), `profile.py` (where the time of `fit` goes).
 """

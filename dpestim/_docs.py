@@ -67,7 +67,7 @@ def document(cls):
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
     rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]
-    for name, cls in all_estimators():
+    for name, cls in ((name, cls) for name, cls in all_estimators() if hasattr(cls, "_randomizer")):
         summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
         d = getattr(cls, "_typical_domain", 1024)
         bits = cls(1.0)._make_randomizers([d])[0].report_bits

@@ -22,13 +22,6 @@ ctypedef fused lane_t:
     uint64_t
 
 
-cdef inline uint64_t _respond(uint64_t x, const uint64_t *words, int n_words, uint64_t keep, uint64_t w,
-                              uint64_t reciprocal, dpestim_u128 keep2, dpestim_u128 w2) noexcept nogil:
-    if n_words == 1:
-        return dpestim_grr64(x, words[0], keep, w, reciprocal)
-    return dpestim_grr128(x, words[0], words[1], keep2, w2)
-
-
 def privatize(
     const code_t[::1] codes,      # IN   true values
     const uint64_t[::1] seeds,    # IN   one word a record (32-bit lanes: a low, b high) or two (64-bit: a, b)
@@ -64,7 +57,10 @@ def privatize(
                 x = dpestim_bucket64(a * <uint64_t>codes[i] + b, g)
             out[i, 0] = a
             out[i, 1] = b
-            out[i, 2] = <lane_t>_respond(x, &words[i * n_words], n_words, keep_low, w_low, reciprocal, keep2, w2)
+            if n_words == 1:
+                out[i, 2] = <lane_t>dpestim_grr64(x, words[i], keep_low, w_low, reciprocal)
+            else:
+                out[i, 2] = <lane_t>dpestim_grr128(x, words[2 * i], words[2 * i + 1], keep2, w2)
 
 
 def bucket(
