@@ -95,7 +95,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         """Add the counts of another aggregate of the same randomizers; returns self.
 
         Raises ValueError where the randomizers or categories differ, where `other` is this object, and where both saw
-        rows of one seed at the same positions, because their noise would be the same.
+        rows of one seed at the same positions, because their noise would be the same (this cannot be seen where the
+        reports came in by `aggregate`).
         """
         if other is self:
             raise ValueError("other must be another aggregate: this one's users would be counted twice")
@@ -106,7 +107,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         plan, theirs = self._plan_or_declared(other._plan), other._plan
         if not plan.same_law(theirs):
             raise ValueError("other must have the same epsilon and the same categories in the same order")
-        mine, names = getattr(self, "feature_names_in_", None), getattr(other, "feature_names_in_", None)
+        mine, names = getattr(self, "feature_names_in_", plan.keys), getattr(other, "feature_names_in_", None)
         if mine is not None and names is not None and list(mine) != list(names):
             raise ValueError("other must have counted the same columns in the same order, by name")
         for name, start, stop in self._seeds:
@@ -189,7 +190,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         elif names is not None and list(input_features) != list(names):
             raise ValueError("input_features is not equal to feature_names_in_")
         return np.array(
-            [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in cats.tolist()], dtype=object
+            [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in _shown(cats)], dtype=object
         )
 
     # ---------------------------------------------------------------- what was learned
@@ -220,10 +221,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
     def standard_errors_(self):
         """Standard errors of the unbiased estimates, one array per column."""
         self._check_fitted()
-        return [
-            np.sqrt(r.variance(self._n_users, np.clip(f, 0.0, 1.0)))
-            for r, f in zip(self.randomizers_, self._unbiased())
-        ]
+        return [error(np.clip(f, 0.0, 1.0)) for f, error in zip(self._unbiased(), self._error_functions())]
 
     def confidence_interval(self, level=0.95):
         """Return one (n_categories, 2) array per column: score intervals for the frequencies.
@@ -236,8 +234,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._check_fitted()
         z = ndtri(0.5 + level / 2)
         return [
-            np.stack([self._end(r, f, -z), self._end(r, f, z)], axis=1)
-            for r, f in zip(self.randomizers_, self._unbiased())
+            np.stack([_end(f, -z, error), _end(f, z, error)], axis=1)
+            for f, error in zip(self._unbiased(), self._error_functions())
         ]
 
     def to_frame(self, level=0.95):
@@ -431,12 +429,13 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         parts = [csr_array(self._plan.support(reports[at : at + rows])) for at in range(0, len(reports), rows)]
         return vstack(parts, format="csr")
 
-    def _end(self, randomizer, f, z):
-        """Solve end = f + z se(end), by iteration from the far side; the square root makes it converge quickly."""
-        end = f + np.sign(z)
-        for _ in range(60):
-            end = f + z * np.sqrt(randomizer.variance(self._n_users, np.clip(end, 0.0, 1.0)))
-        return end
+    def _error_functions(self):
+        """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""
+        lines = [r.variance_line(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
+        return [
+            lambda f, at_zero=at_zero, slope=slope: np.sqrt(np.maximum(at_zero + slope * f, 0.0) / self._n_users)
+            for at_zero, slope in lines
+        ]
 
     def _unbiased(self):
         return [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
@@ -466,6 +465,21 @@ def _with_range(seeds, fingerprint, start, stop):
     if last[0] == fingerprint and last[2] == start:
         return [*before, (fingerprint, last[1], stop)]
     return [*seeds, (fingerprint, start, stop)]
+
+
+def _end(f, z, error):
+    """Solve end = f + z error(end) by bisection between f and the farthest that an end can be."""
+    near, far = f, f + z * np.maximum(error(np.zeros_like(f)), error(np.ones_like(f)))
+    for _ in range(70):
+        middle = (near + far) / 2
+        beyond = np.abs(middle - f) >= np.abs(z) * error(np.clip(middle, 0.0, 1.0))
+        near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
+    return far
+
+
+def _shown(categories):
+    """Return categories as they are written in a name."""
+    return (categories.astype(str) if categories.dtype.kind in "mM" else categories).tolist()
 
 
 def _fresh(estimator):

@@ -9,7 +9,7 @@ from dpestim._docs import document
 from dpestim.local._base import FrequencyEstimator
 from dpestim.local._grr import GRR
 from dpestim.local._randomizer import Randomizer, _make
-from dpestim.privacy.exact import WORD, canonical_epsilon, log_upper, uses_enough
+from dpestim.privacy.exact import WORD, canonical_epsilon, log_upper, uses_enough, within
 from dpestim.rng import Stage
 
 #: Tell the truth on tails; on heads toss again and answer yes on heads, no on tails: Pr[yes | yes] = 3/4.
@@ -34,9 +34,11 @@ class Binary(Randomizer):
         rows = self.transition_matrix()
         self._ratio = max(a / b for column in zip(*rows) for a in column for b in column)
         cost = log_upper(self._ratio)
-        if epsilon is not None and epsilon < cost:
+        if epsilon is not None and within(self._ratio, 1, epsilon):
+            cost = min(cost, epsilon)  # an epsilon that certainly covers the cost may lie below its rounding
+        elif epsilon is not None:
             raise ValueError(
-                f"epsilon is below what this design costs for each column, {float(cost):.6f}: raise it, or accept the "
+                f"epsilon is below what this design costs for each column, {float(cost)!r}: raise it, or accept the "
                 "cost by epsilon=None"
             )
         super().__init__(cost, n_categories)
@@ -74,6 +76,12 @@ class Binary(Randomizer):
         a, b = self.p_star, self.q_star
         value = (share * float(a * (1 - a)) + (1 - share) * float(b * (1 - b))) / (n * float(a - b) ** 2)
         return np.array([value, value])
+
+    def variance_line(self, counts, n):
+        """Return the lines of n times the variance for no and yes."""
+        a, b = self.p_star, self.q_star
+        ends = np.array([float(a * (1 - a)), float(b * (1 - b))]) / float(a - b) ** 2
+        return ends, ends[::-1] - ends
 
     def support_law(self):
         """Return the design: a report supports the value that it names."""

@@ -1,5 +1,6 @@
 """From columns to codes: what a category is, which values are missing, and errors that never show a value."""
 
+import datetime
 import math
 
 import numpy as np
@@ -104,6 +105,9 @@ class CategoryEncoder:
             if known:
                 raise ValueError(f"categories of {name} must be distinct")
             self._table[value] = code
+            for alias in _time_aliases(self.categories[code]):
+                if self._table.setdefault(alias, code) != code:
+                    raise ValueError(f"categories of {name} must be distinct")
         if len(values) < 2:
             raise ValueError(
                 f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
@@ -294,7 +298,9 @@ def _category_array(categories, name):
         kinds = {type(value) for value in array}
         # NumPy would turn [1, "a"] into strings and [True, 2] into integers; only plain numbers of one kind become such
         if len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | np.number | np.bool_):
-            array = np.array(array.tolist())
+            numbers = np.array(array.tolist())
+            exact = numbers.dtype.kind in ("f" if issubclass(next(iter(kinds)), float | np.floating) else "biu")
+            array = numbers if exact else array  # -1 beside 2**63 would become a float
     if array.ndim != 1:
         raise ValueError(f"categories of {name} must be one-dimensional")
     if array is categories:
@@ -313,13 +319,28 @@ def _series_values(series):
 
 
 def _plain_values(array):
-    """Return Python values that compare across units: dates and times in microseconds, or nanoseconds where needed."""
-    if array.dtype.kind in "mM":
-        coarse = array.astype(f"{array.dtype.kind}8[us]")
-        same = (coarse.astype(array.dtype) == array) | np.isnat(array)
-        if same.all():
-            return coarse.astype(object).tolist()
-    return array.tolist()
+    """Return Python values that compare whatever the unit: a date or a duration is ("M" or "m", nanoseconds)."""
+    kind = array.dtype.kind
+    if kind not in "mM":
+        return array.tolist()
+    fine = np.datetime_data(array.dtype)[0] == "ns"
+    ticks = array if fine else array.astype(f"{kind}8[us]")
+    scale = 1 if fine else 1000  # Python integers do not overflow where 64 bits of nanoseconds would
+    missing = np.isnat(array).tolist()
+    return [None if gone else (kind, t * scale) for gone, t in zip(missing, ticks.astype(np.int64).tolist())]
+
+
+def _time_aliases(category):
+    """Return the other values that name the same date or duration: a Python object for an array's, and the reverse."""
+    if isinstance(category, np.datetime64 | np.timedelta64):
+        value = category.astype(f"{category.dtype.kind}8[us]").item()
+        whole = isinstance(value, datetime.date | datetime.timedelta) and category == np.array(value, category.dtype)
+        return [value] if whole else []
+    if isinstance(category, datetime.timedelta):
+        return _plain_values(np.array([category], "m8[us]"))
+    if isinstance(category, datetime.date) and getattr(category, "tzinfo", None) is None:
+        return _plain_values(np.array([category], "M8[us]"))
+    return []
 
 
 def _factors(series):

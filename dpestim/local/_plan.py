@@ -175,13 +175,13 @@ def column_names(n, names):
 
 def copied_lists(lists):
     """Return a copy of declared categories to compare with later, in case somebody changes them in place."""
-    return [c.copy() if isinstance(c, np.ndarray) else tuple(c) for c in lists]
+    return [c.copy() if isinstance(c, np.ndarray) else (tuple(c), tuple(map(type, c))) for c in lists]
 
 
 def same_lists(copies, lists):
-    """Tell whether declared categories are still what `copied_lists` saw."""
+    """Tell whether declared categories are still what `copied_lists` saw, types included: True is not 1 here."""
     return len(copies) == len(lists) and all(
         (np.array_equal(a, b) and a.dtype == b.dtype) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-        else isinstance(a, tuple) and isinstance(b, list | tuple) and a == tuple(b)
+        else isinstance(a, tuple) and isinstance(b, list | tuple) and a == (tuple(b), tuple(map(type, b)))
         for a, b in zip(copies, lists)
     )

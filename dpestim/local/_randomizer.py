@@ -110,6 +110,11 @@ class Randomizer:
         at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
         return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
 
+    def variance_line(self, counts, n):
+        """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""
+        q, gap = self.q_star, self.p_star - self.q_star
+        return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
+
     @cached_property
     def _gap(self):
         return float(self.p_star - self.q_star)

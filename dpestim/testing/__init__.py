@@ -24,7 +24,7 @@ def mechanism_checks(estimator):
     Parameters
     ----------
     estimator : FrequencyEstimator
-        Unfitted, with declared categories: lists of at most 12 str, int, float or bool values, of one type a column and
+        Unfitted, with declared categories: lists of at most 9 str, int, float or bool values, of one type a column and
         none missing. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
         0.7 and 1.3 times as much. It is cloned, never changed.
 

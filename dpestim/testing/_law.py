@@ -183,7 +183,7 @@ def check_words_are_never_repeated(estimator):
 
 def check_intervals_cover(estimator):
     """95 % intervals of the fitted estimator cover the truth, up to a binomial test at alpha = 1e-6."""
-    covered, total, n, repeats = 0, 0, 2000, 60
+    covered, total, n, repeats = 0, 0, 1000, 150
     for seed in range(repeats):
         X = raw_rows(estimator, n, seed)
         est = fresh(estimator, random_state=seed, postprocess=None).fit(X)

@@ -23,8 +23,8 @@ def check_setting(estimator):
         raise ValueError("declare the categories of the estimator to check, a list of lists")
     for values in (list(c) for c in lists):
         kinds = {type(v) for v in values}
-        if not 2 <= len(values) <= 12 or len(kinds) != 1 or not issubclass(kinds.pop(), str | int | float | np.generic):
-            raise ValueError("each column to check needs 2 to 12 categories of one type: str, int, float or bool")
+        if not 2 <= len(values) <= 9 or len(kinds) != 1 or not issubclass(kinds.pop(), str | int | float | np.generic):
+            raise ValueError("each column to check needs 2 to 9 categories of one type: str, int, float or bool")
         if any(v != v for v in values):
             raise ValueError("the checks need categories without a missing value")
     if not 0.1 <= float(estimator.epsilon) / len(lists) <= 5:

@@ -1,6 +1,6 @@
 """Columns to codes: every kind of column, and errors that never show a value."""
 
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -57,6 +57,12 @@ def encode(categories, column):
         ([2**53, 2**53 + 1, None], pl.Series([2**53 + 1, None]), [1, 2]),
         (np.array(["2020-01-01", "2021-01-01"], "M8[ns]"), pd.Series(pd.to_datetime(["2021-01-01"])), [1]),
         (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), np.array(["2021-01-01"], "M8[us]"), [1]),
+        (np.array(["2020-01-01", "2020-01-01T00:00:00.000000001"], "M8[ns]"), np.array(["2020-01-01"], "M8[ns]"), [0]),
+        ([date(2020, 1, 1), date(2021, 1, 1)], np.array(["2021-01-01"], "M8[D]"), [1]),
+        ([date(2020, 1, 1), date(2021, 1, 1)], pl.Series([date(2021, 1, 1)]), [1]),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[s]"), np.array([datetime(2021, 1, 1)], dtype=object), [1]),
+        (np.array([5, 6], "m8[s]"), np.array([6000], "m8[ms]"), [1]),
+        ([-1, 2**63 + 1], np.array([2**63 + 1], np.uint64), [1]),
         ([datetime(2020, 1, 1), datetime(2021, 1, 1)], np.array(["2021-01-01"], "M8[us]"), [1]),
         ([datetime(2020, 1, 1), datetime(2021, 1, 1)], pl.Series([datetime(2021, 1, 1)]), [1]),
     ],
@@ -77,6 +83,7 @@ def test_codes(categories, column, codes):
         ([10, 3, 99], np.array([8888], np.uint64)),
         (np.array([2**63, 2**63 + 9], np.uint64), np.array([8888])),
         ([1, 2], np.array([8888.5])),
+        ([-1, 2**63 + 1], np.array([2**63], np.uint64)),
         (["a", "b"], np.array(["8888"])),
         (["a", "b"], np.array(["8888"], dtype=object)),
         (["a", "b"], np.array([8888])),

@@ -173,6 +173,22 @@ def test_the_bound_on_unevenness_covers_the_exact_one():
         assert 1 <= exactly <= stated
 
 
+@pytest.mark.parametrize(("epsilon", "d"), [(1, 1024), (1, 3000), (0.1, 500), (3, 10_000)])
+def test_the_stated_unevenness_covers_the_exact_one(epsilon, d):
+    weights = exact.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7))
+    ranges = [d - 1 - i for i in range(weights.k)]
+    exactly = Fraction(1)
+    for first in range(0, weights.k, weights.batch):
+        size = math.prod(ranges[first : first + weights.batch])
+        exactly *= Fraction(-(-exact.WORD // size), exact.WORD // size)
+    assert 0 < exactly - 1 <= weights.uneven
+
+
+def test_draws_that_are_too_uneven_are_refused():
+    with pytest.raises(ValueError, match="subset selection"):
+        exact.subset_weights(Fraction(1), 1 << 20, Fraction(1, 10**30))
+
+
 @pytest.mark.parametrize("ratio", [Fraction(3), Fraction(10**9 + 1, 10**9), Fraction(10**17)])
 def test_log_upper(ratio):
     upper = exact.log_upper(ratio)

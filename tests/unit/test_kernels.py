@@ -94,6 +94,13 @@ def test_unary_count_is_the_column_sum(width, n):
     assert np.array_equal(counts - 5, np.unpackbits(reports, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))
 
 
+@pytest.mark.parametrize("n", [4031, 4032, 4033, 8065])
+def test_unary_count_at_the_end_of_a_chunk(n):
+    counts = np.zeros(8 * 300, np.int64)
+    unary.count(np.full((n, 300), 255, np.uint8), counts)
+    assert set(counts.tolist()) == {n}
+
+
 @pytest.mark.parametrize("bits", [0, 255])
 def test_unary_count_at_the_largest_sums(bits):
     reports = np.full((70_001, 2), bits, np.uint8)
@@ -157,9 +164,12 @@ def test_fwht_refuses_other_lengths(bad):
         hadamard.fwht(np.zeros((1, bad), np.int64))
 
 
-@pytest.mark.parametrize(("epsilon", "n_blocks", "half"), [(1.0, 1, 8), (3.0, 4, 2), (5.0, 8, 1), (1e-9, 1, 1 << 20)])
+@pytest.mark.parametrize(
+    ("epsilon", "n_blocks", "half"), [(1.0, 1, 8), (3.0, 4, 2), (5.0, 8, 1), (1e-9, 1, 1 << 20), (1e-12, 1, 1 << 30)]
+)
 def test_hadamard_symbols_against_the_matrix(epsilon, n_blocks, half):
     weights = exact.grr_weights(exact.canonical_epsilon(epsilon), 2 * n_blocks, half)
+    assert weights.n_words == (2 if epsilon < 1e-10 else 1)
     size, log_half, log_blocks = 2 * half, half.bit_length() - 1, n_blocks.bit_length() - 1
     d = min(n_blocks * (size - 1), 200)
     drawn = random_words(400 * weights.n_words, seed=half)
@@ -191,12 +201,15 @@ def test_hadamard_symbols_against_the_matrix(epsilon, n_blocks, half):
 
 
 @pytest.mark.parametrize(
-    ("d", "k", "batch"), [(2, 1, 1), (3, 2, 2), (9, 4, 3), (64, 20, 5), (65, 64, 1), (200, 54, 4), (65_537, 40, 2)]
+    ("d", "k", "batch"),
+    [(2, 1, 1), (3, 2, 2), (9, 4, 3), (64, 20, 5), (65, 64, 1), (200, 54, 4), (65_536, 40, 2), (65_537, 40, 2)],
 )
 def test_subsets_against_a_shuffle_in_python(d, k, batch):
     n, n_words = 23, 1 + -(-k // batch)
     words = random_words(n * n_words, seed=d).reshape(n, n_words)
     codes = (np.arange(n) * 5 % d).astype(np.uint64)
+    codes[:3], words[:3, 0] = d - 1, 0  # the largest value is in
+    words[3:6, 1] = WORD - 1  # the first draw is of the largest of the others
     threshold = 1 << 63
     out = np.empty((n, (d + 7) // 8), np.uint8)
     subset.privatize(codes, words, d, k, batch, threshold, np.empty(d, np.uint64), out)
