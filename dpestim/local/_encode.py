@@ -90,7 +90,12 @@ class CategoryEncoder:
         values = _plain_values(self.categories)
         self._missing = None
         self._table = {}
-        for code, value in enumerate(values):
+        plain = self.categories.dtype.kind in "iub"  # nothing missing, infinite or unhashable: no need to look at each
+        if plain:
+            self._table = dict(zip(values, range(len(values))))
+            if len(self._table) < len(values):
+                raise ValueError(f"categories of {name} must be distinct")
+        for code, value in enumerate(() if plain else values):
             if is_missing(value):
                 if self._missing is not None:
                     raise ValueError(f"categories of {name} must list the missing value at most once")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpestim._core import unary
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import BLOCK_WORDS
 
@@ -121,6 +122,27 @@ class Randomizer:
 
     def __repr__(self):
         return f"{type(self).__name__}(epsilon={float(self.epsilon):g}, n_categories={self.n_categories})"
+
+
+class PackedBits(Randomizer):
+    """Base of the randomizers whose report is ceil(d / 8) bytes of bits, bit j at byte j // 8, lowest first."""
+
+    report_dtype = np.dtype(np.uint8)
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(epsilon, n_categories)
+        self.report_width = (n_categories + 7) // 8
+        self.report_bits = n_categories
+
+    def count(self, reports, counts):
+        """Add the column sums of the bits."""
+        padded = np.zeros(8 * self.report_width, np.int64)
+        unary.count(reports, padded)
+        counts += padded[: self.n_categories]
+
+    def support(self, reports):
+        """Return the unpacked bits."""
+        return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
 
 
 @lru_cache(maxsize=256)

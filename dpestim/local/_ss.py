@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import subset, unary
+from dpestim._core import subset
 from dpestim._docs import document
 from dpestim.local._base import FrequencyEstimator
-from dpestim.local._randomizer import Randomizer
+from dpestim.local._randomizer import PackedBits
 from dpestim.privacy.exact import WORD, subset_weights
 from dpestim.rng import Stage
 
@@ -19,10 +19,9 @@ MOST_UNEVEN = Fraction(1, 10**7)
 LARGEST_DOMAIN = 1 << 20
 
 
-class SS(Randomizer):
+class SS(PackedBits):
     """Subset selection with the best subset size; a report is ceil(d / 8) bytes of bits, k of them 1."""
 
-    report_dtype = np.dtype(np.uint8)
     block_words = 1 << 17
 
     def __init__(self, epsilon, n_categories):
@@ -31,8 +30,6 @@ class SS(Randomizer):
             raise ValueError("categories: subset selection takes at most 2**20 values; use local hashing")
         self.weights = subset_weights(self.epsilon, n_categories, MOST_UNEVEN)
         d, k = n_categories, self.weights.k
-        self.report_width = (d + 7) // 8
-        self.report_bits = d  # packed bits are what is sent; log2 of C(d, k) would do
         self.n_words = 1 + self.weights.n_draw_words
         self.p_star = Fraction(self.weights.include, WORD)
         self.q_star = (self.p_star * (k - 1) + (1 - self.p_star) * k) / (d - 1)
@@ -50,16 +47,6 @@ class SS(Randomizer):
         rows = reports if reports.strides[1] == 1 else np.ascontiguousarray(reports)
         if beyond or not subset.weighs(rows, self.weights.k):
             raise ValueError(f"a report must be a set of {self.weights.k} of the domain's {self.n_categories} values")
-
-    def count(self, reports, counts):
-        """Add the column sums of the bits."""
-        padded = np.zeros(8 * self.report_width, np.int64)
-        unary.count(reports, padded)
-        counts += padded[: self.n_categories]
-
-    def support(self, reports):
-        """Return the unpacked bits."""
-        return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
 
     def transition_matrix(self):
         """Return the realised d x C(d, k) law, by enumeration of all draws; d is at most 9.

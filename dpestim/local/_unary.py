@@ -7,7 +7,7 @@ import numpy as np
 from dpestim._core import unary
 from dpestim._docs import document
 from dpestim.local._base import FrequencyEstimator
-from dpestim.local._randomizer import Randomizer
+from dpestim.local._randomizer import PackedBits
 from dpestim.privacy.exact import WORD, oue_thresholds, sue_thresholds, uses_enough
 from dpestim.rng import Stage
 
@@ -15,13 +15,12 @@ from dpestim.rng import Stage
 LARGEST_UNARY = 1 << 24
 
 
-class Unary(Randomizer):
+class Unary(PackedBits):
     """Unary encoding by two thresholds; a report is ceil(d / 8) bytes of bits, bit j at byte j // 8, lowest first."""
 
     #: (epsilon) -> (t1, t0), Pr[1] * 2**64 of the true bit and of every other one
     _thresholds = None
 
-    report_dtype = np.dtype(np.uint8)
     block_words = 1 << 19  # the words go through quickly; larger blocks let threads run longer without Python
 
     def __init__(self, epsilon, n_categories):
@@ -29,8 +28,6 @@ class Unary(Randomizer):
         if n_categories > LARGEST_UNARY:
             raise ValueError("categories: unary encoding takes at most 2**24 values; use local hashing")
         self.true_threshold, self.false_threshold = self._thresholds(self.epsilon)
-        self.report_width = (n_categories + 7) // 8
-        self.report_bits = n_categories
         self.n_words = 1 + self.report_width
         self.p_star = Fraction(self.true_threshold, WORD)
         self.q_star = Fraction(self.false_threshold, WORD)
@@ -51,16 +48,6 @@ class Unary(Randomizer):
         """Refuse bits beyond the domain."""
         if self.n_categories % 8 and (reports[:, -1] >> (self.n_categories % 8)).any():
             raise ValueError(f"a report must have no bits beyond the {self.n_categories} of the domain")
-
-    def count(self, reports, counts):
-        """Add the column sums of the bits."""
-        padded = np.zeros(8 * self.report_width, np.int64)
-        unary.count(reports, padded)
-        counts += padded[: self.n_categories]
-
-    def support(self, reports):
-        """Return the unpacked bits."""
-        return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
 
     def transition_matrix(self):
         """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""
