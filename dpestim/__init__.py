@@ -1,30 +1,37 @@
 """dpestim: differentially private estimators with scikit-learn's API and typed kernels underneath.
 
     local            local differential privacy: frequencies of categorical columns
+    accounting       `Ledger`: a budget that survives clones, workers and crashes
+    inspection       `privacy_card`: what was collected, and what is and is not protected, as a page
     postprocessing   pure functions of estimates, which cost no privacy
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
     testing          checks that any mechanism can be put through, yours included
 
-Layers, of which each imports only those below it: local -> testing, postprocessing -> privacy, base, rng, parallel,
-datasets -> _core (kernels that know numbers and bits, no epsilon).
+`config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
+
+Layers, of which each imports only those below it: inspection -> local -> accounting, testing, postprocessing ->
+privacy, base, rng, parallel, datasets -> _core (kernels that know numbers and bits, no epsilon).
 """
 
 import importlib
 
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("datasets", "local", "postprocessing", "privacy", "testing")
+_SUBPACKAGES = ("accounting", "datasets", "inspection", "local", "postprocessing", "privacy", "testing")
+_CONFIG = ("config_context", "get_config", "set_config")
 
-__all__ = ["__version__", *_SUBPACKAGES]
+__all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]
 
 
 def __getattr__(name):
     """Import a sub-package when it is first asked for, so that `import dpestim` stays light."""
     if name in _SUBPACKAGES:
         return importlib.import_module(f"dpestim.{name}")
+    if name in _CONFIG:
+        return getattr(importlib.import_module("dpestim.privacy.config"), name)
     raise AttributeError(f"module 'dpestim' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_SUBPACKAGES})
+    return sorted({*globals(), *__all__})

@@ -21,8 +21,9 @@ _FREQUENCY_PARAMETERS = """
         standard_errors) that returns an array like estimates.
     sparse_output : bool, default=False
         Whether `transform` returns a SciPy CSR array.
-    ledger : None or object, default=None
-        Its ``charge(guarantee, estimator=name, n_rows=n)`` is called before anything is drawn; it refuses by raising.
+    ledger : dpestim.accounting.Ledger, default=None
+        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
+        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
         the result must not be published. A clone of an estimator with a generator repeats its noise.
@@ -71,7 +72,7 @@ def mechanism_table():
         summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
         d = getattr(cls, "_typical_domain", 1024)
         bits = cls(1.0)._make_randomizers([d])[0].report_bits
-        proof = cls._randomizer.proof().name
+        proof = cls._proof().name
         rows.append(f"| `dpestim.{name}` | {summary} | {bits:,.0f} (d = {d:,}) | `{proof}` |")
     return "\n".join(rows)
 

@@ -1,9 +1,13 @@
-"""What every estimator of dpestim shares: an honest pickle, a seam for the ledger, a registry."""
+"""What every estimator of dpestim shares: an honest pickle, ledger and strict mode of the block, a registry."""
 
 import importlib
 import inspect
+from pathlib import Path
 
 from sklearn.base import BaseEstimator
+
+from dpestim.privacy import ambient
+from dpestim.privacy.config import get_config
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 1
@@ -14,9 +18,22 @@ SUBPACKAGES = ("local",)
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters are only stored, state is versioned, budget is charged in one place."""
 
+    #: (ledger, strict) of the block in which this was cloned or pickled; travels on with its clones and pickles
+    _bound = (None, False)
+
+    def __sklearn_clone__(self):
+        twin = super().__sklearn_clone__()
+        bound = self._to_bind()
+        if bound != (None, False):
+            twin._bound = bound
+        return twin
+
     def __getstate__(self):
         state = dict(super().__getstate__())
         state["_dpestim_format"] = PICKLE_FORMAT
+        bound = self._to_bind()
+        if bound != (None, False):
+            state["_bound"] = bound
         return state
 
     def __setstate__(self, state):
@@ -29,13 +46,66 @@ class PrivateEstimator(BaseEstimator):
             )
         super().__setstate__(state)
 
-    def _charge(self, guarantee, n_rows):
+    def _to_bind(self):
+        """Return (ledger, strict) as a clone or a pickle must take them along."""
+        here = ambient.ledger()
+        return here if here is not None else self._bound[0], self._is_strict()
+
+    def _is_strict(self):
+        """Tell whether nothing that the caller sees may depend on a value (`dpestim.config_context`)."""
+        return self._bound[1] or get_config()["strict"]
+
+    def _refuse_in_strict(self, why):
+        """Raise ValueError in strict mode."""
+        if self._is_strict():
+            raise ValueError(f"strict mode: {why}")
+
+    def _find_ledger(self):
+        """Return the ledger that pays: the parameter, else that of the block, else the one bound when cloned."""
+        ledger = getattr(self, "ledger", None)
+        if ledger is None:
+            ledger = ambient.ledger()
+        if ledger is None:
+            ledger = self._bound[0]
+        if ledger is None:
+            ambient.refuse_to_slip_through()
+        elif not callable(getattr(ledger, "charge", None)):
+            raise ValueError("ledger must be None or a dpestim.accounting.Ledger (something with a method charge)")
+        return ledger
+
+    def _charge(self, guarantee, n_rows, columns=()):
         """Charge a release to the ledger, where there is one; called after validation and before words are drawn."""
-        if self.ledger is None:
-            return
-        if not callable(getattr(self.ledger, "charge", None)):
-            raise ValueError("ledger must be None or have a method charge(guarantee, estimator=..., n_rows=...)")
-        self.ledger.charge(guarantee, estimator=type(self).__name__, n_rows=n_rows)
+        ledger = self._find_ledger()
+        if ledger is not None:
+            ledger.charge(guarantee, estimator=type(self).__name__, n_rows=n_rows, columns=tuple(columns))
+
+    def _note_score(self, n_rows):
+        """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged."""
+        ledger = self._find_ledger()
+        if hasattr(ledger, "record_score"):
+            ledger.record_score(estimator=type(self).__name__, n_rows=n_rows)
+
+    @classmethod
+    def _proof(cls):
+        """Return the path of the proof: the Markdown file beside the module of the class."""
+        return Path(inspect.getfile(cls)).with_suffix(".md")
+
+    @property
+    def _repr_html_(self):
+        """In notebooks a fitted estimator shows its privacy card, and any other what scikit-learn shows."""
+        if not (callable(getattr(self, "__sklearn_is_fitted__", None)) and self.__sklearn_is_fitted__()):
+            return super()._repr_html_
+        from dpestim.inspection import privacy_card  # drawn from above, and only when somebody looks
+
+        return lambda: privacy_card(self).html
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, "text/html": self._repr_html_()} if "text/html" in bundle else bundle
+
+    def _test_data(self, n_rows, seed=0):
+        """Return (X, y or None) that suit the declared domain of this setting; the registry's checks use it."""
+        raise TypeError(f"{type(self).__name__} does not say what data it takes")
 
 
 def all_estimators():

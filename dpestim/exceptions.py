@@ -3,3 +3,11 @@
 
 class PrivacyLeakWarning(UserWarning):
     """Something that must be public was learned from private data, so that the result carries no guarantee."""
+
+
+class LedgerError(ValueError):
+    """A ledger cannot be trusted or found: its file is missing, damaged, foreign or of another budget."""
+
+
+class BudgetExceededError(LedgerError):
+    """A release would overdraw its ledger; nothing was charged and nothing was drawn."""

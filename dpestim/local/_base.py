@@ -9,10 +9,11 @@ from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from dpestim import parallel, postprocessing
+from dpestim import parallel
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, columns_of, learn_categories
+from dpestim.local._estimates import end, postprocessor, shown, with_range
 from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, same_lists
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -69,9 +70,9 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         Each call is a release of its rows. Needs no `fit` where `categories` are declared.
         """
         plan = self._plan_or_declared()
-        codes = plan.encode(self._checked_X(X, plan))
+        codes = plan.encode(self._checked_X(X, plan), self._is_strict())
         self._check_call_parameters()
-        self._charge(plan.guarantee(self.random_state is not None), len(codes[0]))
+        self._charge(plan.guarantee(self.random_state is not None), len(codes[0]), plan.names)
         return plan.randomize(codes, WordSource(self.random_state), 0, self.n_jobs)
 
     def aggregate(self, reports):
@@ -91,13 +92,22 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._seeded = True if self._seeded or self.random_state is not None else None
         return self
 
-    def merge(self, other):
+    def merge(self, other, *, users="disjoint"):
         """Add the counts of another aggregate of the same randomizers; returns self.
+
+        Parameters
+        ----------
+        other : estimator of the same type
+        users : {"disjoint", "same"}, default="disjoint"
+            Whether nobody, or perhaps everybody, is counted in both: then the guarantees of the two add up. `n_users_`
+            is the number of reports either way.
 
         Raises ValueError where the randomizers or categories differ, where `other` is this object, and where both saw
         rows of one seed at the same positions, because their noise would be the same (this cannot be seen where the
         reports came in by `aggregate`).
         """
+        if users not in ("disjoint", "same"):
+            raise ValueError("users must be 'disjoint' or 'same'")
         if other is self:
             raise ValueError("other must be another aggregate: this one's users would be counted twice")
         if type(other) is not type(self):
@@ -115,6 +125,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                 raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
         counts = [a + b for a, b in zip(self._counts, other._counts)] if self._n_users else list(other._counts)
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
+        times = (self._reports_each * bool(self._n_users), other._reports_each)
+        self._reports_each = sum(times) if users == "same" else max(times)
         self._freeze(plan)
         self._counts = counts
         self._n_users += other._n_users
@@ -163,10 +175,13 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
     def score(self, X, y=None):
         """Return minus the mean squared error against the plain frequencies of X, over the union of the domains.
 
-        The score compares with raw data. It is **not private**: an exact, unmetered release of X.
+        The score compares with raw data. It is **not private**: an exact, unmetered release of X, which a ledger
+        records as an entry of epsilon 0 and strict mode refuses.
         """
         self._check_fitted()
+        self._refuse_in_strict("score compares with raw data")
         X = self._checked_X(X, self._plan)
+        self._note_score(X.shape[0])
         total, size = 0.0, 0
         known_of = [encoder.plain_categories() for encoder in self._plan.encoders]
         for column, name, known, estimate in zip(columns_of(X), self._plan.names, known_of, self.frequencies_):
@@ -190,7 +205,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         elif names is not None and list(input_features) != list(names):
             raise ValueError("input_features is not equal to feature_names_in_")
         return np.array(
-            [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in _shown(cats)], dtype=object
+            [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in shown(cats)], dtype=object
         )
 
     # ---------------------------------------------------------------- what was learned
@@ -205,7 +220,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
     def frequencies_(self):
         """Estimated frequencies, one array per column."""
         self._check_fitted()
-        process = _postprocessor(self.postprocess)
+        process = postprocessor(self.postprocess)
         raw = self._unbiased()
         if process is None:
             return raw
@@ -234,7 +249,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         self._check_fitted()
         z = ndtri(0.5 + level / 2)
         return [
-            np.stack([_end(f, -z, error), _end(f, z, error)], axis=1)
+            np.stack([end(f, -z, error), end(f, z, error)], axis=1)
             for f, error in zip(self._unbiased(), self._error_functions())
         ]
 
@@ -265,9 +280,9 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     @property
     def privacy_(self):
-        """What the report of one row promises; known before any data where `categories` are declared."""
+        """What the reports of one user promise; known before any data where `categories` are declared."""
         if self._n_users:
-            return self._plan.guarantee(self._seeded)
+            return self._plan.guarantee(self._seeded, self._reports_each)
         return self._plan_or_declared().guarantee(self.random_state is not None)
 
     # ---------------------------------------------------------------- inside
@@ -276,6 +291,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
     _plan = None
     _counts = None
     _n_users = 0
+    _reports_each = 1
     _seeds = ()
     _seeded = False
 
@@ -287,6 +303,17 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             {"epsilon": 0.5, "categories": [["a", "b", "c"], [False, True]]},
             {"epsilon": 3.0, "categories": [list(range(9))]},
         ]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows drawn from the declared categories with unequal frequencies, as an object array."""
+        rng = np.random.default_rng(seed)
+        X = np.empty((n_rows, len(self.categories)), dtype=object)
+        for j, categories in enumerate(self.categories):
+            values = np.empty(len(categories), dtype=object)
+            values[:] = list(categories)
+            weights = np.arange(1, len(values) + 1.0) ** 0.5
+            X[:, j] = values[rng.choice(len(values), n_rows, p=weights / weights.sum())]
+        return X, None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -334,7 +361,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
 
     def _check_call_parameters(self):
         """Refuse, before anything is charged or drawn, parameters that would fail later."""
-        _postprocessor(self.postprocess)
+        postprocessor(self.postprocess)
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
 
@@ -361,6 +388,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                 raise ValueError("the columns of X must be the keys of categories, in the same order: "
                                  f"{list(self.categories)}")
         else:
+            if not hasattr(X, "dtype"):
+                self._refuse_in_strict("X must be an array or a data frame, whose dtype does not depend on a value")
             X = as_array(X)
         if reset:
             validate_data(self, X, reset=True, skip_check_array=True)
@@ -379,6 +408,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         if restart:
             names = column_names(X.shape[1], getattr(trial, "feature_names_in_", None))
             inferred = _is_auto(self.categories)
+            if inferred:
+                self._refuse_in_strict("categories='auto' would be learned from the data: declare them")
             if inferred or hasattr(trial, "feature_names_in_"):
                 lists = category_lists(self.categories)[0] if not inferred else [
                     learn_categories(column, name) for column, name in zip(columns_of(X), names)
@@ -391,10 +422,10 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                                  f"{len(plan.randomizers)}")
         else:
             plan, inferred = self._plan, False
-        codes = plan.encode(X)
+        codes = plan.encode(X, self._is_strict())
         n = len(codes[0])
         first = 0 if restart else self._n_users
-        self._charge(plan.guarantee(self.random_state is not None), n)
+        self._charge(plan.guarantee(self.random_state is not None), n, plan.names)
         source = WordSource(self.random_state)
         if inferred:
             warnings.warn(
@@ -418,7 +449,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             self._counts = [a + b for a, b in zip(self._counts, counts)]
             self._n_users += n
         if source.seeded:
-            self._seeds = _with_range(self._seeds, source.fingerprint, first, first + n)
+            self._seeds = with_range(self._seeds, source.fingerprint, first, first + n)
         self._seeded = source.seeded or self._seeded
         return reports
 
@@ -450,8 +481,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
             self.n_features_in_ = len(plan.randomizers)
 
     def _forget(self):
-        for name in ("_plan", "_counts", "_n_users", "_seeds", "_seeded", "n_features_in_", "feature_names_in_",
-                     "randomizers_", "categories_"):
+        for name in ("_plan", "_counts", "_n_users", "_reports_each", "_seeds", "_seeded", "n_features_in_",
+                     "feature_names_in_", "randomizers_", "categories_"):
             vars(self).pop(name, None)
 
 
@@ -459,37 +490,6 @@ def _is_auto(categories):
     return isinstance(categories, str) and categories == "auto"
 
 
-def _with_range(seeds, fingerprint, start, stop):
-    """Return seeds with one more range of rows; the batches of a stream become one range."""
-    *before, last = seeds or [(None, 0, 0)]
-    if last[0] == fingerprint and last[2] == start:
-        return [*before, (fingerprint, last[1], stop)]
-    return [*seeds, (fingerprint, start, stop)]
-
-
-def _end(f, z, error):
-    """Solve end = f + z error(end) by bisection between f and the farthest that an end can be."""
-    near, far = f, f + z * np.maximum(error(np.zeros_like(f)), error(np.ones_like(f)))
-    for _ in range(70):
-        middle = (near + far) / 2
-        beyond = np.abs(middle - f) >= np.abs(z) * error(np.clip(middle, 0.0, 1.0))
-        near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
-    return far
-
-
-def _shown(categories):
-    """Return categories as they are written in a name."""
-    return (categories.astype(str) if categories.dtype.kind in "mM" else categories).tolist()
-
-
 def _fresh(estimator):
     """Return an unfitted twin that shares the parameters."""
     return type(estimator)(**estimator.get_params(deep=False))
-
-
-def _postprocessor(postprocess):
-    if postprocess is None or callable(postprocess):
-        return postprocess
-    if isinstance(postprocess, str) and postprocess in postprocessing.__all__:
-        return getattr(postprocessing, postprocess)
-    raise ValueError(f"postprocess must be None, a callable or one of {postprocessing.__all__}, got {postprocess!r}")

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import warnings
 
 import numpy as np
 from sklearn.utils.validation import check_array
@@ -164,6 +165,28 @@ class CategoryEncoder:
                 _fail(self.name, missing=True)
         uniques, codes = np.unique(column, return_inverse=True)
         return self._from_factors(codes.reshape(-1), uniques)
+
+    def encode_total(self, column):
+        """Return the codes of a column whatever it holds; a value that is not a category counts as the first one.
+
+        For strict mode, where neither an error nor a warning may tell about a value.
+        """
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                return self.encode(column)
+            except Exception:  # whatever a strange object does when it is compared or hashed
+                return self._one_by_one(column)
+
+    def _one_by_one(self, column):
+        out = np.zeros(len(column), self.dtype)
+        values = column if isinstance(column, np.ndarray) else _series_values(column)
+        for i, value in enumerate(_plain_values(np.asarray(values))):
+            try:
+                out[i] = self._code(value)
+            except Exception:
+                continue
+        return out
 
     def _code(self, value):
         """Return the code of one value; the slow and friendly path."""

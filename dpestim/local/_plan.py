@@ -35,9 +35,12 @@ class Plan:
         names = names if len(names) == len(categories) else column_names(len(categories), None)
         return cls(make_randomizers, [CategoryEncoder(c, n) for c, n in zip(categories, names)], names, inferred)
 
-    def encode(self, X):
-        """Return the codes of each column of X, or raise before anything else has happened."""
-        return [e.encode(c) for e, c in zip(self.encoders, columns_of(X))]
+    def encode(self, X, total=False):
+        """Return the codes of each column of X, or raise before anything else has happened.
+
+        Where `total`, nothing is raised for a value: whatever is not among the categories counts as the first of them.
+        """
+        return [(e.encode_total if total else e.encode)(c) for e, c in zip(self.encoders, columns_of(X))]
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
@@ -64,8 +67,8 @@ class Plan:
             and all(a.plain_categories() == b.plain_categories() for a, b in zip(self.encoders, other.encoders))
         )
 
-    def guarantee(self, seeded=None):
-        """Return what the report of one row promises."""
+    def guarantee(self, seeded=None, times=1):
+        """Return what the report of one row promises, or that many reports of one user."""
         if self.inferred:
             return PrivacyGuarantee(
                 math.inf, seeded=seeded, notes=("The categories were learned from the private data.",)
@@ -73,7 +76,11 @@ class Plan:
         notes = tuple(f"Note: {r.slack}." for r in self.randomizers if r.slack)
         if len(self.randomizers) > 1:
             notes = (f"It covers the {len(self.randomizers)} columns of a row together.", *notes)
-        return PrivacyGuarantee(self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes)
+        if times > 1:
+            notes = (f"A user may have reported {times} times.", *notes)
+        return PrivacyGuarantee(
+            times * self.epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded, notes=notes
+        )
 
     def randomize(self, codes, source, first, n_jobs):
         """Return the reports of encoded rows, of which the first has this number."""

@@ -1,8 +1,6 @@
 """The randomizer: an immutable object that knows one column's exact law and calls the kernels."""
 
-import inspect
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -57,11 +55,6 @@ class Randomizer:
     def make(cls, epsilon, n_categories, *more):
         """Return the randomizer of (epsilon, n_categories), from a cache where it was made before."""
         return _make(cls, canonical_epsilon(epsilon), n_categories, *more)
-
-    @classmethod
-    def proof(cls):
-        """Return the path of the proof: the Markdown file of the same name beside the module."""
-        return Path(inspect.getfile(cls)).with_suffix(".md")
 
     @property
     def block_rows(self):

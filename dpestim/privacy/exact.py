@@ -29,19 +29,38 @@ def canonical_epsilon(epsilon, name="epsilon"):
 
     Raises ``ValueError`` unless it is a finite number in (0, 80]; a bool is not a number here.
     """
-    if isinstance(epsilon, int) and not isinstance(epsilon, bool):
-        value = Fraction(epsilon)  # also where it is too large for a float
-    elif isinstance(epsilon, Fraction):
-        value = epsilon
-    elif isinstance(epsilon, Decimal) and epsilon.is_finite():
-        value = Fraction(epsilon)
-    elif isinstance(epsilon, Real) and not isinstance(epsilon, bool) and math.isfinite(epsilon):
-        value = Fraction(Decimal(repr(float(epsilon))))
-    else:
-        raise ValueError(f"{name} must be a finite number above 0, got {epsilon!r}")
-    if not 0 < value <= LARGEST_EPSILON:
+    value = _canonical(epsilon, name)
+    if value > LARGEST_EPSILON:
         raise ValueError(f"{name} must be above 0 and at most {LARGEST_EPSILON}, got {epsilon!r}")
     return value
+
+
+def _canonical(number, name):
+    if isinstance(number, int) and not isinstance(number, bool):
+        value = Fraction(number)  # also where it is too large for a float
+    elif isinstance(number, Fraction):
+        value = number
+    elif isinstance(number, Decimal) and number.is_finite():
+        value = Fraction(number)
+    elif isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number):
+        value = Fraction(Decimal(repr(float(number))))
+    else:
+        raise ValueError(f"{name} must be a finite number above 0, got {number!r}")
+    if value <= 0:
+        raise ValueError(f"{name} must be a finite number above 0, got {number!r}")
+    return value
+
+
+def canonical_amount(value, name):
+    """Return an amount of a budget as the exact fraction that its shortest decimal form names; inf stays infinite.
+
+    Raises ``ValueError`` unless it is a number of at least 0.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and value == math.inf:
+        return math.inf
+    if value == 0 and isinstance(value, Real) and not isinstance(value, bool):
+        return Fraction(0)
+    return _canonical(value, name)
 
 
 @lru_cache(maxsize=4096)

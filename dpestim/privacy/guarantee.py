@@ -1,9 +1,10 @@
 """What a release promises, as an object that prints one honest sentence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpestim.privacy.exact import exp_upper
 from dpestim.privacy.neighbours import Neighbours
 
 _TRUST = {
@@ -15,12 +16,12 @@ _TRUST = {
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
-    """An (epsilon, delta) guarantee.
+    """An (epsilon, delta) guarantee, which adds (``+``), compares (``<=``: at least as strong) and converts (`to`).
 
     Parameters
     ----------
     epsilon : Fraction or float
-        A Fraction (exact) or ``math.inf``, which means: no guarantee; `notes` say why.
+        A Fraction (exact) or ``math.inf``, which means: no guarantee; `notes` say why. 0: nothing was released.
     delta : Fraction or float, default=0
     model : {"local", "shuffle", "central"}
     neighbours : Neighbours
@@ -28,6 +29,17 @@ class PrivacyGuarantee:
         Whether the noise is reproducible from a seed, so that the release must not be published; None: made elsewhere.
     notes : tuple of str
         Each a full sentence.
+    relaxation : str or None
+        The name of a relaxed model that also holds, such as "SDLDP(low=(0.0, 0.5))".
+    relaxed_epsilon : Fraction or None
+        Epsilon under that relaxation; `epsilon` is always that of the model without it.
+
+    Examples
+    --------
+    >>> from dpestim.privacy import PrivacyGuarantee
+    >>> both = PrivacyGuarantee(1) + PrivacyGuarantee(2)
+    >>> both.epsilon, both <= PrivacyGuarantee(4)
+    (Fraction(3, 1), True)
     """
 
     epsilon: Fraction | float
@@ -36,24 +48,82 @@ class PrivacyGuarantee:
     neighbours: Neighbours = Neighbours.LOCAL
     seeded: bool | None = False
     notes: tuple = ()
+    relaxation: str | None = None
+    relaxed_epsilon: Fraction | None = None
 
     def __post_init__(self):
         """Refuse what is no guarantee at all."""
         if self.model not in _TRUST:
             raise ValueError(f"model must be one of {sorted(_TRUST)}, got {self.model!r}")
-        if not self.epsilon > 0 or not 0 <= self.delta < 1:
-            raise ValueError("epsilon must be above 0 and delta in [0, 1)")
+        if not self.epsilon >= 0 or not 0 <= self.delta <= 1:
+            raise ValueError("epsilon must be at least 0 and delta in [0, 1]")
         if not isinstance(self.neighbours, Neighbours):
             raise ValueError("neighbours must be a member of dpestim.privacy.Neighbours")
+        if (self.relaxation is None) != (self.relaxed_epsilon is None):
+            raise ValueError("relaxation and relaxed_epsilon must be given together")
 
     @property
     def is_finite(self):
         """Whether anything is promised."""
         return self.epsilon != math.inf
 
+    def to(self, neighbours):
+        """Return the guarantee under another neighbouring relation, or raise ValueError where none follows.
+
+        * local to substitution: the same, because replacing a record replaces one user's input;
+        * add_remove to substitution: a replacement is a removal and an addition, so epsilon doubles and delta becomes
+          (1 + e^epsilon) delta;
+        * to local or to add_remove from anything else: nothing follows (a mechanism may publish the number of records).
+        """
+        neighbours = Neighbours(neighbours)
+        if neighbours is self.neighbours:
+            return self
+        if neighbours is not Neighbours.SUBSTITUTION:
+            raise ValueError(f"nothing about {neighbours.value} neighbours follows from a guarantee for "
+                             f"{self.neighbours.value} neighbours")
+        if self.neighbours is Neighbours.LOCAL:
+            return replace(self, neighbours=neighbours)
+        factor = 1 + exp_upper(Fraction(self.epsilon)) if self.is_finite and self.delta else 1
+        relaxed = None if self.relaxed_epsilon is None else 2 * self.relaxed_epsilon
+        return replace(self, neighbours=neighbours, epsilon=2 * self.epsilon, delta=min(1, self.delta * factor),
+                       relaxed_epsilon=relaxed)
+
+    def __add__(self, other):
+        """Return what both releases about the same people promise together (basic composition, always valid)."""
+        if not isinstance(other, PrivacyGuarantee):
+            return NotImplemented
+        mine, theirs = _same_relation(self, other)
+        relaxation, relaxed = _sum_relaxed(mine, theirs)
+        return PrivacyGuarantee(
+            _sum(mine.epsilon, theirs.epsilon),
+            min(1, _sum(mine.delta, theirs.delta)),
+            self.model if self.model == other.model else "central",
+            mine.neighbours,
+            True if True in (self.seeded, other.seeded) else None if None in (self.seeded, other.seeded) else False,
+            tuple(dict.fromkeys((*self.notes, *other.notes))),
+            relaxation,
+            relaxed,
+        )
+
+    def __le__(self, other):
+        """Tell whether this promises at least what `other` does, under the relation that both can be put in."""
+        if not isinstance(other, PrivacyGuarantee):
+            return NotImplemented
+        mine, theirs = _same_relation(self, other)
+        return mine.epsilon <= theirs.epsilon and mine.delta <= theirs.delta
+
+    def __ge__(self, other):
+        """Tell whether `other` promises at least what this does."""
+        return NotImplemented if not isinstance(other, PrivacyGuarantee) else other.__le__(self)
+
     def __str__(self):
         if not self.is_finite:
-            return " ".join(("No privacy guarantee (epsilon is infinite).", *self.notes))
+            text = " ".join(("No privacy guarantee (epsilon is infinite).", *self.notes))
+            if self.relaxation is not None:
+                text += f" Under the relaxation {self.relaxation} epsilon is {float(self.relaxed_epsilon):g}."
+            return text
+        if not self.epsilon and not self.delta:
+            return " ".join(("Nothing was released.", *self.notes))
         eps = float(self.epsilon)
         odds = math.exp(eps)
         odds = f"{odds:.3g}" if odds < 1e4 else f"{odds:.1e}"
@@ -69,3 +139,24 @@ class PrivacyGuarantee:
         if self.seeded is None:
             text += " Reports came from elsewhere: whether from seeds is known only to those who made them."
         return " ".join((text, *self.notes))
+
+
+def _same_relation(a, b):
+    """Return both under one relation."""
+    if a.neighbours is b.neighbours:
+        return a, b
+    return a.to(Neighbours.SUBSTITUTION), b.to(Neighbours.SUBSTITUTION)
+
+
+def _sum(a, b):
+    """Return an exact sum, or infinity."""
+    return math.inf if math.inf in (a, b) else Fraction(a) + Fraction(b)
+
+
+def _sum_relaxed(a, b):
+    """Return the relaxation that both keep and its epsilon; whoever names none keeps every relaxation."""
+    names = {x.relaxation for x in (a, b)} - {None}
+    if len(names) != 1:
+        return None, None
+    parts = [x.epsilon if x.relaxation is None else x.relaxed_epsilon for x in (a, b)]
+    return (None, None) if math.inf in parts else (names.pop(), sum(map(Fraction, parts)))

@@ -37,15 +37,8 @@ def fresh(estimator, **params):
 
 
 def raw_rows(estimator, n, seed=0):
-    """Return n rows drawn from the declared categories with unequal frequencies, as an object array."""
-    rng = np.random.default_rng(seed)
-    X = np.empty((n, len(estimator.categories)), dtype=object)
-    for j, categories in enumerate(estimator.categories):
-        values = np.empty(len(categories), dtype=object)
-        values[:] = list(categories)
-        weights = np.arange(1, len(values) + 1.0) ** 0.5
-        X[:, j] = values[rng.choice(len(values), n, p=weights / weights.sum())]
-    return X
+    """Return n rows that suit the declared domain of an estimator."""
+    return estimator._test_data(n, seed)[0]
 
 
 def randomizers(estimator):

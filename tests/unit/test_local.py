@@ -621,7 +621,7 @@ class RecordingLedger:
     def __init__(self, refuse=False):
         self.entries, self.refuse = [], refuse
 
-    def charge(self, guarantee, *, estimator, n_rows):
+    def charge(self, guarantee, *, estimator, n_rows, columns):
         if self.refuse:
             raise RuntimeError("overdraft")
         self.entries.append((guarantee.epsilon, estimator, n_rows))

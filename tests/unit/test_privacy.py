@@ -29,11 +29,12 @@ def test_what_is_not_promised_is_said():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": 1, "delta": 1}, {"epsilon": 1, "model": "global"},
-            {"epsilon": 1, "neighbours": "local"}, {"epsilon": float("nan")}]
+    "bad", [{"epsilon": -1}, {"epsilon": 1, "delta": 1.5}, {"epsilon": 1, "delta": -1e-9}, {"epsilon": float("nan")},
+            {"epsilon": 1, "model": "global"}, {"epsilon": 1, "neighbours": "local"},
+            {"epsilon": 1, "relaxation": "SDLDP"}, {"epsilon": 1, "relaxed_epsilon": 1}]
 )
-def test_a_guarantee_of_nothing_is_refused(bad):
-    with pytest.raises(ValueError, match=r"epsilon|model|neighbours"):
+def test_what_is_no_guarantee_is_refused(bad):
+    with pytest.raises(ValueError, match=r"epsilon|model|neighbours|relaxation"):
         PrivacyGuarantee(**bad)
 
 
@@ -48,3 +49,55 @@ def test_guarantees_are_values():
 
 def test_every_relation_says_what_neighbours_are():
     assert len({n.sentence for n in Neighbours}) == len(Neighbours) == 3
+
+
+def test_guarantees_add_exactly():
+    tenth = PrivacyGuarantee(Fraction(1, 10), delta=Fraction(1, 10**9))
+    total = PrivacyGuarantee(0)
+    for _ in range(10):
+        total = total + tenth
+    assert (total.epsilon, total.delta) == (1, Fraction(1, 10**8))
+    assert total.model == "local"
+    both = tenth + PrivacyGuarantee(1, model="central", neighbours=Neighbours.ADD_REMOVE)
+    assert (both.epsilon, both.model, both.neighbours) == (Fraction(21, 10), "central", Neighbours.SUBSTITUTION)
+    assert (tenth + PrivacyGuarantee(math.inf, notes=("Because.",))).notes == ("Because.",)
+    assert not (tenth + PrivacyGuarantee(math.inf)).is_finite
+    with pytest.raises(TypeError):
+        tenth + 1
+
+
+@pytest.mark.parametrize(("a", "b", "both"), [(False, False, False), (True, None, True), (None, False, None)])
+def test_a_sum_says_whether_seeds_were_used(a, b, both):
+    assert (PrivacyGuarantee(1, seeded=a) + PrivacyGuarantee(1, seeded=b)).seeded is both
+
+
+def test_guarantees_compare_under_one_relation():
+    local, add_remove = PrivacyGuarantee(1), PrivacyGuarantee(Fraction(1, 2), neighbours=Neighbours.ADD_REMOVE)
+    assert local <= PrivacyGuarantee(1)
+    assert local >= add_remove >= local  # 1/2 doubles to 1
+    assert not local <= PrivacyGuarantee(1 - Fraction(1, 10**20))
+    assert not PrivacyGuarantee(1, delta=1e-9) <= PrivacyGuarantee(2)
+    assert PrivacyGuarantee(2) <= PrivacyGuarantee(math.inf)
+
+
+def test_guarantees_convert_where_something_follows():
+    g = PrivacyGuarantee(1, delta=Fraction(1, 1000), model="central", neighbours=Neighbours.ADD_REMOVE)
+    doubled = g.to("substitution")
+    assert doubled.epsilon == 2
+    assert (1 + math.e) / 1000 <= doubled.delta <= (1 + math.e) / 1000 + 1e-12  # a removal, then an addition
+    assert g.to(Neighbours.ADD_REMOVE) is g
+    for nothing in (Neighbours.LOCAL, Neighbours.ADD_REMOVE):
+        with pytest.raises(ValueError, match="nothing about"):
+            doubled.to(nothing)
+    with pytest.raises(ValueError, match="planets"):
+        g.to("planets")
+
+
+def test_relaxed_models_are_told_apart_from_the_plain_one():
+    relaxed = PrivacyGuarantee(math.inf, relaxation="SDLDP", relaxed_epsilon=Fraction(1), notes=("Because.",))
+    assert "SDLDP epsilon is 1" in str(relaxed)
+    assert (relaxed + PrivacyGuarantee(2)).relaxed_epsilon == 3  # plain privacy holds in every relaxation
+    assert (relaxed + relaxed).relaxed_epsilon == 2
+    other = PrivacyGuarantee(math.inf, relaxation="ULDP", relaxed_epsilon=Fraction(1))
+    assert (relaxed + other).relaxation is None
+    assert (relaxed + PrivacyGuarantee(math.inf)).relaxation is None

@@ -1,0 +1,129 @@
+"""The file of a ledger: made whole or not at all, opened once a process, and never carried across a fork."""
+
+import contextlib
+import os
+import secrets
+import threading
+from pathlib import Path
+
+from dpestim.exceptions import LedgerError
+
+#: What the first page of a ledger's file says, besides that it is SQLite's.
+_APPLICATION = 0x64706573
+#: Seconds that a process waits for others that are charging.
+_PATIENCE = 60
+
+_lock = threading.RLock()
+#: path -> (what makes a connection another one, connection)
+_connections = {}
+#: connections of the parent, kept so that a forked child does not close what is not its own
+_inherited = []
+#: paths of the ledgers that this process has used
+_known = set()
+
+
+def remember(path):
+    """Note that a ledger was here: another one in its place would forget what was spent."""
+    _known.add(path)
+
+
+def create(path, schema, insert, row):
+    """Make a new file, whole or not at all, and never in place of another."""
+    import sqlite3
+
+    if path in _known:
+        raise LedgerError(f"{path} was a ledger of this process and is gone: a new one would forget what was spent")
+    if not os.path.isdir(os.path.dirname(path)):
+        raise LedgerError(f"the folder of {path} does not exist")
+    draft = f"{path}.{secrets.token_hex(8)}.new"
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(draft, isolation_level=None)
+        connection.executescript(f"PRAGMA application_id={_APPLICATION}; BEGIN; {schema}")
+        connection.execute(insert, row)
+        connection.execute("COMMIT")
+        connection.close()
+        with contextlib.suppress(FileExistsError):  # somebody was faster: theirs is joined
+            os.link(draft, path)
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerError(f"{path} cannot be made: {error}") from error
+    finally:
+        if os.path.lexists(draft):
+            os.unlink(draft)
+
+
+@contextlib.contextmanager
+def transaction(path, durability, write):
+    """Yield a connection in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError."""
+    import sqlite3
+
+    with _lock:
+        try:
+            connection = _connect(path, durability)
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise LedgerError(f"{path} was locked by others for {_PATIENCE} s") from error
+            raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
+        except sqlite3.DatabaseError as error:
+            _disconnect(path)
+            raise LedgerError(f"{path} is no ledger, or is damaged: {error}") from error
+
+
+def _connect(path, durability):
+    """Return this process's connection to the file that is at the path now."""
+    import sqlite3
+
+    try:
+        status = os.stat(path)
+    except OSError:
+        _disconnect(path)
+        raise LedgerError(f"{path} is missing: a ledger that is moved or deleted cannot be charged") from None
+    key = (os.getpid(), status.st_dev, status.st_ino, durability)
+    known = _connections.get(path)
+    if known is not None and known[0] == key:
+        return known[1]
+    _disconnect(path)
+    connection = sqlite3.connect(
+        f"{Path(path).as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+    )
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        connection.close()
+        raise LedgerError(f"{path} is no ledger of dpestim")
+    connection.execute("PRAGMA journal_mode=PERSIST")  # cheaper than a new journal each time, and as safe
+    connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
+    _connections[path] = (key, connection)
+    return connection
+
+
+def _disconnect(path):
+    known = _connections.pop(path, None)
+    if known is None:
+        return
+    if known[0][0] == os.getpid():
+        known[1].close()
+    else:
+        _inherited.append(known[1])  # closing the parent's connection here could drop its locks
+
+
+def _after_fork():
+    """Give a forked child its own lock and no connection."""
+    global _lock
+    _lock = threading.RLock()
+    _inherited.extend(connection for _, connection in _connections.values())
+    _connections.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    # no fork in the middle of another thread's transaction: the child would inherit SQLite's belief in a lock that it
+    # does not have
+    os.register_at_fork(
+        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_after_fork
+    )

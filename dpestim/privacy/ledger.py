@@ -1,0 +1,448 @@
+"""The ledger: a SQLite file in which every release is entered before its words are drawn.
+
+A handle is a path, a UUID and a label of users; it holds no state, so clones, pickles, threads and forked or spawned
+processes all write to the one file. An entry, the totals and the head of the hash chain change in one transaction that
+takes the write lock before it reads (``BEGIN IMMEDIATE``): no two processes can both see the last unit of budget.
+Amounts are exact fractions, kept as text.
+"""
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import tempfile
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+
+from dpestim.exceptions import BudgetExceededError, LedgerError
+from dpestim.privacy import ambient
+from dpestim.privacy._store import create, remember, transaction
+from dpestim.privacy.exact import canonical_amount
+from dpestim.privacy.guarantee import PrivacyGuarantee
+from dpestim.privacy.neighbours import Neighbours
+
+#: Raised by one whenever the meaning of a ledger's file changes.
+FORMAT = 1
+_ENTRY = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta", "charged_epsilon", "charged_delta",
+          "neighbours", "seeded", "n_rows")
+#: everybody: what was charged without a label; label: the most that was charged with any one label
+_META = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation", "length", "head",
+         "everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
+_SCHEMA = f"""
+CREATE TABLE meta ({', '.join(_META)});
+CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join(_ENTRY)}, hash TEXT NOT NULL);
+CREATE TABLE totals (users TEXT PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
+"""
+#: the state, and the hash of the last entry (the one of the greatest number: none may follow what meta calls the last)
+_STATE = f"""SELECT {', '.join(_META)}, (SELECT CASE number WHEN length THEN hash ELSE '' END
+FROM entries ORDER BY number DESC LIMIT 1) FROM meta"""
+
+
+class Ledger:
+    """A budget, and the account of everything that was spent from it.
+
+    Each release is charged in one transaction *before* its random words are drawn; what would overdraw is refused and
+    costs nothing; what failed after it was charged stays charged. Pass it as ``ledger=`` or open a block, ``with
+    ledger:``, whose releases, clones and worker processes it then pays.
+
+    **Privacy.** Charges add up (basic composition, valid for budgets chosen adaptively, also after looking at results).
+    Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
+    may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
+
+    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or some tens of
+    microseconds (``"fast"``), whatever the number of entries; opening verifies every entry.
+
+    Parameters
+    ----------
+    epsilon : float or Fraction
+        The budget, above 0; exactly what its shortest decimal form names. ``math.inf`` keeps accounts and refuses
+        nothing.
+    delta : float or Fraction, default=0
+        The budget of delta, in [0, 1).
+    path : str or path-like, default=None
+        The file. One that exists is joined: its budget, relation and relaxation must be the same. None makes a file in
+        the system's folder for temporary files, which stays there, because a handle may outlive this process.
+    neighbours : {"substitution", "add_remove", "local"}, default="substitution"
+        The one relation of the account. Charges are converted where that is possible (`PrivacyGuarantee.to`): local
+        ones count as they are under substitution, add_remove ones double.
+    relaxation : str, default=None
+        The name of a relaxed model, as in ``PrivacyGuarantee.relaxation``: its releases cost their `relaxed_epsilon`.
+    durability : {"full", "fast"}, default="full"
+        Whether an entry is on the disk before anything is drawn, or with the operating system only: "fast" survives the
+        death of processes, not of the machine.
+
+    Attributes
+    ----------
+    path : str
+    uuid : str
+    users : str
+        The label that charges through this handle carry; "" for none.
+
+    Raises
+    ------
+    ValueError
+        For a bad parameter.
+    LedgerError
+        Where the file is missing, moved, damaged, foreign, or a ledger of something else.
+    BudgetExceededError
+        By `charge`, where the budget does not suffice.
+
+    Examples
+    --------
+    >>> from dpestim.accounting import Ledger
+    >>> from dpestim.local import GRRFrequencyEstimator
+    >>> ledger = Ledger(1.0)
+    >>> with ledger:
+    ...     _ = GRRFrequencyEstimator(0.7, categories=[["a", "b"]]).fit([["a"], ["b"]])
+    >>> ledger.remaining().epsilon
+    Fraction(3, 10)
+    """
+
+    def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full"):
+        terms = {
+            "epsilon": str(canonical_amount(epsilon, "epsilon")),
+            "delta": str(canonical_amount(delta, "delta")),
+            "neighbours": _neighbours(neighbours).value,
+            "relaxation": json.dumps(relaxation),
+        }
+        if terms["epsilon"] == "0" or Fraction(terms["delta"]) >= 1:
+            raise ValueError("epsilon must be above 0 and delta below 1")
+        if relaxation is not None and not (isinstance(relaxation, str) and relaxation):
+            raise ValueError("relaxation must be None or the name of a relaxed model")
+        if durability not in ("full", "fast"):
+            raise ValueError("durability must be 'full' or 'fast'")
+        self.durability, self.users = durability, ""
+        if path is None:
+            self.path = os.path.realpath(
+                Path(tempfile.gettempdir()) / f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite"
+            )
+        else:
+            self.path = os.path.realpath(os.fspath(path))
+        if not os.path.lexists(self.path):
+            self._create(terms)
+        self.uuid = None
+        meta = self._meta()
+        self.uuid = meta["uuid"]
+        different = [name for name, value in terms.items() if meta[name] != value]
+        if different:
+            raise LedgerError(f"{self.path} is a ledger of another {' and '.join(different)}: join it with the same "
+                              "terms, or use Ledger.open")
+        remember(self.path)
+        self.verify()
+
+    @classmethod
+    def open(cls, path, *, durability="full"):
+        """Return a handle of a ledger that exists, with whatever terms it has.
+
+        Parameters
+        ----------
+        path : str or path-like
+        durability : {"full", "fast"}, default="full"
+        """
+        ledger = cls._handle(os.path.realpath(os.fspath(path)), None, "", durability)
+        ledger.uuid = ledger._meta()["uuid"]
+        remember(ledger.path)
+        ledger.verify()
+        return ledger
+
+    def for_users(self, label):
+        """Return a handle whose charges carry a label: the public name of a set of people.
+
+        Sets of different labels must have nobody in common, and who belongs to one must not depend on private values;
+        then nobody pays for the releases about another set.
+
+        Parameters
+        ----------
+        label : str
+        """
+        if not isinstance(label, str) or not label:
+            raise ValueError("label must be a string that names a set of people")
+        return self._handle(self.path, self.uuid, label, self.durability)
+
+    # ---------------------------------------------------------------- spending
+
+    def charge(self, guarantee, *, estimator="", n_rows=None, columns=()):
+        """Enter a release, or raise BudgetExceededError and change nothing; returns the number of the entry.
+
+        Parameters
+        ----------
+        guarantee : PrivacyGuarantee
+            Converted to the relation of this ledger, or a ValueError.
+        estimator : str
+        n_rows : int or None
+            Kept only where the relation makes the number of rows public.
+        columns : sequence of str
+        """
+        if not isinstance(guarantee, PrivacyGuarantee):
+            raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
+        return self._enter("release", guarantee, estimator, n_rows, columns)
+
+    def record_score(self, *, estimator="", n_rows=None):
+        """Enter, at epsilon 0 and flagged, that raw data were compared with: an exact release that nobody meters."""
+        nothing = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
+        return self._enter("non-private score", nothing, estimator, n_rows, ())
+
+    def _enter(self, kind, guarantee, estimator, n_rows, columns):
+        with self._transaction() as (connection, meta):
+            relation = Neighbours(meta["neighbours"])
+            epsilon, delta = ("0", "0") if kind != "release" else _amounts(guarantee, relation, meta["relaxation"])
+            changed = self._add_to_totals(connection, meta, epsilon, delta, guarantee)
+            public = relation is not Neighbours.ADD_REMOVE and guarantee.neighbours is not Neighbours.ADD_REMOVE
+            number, head = meta["length"] + 1, meta["head"]
+            row = (
+                datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
+                json.dumps([str(c) for c in columns]), self.users, _text(guarantee.epsilon), _text(guarantee.delta),
+                epsilon, delta, guarantee.neighbours.value,
+                {True: "yes", False: "no", None: "unknown"}[guarantee.seeded],
+                int(n_rows) if n_rows is not None and public else None,
+            )
+            head = _link(head, number, row)
+            marks = ", ".join("?" * (len(row) + 2))
+            connection.execute(f"INSERT INTO entries VALUES ({marks})", (number, *row, head))
+            changed.update(length=number, head=head)
+            names = ", ".join(f"{name} = ?" for name in changed)
+            connection.execute(f"UPDATE meta SET {names}", tuple(changed.values()))
+        return number
+
+    def _add_to_totals(self, connection, meta, epsilon, delta, guarantee):
+        """Add an amount to its users' total, or raise BudgetExceededError; returns what changes in meta."""
+        if self.users:
+            find = "SELECT epsilon, delta FROM totals WHERE users = ?"
+            before = connection.execute(find, (self.users,)).fetchone() or ("0", "0")
+        else:
+            before = meta["everybody_epsilon"], meta["everybody_delta"]
+        after, changed = [], {}
+        for name, old, needed in zip(("epsilon", "delta"), before, (epsilon, delta)):
+            new = _add(old, needed)
+            everybody, label = f"everybody_{name}", f"label_{name}"
+            if self.users:
+                changed[label] = max(meta[label], new, key=_number)
+            else:
+                changed[everybody] = new
+            beside = meta[everybody if self.users else label]
+            if needed != "0" and _number(_add(new, beside)) > _number(meta[name]):
+                left = _less(meta[name], _add(old, beside))
+                notes = " ".join(guarantee.notes)
+                raise BudgetExceededError(
+                    f"this release needs {name} = {_shown(needed)} and {_shown(left)} of {_shown(meta[name])} is left"
+                    + (f": {notes}" if notes and needed == "inf" else "")
+                )
+            after.append(new)
+        if self.users:
+            connection.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *after))
+        return changed
+
+    # ---------------------------------------------------------------- reading
+
+    def spent(self):
+        """Return what was spent, as a `PrivacyGuarantee`: the largest total of anybody, in epsilon and in delta."""
+        return self._guarantee(lambda budget, spent: spent, "Nothing has been charged yet.")
+
+    def remaining(self):
+        """Return what is left for somebody about whom everything unlabelled and the most of any label was released."""
+        return self._guarantee(_less, "Nothing is left.")
+
+    def _guarantee(self, amount, none):
+        meta = self._meta()
+        epsilon, delta = (_number(amount(meta[n], _spent(meta, n))) for n in ("epsilon", "delta"))
+        relation, relaxation = Neighbours(meta["neighbours"]), json.loads(meta["relaxation"])
+        notes = () if epsilon or delta else (none,)
+        if epsilon == math.inf:
+            notes = ("The ledger has no limit, or a release without a guarantee was charged to it.",)
+        elif relaxation is not None:
+            notes = (f"This is epsilon under the relaxation {relaxation}; without it there may be no guarantee.",)
+        model = "local" if relation is Neighbours.LOCAL else "central"
+        return PrivacyGuarantee(epsilon, delta, model, relation, None if epsilon else False, notes)
+
+    def entries(self):
+        """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
+        with self._transaction(write=False) as (connection, _):
+            rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
+        names = ("number", *_ENTRY, "hash")
+        out = [dict(zip(names, row)) for row in rows]
+        for entry in out:
+            entry["columns"] = json.loads(entry["columns"])
+            for name in ("epsilon", "delta", "charged_epsilon", "charged_delta"):
+                entry[name] = _number(entry[name])
+        return out
+
+    def __len__(self):
+        return self._meta()["length"]
+
+    def to_frame(self):
+        """Return a pandas frame with one row an entry; `epsilon` and `delta` are exact Fractions (dtype object)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
+
+        frame = pd.DataFrame(self.entries(), columns=["number", *_ENTRY, "hash"])
+        return frame.assign(time=pd.to_datetime(frame["time"], utc=True), n_rows=frame["n_rows"].astype("Int64"))
+
+    def report(self, format="text"):
+        """Return the account as a page to read: budget, spent, remaining, and what was spent by estimator.
+
+        Parameters
+        ----------
+        format : {"text", "html"}, default="text"
+        """
+        from dpestim.privacy._report import as_html, as_text  # only here: most processes never print one
+
+        if format not in ("text", "html"):
+            raise ValueError("format must be 'text' or 'html'")
+        self.verify()
+        with self._transaction(write=False) as (_, meta):
+            pass
+        facts = {"path": self.path, "meta": meta, "spent": self.spent(), "remaining": self.remaining(),
+                 "entries": self.entries()}
+        return (as_text if format == "text" else as_html)(facts)
+
+    def _repr_html_(self):
+        return self.report("html")
+
+    def verify(self):
+        """Check every entry against the hash chain and the totals; raises LedgerError; returns the chain's head.
+
+        The chain shows that entries were changed or removed to whoever kept an earlier head (printed by `report`). It
+        cannot show that the whole file was replaced.
+        """
+        with self._transaction(write=False) as (connection, meta):
+            rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
+            totals = {users: amounts for users, *amounts in connection.execute("SELECT * FROM totals")}
+        head, sums = meta["uuid"], {}
+        for number, row in enumerate(rows, 1):
+            head = _link(head, number, row[1:-1])
+            users, epsilon, delta = row[5], row[8], row[9]
+            if row[0] != number or row[-1] != head:
+                raise LedgerError(f"entry {number} of {self.path} was changed or removed")
+            sums[users] = [_add(a, b) for a, b in zip(sums.get(users, ("0", "0")), (epsilon, delta))]
+        everybody = sums.pop("", ["0", "0"])
+        labels = [max((v[k] for v in sums.values()), key=_number, default="0") for k in (0, 1)]
+        stated = [[meta[f"{who}_{name}"] for name in ("epsilon", "delta")] for who in ("everybody", "label")]
+        if (head, len(rows), sums, [everybody, labels]) != (meta["head"], meta["length"], totals, stated):
+            raise LedgerError(f"the entries of {self.path} and its totals do not agree: it was changed from outside")
+        return head
+
+    # ---------------------------------------------------------------- the block, copies, pickles
+
+    def __enter__(self):
+        ambient.enter(self)
+        return self
+
+    def __exit__(self, *_):
+        ambient.leave()
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _handle, (type(self), self.path, self.uuid, self.users, self.durability)
+
+    def __eq__(self, other):
+        return isinstance(other, Ledger) and (self.uuid, self.users) == (other.uuid, other.users)
+
+    def __hash__(self):
+        return hash((self.uuid, self.users))
+
+    def __repr__(self):
+        label = f".for_users({self.users!r})" if self.users else ""
+        return f"Ledger.open({self.path!r}){label}"
+
+    @classmethod
+    def _handle(cls, path, name, users, durability):
+        ledger = cls.__new__(cls)
+        ledger.path, ledger.uuid, ledger.users, ledger.durability = path, name, users, durability
+        return ledger
+
+    # ---------------------------------------------------------------- inside
+
+    def _create(self, terms):
+        name = str(uuid.uuid4())
+        first = {"format": FORMAT, "uuid": name, "created": datetime.now(UTC).isoformat(), "length": 0, "head": name}
+        row = [{**first, **terms}.get(column, "0") for column in _META]
+        create(self.path, _SCHEMA, f"INSERT INTO meta VALUES ({', '.join('?' * len(row))})", row)
+
+    def _meta(self):
+        with self._transaction(write=False) as (_, meta):
+            return meta
+
+    @contextmanager
+    def _transaction(self, write=True):
+        """Yield (connection, meta) inside one transaction, which an exception rolls back."""
+        with transaction(self.path, self.durability, write) as connection:
+            row = connection.execute(_STATE).fetchone()
+            meta = dict(zip((*_META, "last"), row or ()))
+            self._check(meta)
+            yield connection, meta
+
+    def _check(self, meta):
+        if meta.get("format") != FORMAT:
+            raise LedgerError(f"{self.path} is no ledger of format {FORMAT}")
+        if self.uuid is not None and meta["uuid"] != self.uuid:
+            raise LedgerError(f"{self.path} is another ledger than the one of this handle")
+        if meta.pop("last") != (meta["head"] if meta["length"] else None):
+            raise LedgerError(f"{self.path} has lost entries: it was changed from outside")
+
+
+def _handle(cls, path, name, users, durability):
+    """Rebuild a pickled handle; the file is looked at when it is next used."""
+    return cls._handle(path, name, users, durability)
+
+
+def _neighbours(name):
+    try:
+        return Neighbours(name)
+    except ValueError:
+        raise ValueError(f"neighbours must be one of {[n.value for n in Neighbours]}") from None
+
+
+def _link(head, number, row):
+    """Return the hash of an entry, which names the one before it."""
+    return hashlib.sha256(json.dumps([head, number, *row]).encode()).hexdigest()
+
+
+def _spent(meta, name):
+    """Return the largest total of anybody, in epsilon or in delta."""
+    return _add(meta[f"everybody_{name}"], meta[f"label_{name}"])
+
+
+@lru_cache(maxsize=1024)
+def _amounts(guarantee, relation, relaxation):
+    """Return epsilon and delta that a release costs in a ledger of this relation and relaxation."""
+    charged = guarantee.to(relation)
+    relaxed = charged.relaxation is not None and json.dumps(charged.relaxation) == relaxation
+    return _text(charged.relaxed_epsilon if relaxed else charged.epsilon), _text(charged.delta)
+
+
+@lru_cache(maxsize=4096)
+def _number(text):
+    return math.inf if text == "inf" else Fraction(text)
+
+
+@lru_cache(maxsize=4096)
+def _text(amount):
+    return "inf" if amount == math.inf else str(Fraction(amount))
+
+
+def _add(a, b):
+    return _text(_number(a) + _number(b))
+
+
+def _less(a, b):
+    """Return a - b, at least 0."""
+    return a if a == "inf" else "0" if b == "inf" else _text(max(_number(a) - _number(b), 0))
+
+
+def _shown(text):
+    return "infinity" if text == "inf" else f"{float(Fraction(text)):g}"
