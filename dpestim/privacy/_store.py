@@ -14,7 +14,7 @@ _APPLICATION = 0x64706573
 _PATIENCE = 60
 
 _lock = threading.RLock()
-#: path -> (what makes a connection another one, connection)
+#: path -> (what makes a connection another one, connection, size of the file when it was last used)
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
@@ -88,7 +88,9 @@ def _connect(path, durability):
         raise LedgerError(f"{path} is missing: a ledger that is moved or deleted cannot be charged") from None
     key = (os.getpid(), status.st_dev, status.st_ino, durability)
     known = _connections.get(path)
-    if known is not None and known[0] == key:
+    # a file that got shorter is read anew, so that SQLite sees what is missing instead of what it remembers
+    if known is not None and known[0] == key and known[2] <= status.st_size:
+        _connections[path] = (key, known[1], status.st_size)
         return known[1]
     _disconnect(path)
     connection = sqlite3.connect(
@@ -99,7 +101,7 @@ def _connect(path, durability):
         raise LedgerError(f"{path} is no ledger of dpestim")
     connection.execute("PRAGMA journal_mode=PERSIST")  # cheaper than a new journal each time, and as safe
     connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
-    _connections[path] = (key, connection)
+    _connections[path] = (key, connection, status.st_size)
     return connection
 
 
@@ -117,7 +119,7 @@ def _after_fork():
     """Give a forked child its own lock and no connection."""
     global _lock
     _lock = threading.RLock()
-    _inherited.extend(connection for _, connection in _connections.values())
+    _inherited.extend(connection for _, connection, _ in _connections.values())
     _connections.clear()
 
 

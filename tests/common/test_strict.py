@@ -1,0 +1,124 @@
+"""Strict mode: whoever calls learns nothing about a value from an error, a warning, a shape or an entry."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from dpestim import config_context
+from dpestim.accounting import Ledger
+from dpestim.base import all_estimators
+
+ROWS = 12
+VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
+         "get_feature_names_out")
+
+
+class Spiteful:
+    """A value that fails whatever is done to it."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise RuntimeError("do not compare me")
+
+    def __float__(self):
+        raise RuntimeError("do not convert me")
+
+
+class Odd(str):
+    """A string whose comparison answers with an array."""
+
+    def __eq__(self, other):
+        return np.zeros(2)
+
+    def __hash__(self):
+        return 0
+
+
+OBJECTS = [None, float("nan"), float("inf"), "never declared", 10**30, Spiteful(), [1, 2], {}, Odd("x"), 1j, b"x",
+           np.datetime64("NaT"), ()]
+FLOATS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e30]
+INTS = [-(2**62), 2**62, -1, 99]
+
+
+def neighbours(X, y):
+    """Yield data sets that differ from (X, y) in one record and in nothing that a schema says."""
+    values = OBJECTS if X.dtype.kind == "O" else FLOATS if X.dtype.kind == "f" else INTS
+    for value in values:
+        for column in {0, X.shape[1] - 1}:
+            other = X.copy()
+            other[3, column] = value
+            yield other, y
+    if y is not None:
+        others = [*FLOATS] if y.dtype.kind == "f" else INTS if y.dtype.kind in "iu" else OBJECTS
+        for value in (*others, y[0], y[1]):
+            other = y.copy()
+            other[3] = value
+            yield X, other
+
+
+def shapes(item):
+    if isinstance(item, np.ndarray):
+        return (item.shape, item.dtype.str)
+    if isinstance(item, list | tuple):
+        return [shapes(i) for i in item]
+    if hasattr(item, "shape"):
+        return item.shape
+    return type(item).__name__
+
+
+def outcome(cls, params, X, y, strict=True):
+    """Return everything that an analyst sees besides the released numbers."""
+    ledger = Ledger(float("inf"), durability="fast")
+    est, seen = cls(**params), []
+    if "random_state" in est.get_params():
+        est.set_params(random_state=0)
+    with config_context(strict=strict), ledger:
+        for verb in VERBS:
+            if not hasattr(est, verb):
+                continue
+            arguments = () if verb == "get_feature_names_out" else (X, y) if verb.startswith(("fit", "part")) else (X,)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    result = getattr(est, verb)(*arguments)
+                    seen.append((verb, "self" if result is est else shapes(result)))
+                except Exception as error:
+                    seen.append((verb, type(error).__name__, str(error)))
+            seen.append([(w.category.__name__, str(w.message)) for w in caught])
+        for name in sorted(n for n in dir(est) if n.endswith("_") and not n.startswith("_")):
+            seen.append((name, shapes(getattr(est, name, None))))
+        seen.append(str(getattr(est, "privacy_", None)))
+    entries = [{k: v for k, v in e.items() if k not in ("time", "hash")} for e in ledger.entries()]
+    return [*seen, entries]
+
+
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [pytest.param(cls, p, id=f"{name}-{k}") for name, cls in all_estimators()
+     for k, p in enumerate(cls._test_params())],
+)
+def test_neighbouring_data_look_the_same(cls, params):
+    X, y = cls(**params)._test_data(ROWS)
+    wanted = outcome(cls, params, X, y)
+    assert wanted[-1], "nothing was charged: the test has no power"
+    assert not any(isinstance(s, tuple) and len(s) == 3 for s in wanted), f"valid data fail in strict mode: {wanted}"
+    n = 0
+    for other_X, other_y in neighbours(X, y):
+        assert outcome(cls, params, other_X, other_y) == wanted
+        n += 1
+    assert n >= 4
+    loose = outcome(cls, params, X, y, strict=False)
+    assert any(outcome(cls, params, *other, strict=False) != loose for other in neighbours(X, y)), "no power"
+
+
+@pytest.mark.parametrize(("name", "cls"), all_estimators())
+def test_the_same_data_are_errors_for_a_curator(name, cls):
+    """Outside strict mode a bad value is a ValueError, which is what strict mode hides."""
+    params = cls._test_params()[0]
+    X, y = cls(**params)._test_data(ROWS)
+    bad = X.astype(object) if X.dtype.kind in "OU" else X.astype(float)
+    bad[3, 0] = np.nan
+    with pytest.raises(ValueError, match=r"NaN|missing"):
+        cls(**params).fit(bad, y)

@@ -1,0 +1,489 @@
+"""The ledger: exact accounts that survive clones, workers, crashes and damaged files."""
+
+import copy
+import math
+import os
+import pickle
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.pipeline import make_pipeline
+
+from dpestim import accounting
+from dpestim.accounting import BudgetExceededError, Ledger, LedgerError
+from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+
+TENTH = PrivacyGuarantee(Fraction(1, 10))
+X = np.array([[0], [1], [1], [0]])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.sqlite"
+
+
+def grr(epsilon=0.1, **params):
+    return GRRFrequencyEstimator(epsilon, categories=[[0, 1]], **params)
+
+
+# -------------------------------------------------------------------- amounts
+
+
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(durability):
+    ledger = Ledger(1.0, durability=durability)
+    for k in range(10):
+        assert ledger.charge(TENTH, estimator="E", n_rows=4) == k + 1
+    with pytest.raises(BudgetExceededError, match=r"needs epsilon = 0.1 and 0 of 1 is left"):
+        ledger.charge(TENTH)
+    assert len(ledger) == 10
+    assert ledger.spent().epsilon == 1
+    assert ledger.remaining().epsilon == 0
+    assert issubclass(BudgetExceededError, LedgerError)
+    assert issubclass(LedgerError, ValueError)
+
+
+def test_delta_has_its_own_budget():
+    ledger = Ledger(10, delta=1e-6)
+    ledger.charge(PrivacyGuarantee(1, delta=Fraction(1, 10**6), model="central", neighbours=Neighbours.SUBSTITUTION))
+    with pytest.raises(BudgetExceededError, match="delta"):
+        ledger.charge(PrivacyGuarantee(1, delta=Fraction(1, 10**9)))
+    ledger.charge(PrivacyGuarantee(1))
+    assert (ledger.spent().epsilon, ledger.spent().delta) == (2, Fraction(1, 10**6))
+
+
+def test_disjoint_users_cost_the_maximum_and_the_same_users_the_sum():
+    ledger = Ledger(1.0)
+    a, b = ledger.for_users("north"), ledger.for_users("south")
+    for handle in (a, a, a, b, b):
+        handle.charge(PrivacyGuarantee(Fraction(3, 10)))
+    assert ledger.spent().epsilon == Fraction(9, 10)
+    ledger.charge(TENTH)  # about anybody: added to every label
+    assert ledger.spent().epsilon == 1
+    b.charge(PrivacyGuarantee(Fraction(3, 10)))
+    for handle in (a, b, ledger):
+        with pytest.raises(BudgetExceededError):
+            handle.charge(PrivacyGuarantee(Fraction(1, 1000)))
+    assert ledger.verify()
+    with pytest.raises(ValueError, match="label"):
+        ledger.for_users("")
+
+
+def test_one_relation_a_ledger():
+    add_remove = PrivacyGuarantee(Fraction(1, 2), model="central", neighbours=Neighbours.ADD_REMOVE)
+    ledger = Ledger(2.0)
+    ledger.charge(add_remove, n_rows=77)
+    ledger.charge(TENTH, n_rows=5)
+    assert ledger.spent().epsilon == Fraction(11, 10)
+    assert [e["n_rows"] for e in ledger.entries()] == [None, 5]  # the number of rows is private under add/remove
+    only = Ledger(2.0, neighbours="add_remove")
+    only.charge(add_remove)
+    assert only.spent().neighbours is Neighbours.ADD_REMOVE
+    for other in (TENTH, PrivacyGuarantee(1, model="central", neighbours=Neighbours.SUBSTITUTION)):
+        with pytest.raises(ValueError, match="nothing about"):
+            only.charge(other)
+    assert len(only) == 1
+
+
+def test_without_a_guarantee_only_a_ledger_without_limit_accepts():
+    nothing = PrivacyGuarantee(math.inf, notes=("The bounds were learned.",))
+    ledger = Ledger(80)
+    with pytest.raises(BudgetExceededError, match=r"infinity.*The bounds were learned"):
+        ledger.charge(nothing)
+    assert len(ledger) == 0
+    open_end = Ledger(math.inf)
+    open_end.charge(TENTH)
+    assert open_end.spent().epsilon == Fraction(1, 10)
+    open_end.charge(nothing)
+    assert open_end.spent().epsilon == math.inf
+    assert open_end.verify()
+
+
+def test_a_relaxation_must_have_been_opened():
+    release = PrivacyGuarantee(math.inf, relaxation="SDLDP(low=(0, 1))", relaxed_epsilon=Fraction(1, 2))
+    with pytest.raises(BudgetExceededError):
+        Ledger(5).charge(release)
+    with pytest.raises(BudgetExceededError):
+        Ledger(5, relaxation="another").charge(release)
+    ledger = Ledger(5, relaxation="SDLDP(low=(0, 1))")
+    ledger.charge(release)
+    ledger.charge(TENTH)
+    assert ledger.spent().epsilon == Fraction(6, 10)
+    assert "relaxation" in str(ledger.spent())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((0,), "epsilon"), ((-1,), "epsilon"), (("1",), "epsilon"), ((float("nan"),), "epsilon"), ((True,), "epsilon"),
+     ((1, {"delta": 1}), "delta"), ((1, {"delta": -1e-9}), "delta"), ((1, {"neighbours": "planets"}), "neighbours"),
+     ((1, {"relaxation": ""}), "relaxation"), ((1, {"durability": "none"}), "durability")],
+)
+def test_bad_terms_make_no_file(arguments, name, tmp_path):
+    epsilon, more = (*arguments, {})[:2]
+    with pytest.raises(ValueError, match=name):
+        Ledger(epsilon, path=tmp_path / "no.sqlite", **more)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_charged_must_be_a_guarantee():
+    with pytest.raises(ValueError, match="PrivacyGuarantee"):
+        Ledger(1).charge(0.1)
+
+
+# -------------------------------------------------------------------- accounts
+
+
+def test_entries_frame_and_reports():
+    ledger = Ledger(1.0, delta=1e-6)
+    with ledger:
+        est = grr(random_state=0).fit(X)
+        est.score(X)
+    frame = ledger.to_frame()
+    assert frame["kind"].tolist() == ["release", "non-private score"]
+    assert frame["estimator"].tolist() == ["GRRFrequencyEstimator"] * 2
+    assert frame["epsilon"].tolist() == [Fraction(1, 10), 0]
+    assert frame["n_rows"].tolist() == [4, 4]
+    assert frame["columns"].tolist() == [["column 0"], []]
+    assert frame["seeded"].tolist() == ["yes", "no"]
+    assert str(frame["time"].dt.tz) == "UTC"
+    text = ledger.report()
+    for part in ("epsilon = 1, delta = 1e-06", "epsilon = 0.1", "epsilon = 0.9", "GRRFrequencyEstimator",
+                 "1 scores compared with raw data", "1 releases with a seed", ledger.verify(), ledger.uuid):
+        assert part in text
+    html = ledger.report("html")
+    assert ledger.verify() in html
+    assert not re.search(r"https?:|<script|<link|src=", html)
+    assert ledger._repr_html_() == html
+    with pytest.raises(ValueError, match="format"):
+        ledger.report("pdf")
+    assert "Nothing was released" in str(Ledger(1).spent())
+
+
+def test_a_report_shows_names_as_text():
+    ledger = Ledger(1)
+    ledger.for_users("<b>x</b>").charge(TENTH, estimator="<script>")
+    assert "<b>x" not in ledger.report("html")
+    assert "<script" not in ledger.report("html")
+
+
+def test_joining_needs_the_same_terms(path):
+    first = Ledger(1.0, path=path)
+    first.charge(TENTH)
+    again = Ledger(1, path=str(path))
+    assert again == first == Ledger.open(path)
+    assert again != first.for_users("some")
+    assert again.spent().epsilon == Fraction(1, 10)
+    for other, name in (({"epsilon": 2}, "epsilon"), ({"epsilon": 1, "delta": 1e-9}, "delta"),
+                        ({"epsilon": 1, "neighbours": "local"}, "neighbours"),
+                        ({"epsilon": 1, "relaxation": "r"}, "relaxation")):
+        with pytest.raises(LedgerError, match=f"another {name}"):
+            Ledger(**other, path=path)
+    assert len(first) == 1
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+    assert {p.name for p in path.parent.iterdir()} <= {path.name, path.name + "-journal"}  # no draft is left
+
+
+def test_a_temporary_ledger_outlives_its_handles():
+    ledger = Ledger(1.0)
+    where = ledger.path
+    ledger.charge(TENTH)
+    del ledger
+    assert Ledger.open(where).spent().epsilon == Fraction(1, 10)
+
+
+# -------------------------------------------------------------------- files that are not what they were
+
+
+def test_a_missing_or_moved_file_is_an_error_and_never_a_fresh_budget(path):
+    ledger = Ledger(1.0, path=path)
+    ledger.charge(TENTH)
+    shutil.move(path, path.with_suffix(".moved"))
+    for use in (lambda: ledger.charge(TENTH), ledger.spent, ledger.report, lambda: Ledger.open(path)):
+        with pytest.raises(LedgerError, match="missing"):
+            use()
+    with pytest.raises(LedgerError, match="would forget"):
+        Ledger(1.0, path=path)
+    assert Ledger.open(path.with_suffix(".moved")).spent().epsilon == Fraction(1, 10)
+    shutil.move(path.with_suffix(".moved"), path)
+    ledger.charge(TENTH)
+    assert len(ledger) == 2
+
+
+def test_another_ledger_in_its_place_is_an_error(path, tmp_path):
+    ledger = Ledger(1.0, path=path)
+    Ledger(1.0, path=tmp_path / "other.sqlite")
+    shutil.copy(tmp_path / "other.sqlite", path.with_suffix(".new"))
+    os.replace(path.with_suffix(".new"), path)
+    with pytest.raises(LedgerError, match="another ledger"):
+        ledger.charge(TENTH)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.34, 0.67, 0.99])
+def test_a_truncated_file_is_an_error(share, opened, path):
+    ledger = Ledger(100.0, path=path)
+    for _ in range(100):
+        ledger.charge(TENTH, estimator="E" * 50)
+    copied = path.with_suffix(".copy")
+    shutil.copy(path, copied)
+    if opened:
+        Ledger.open(copied).charge(TENTH)
+    os.truncate(copied, int(copied.stat().st_size * share))
+    with pytest.raises(LedgerError):
+        Ledger.open(copied).charge(TENTH)
+
+
+@pytest.mark.parametrize("content", [b"", b"budget: 5", os.urandom(8192), "sqlite"])
+def test_a_foreign_file_is_an_error_and_is_not_touched(content, path):
+    if content == "sqlite":
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE meta (x)")
+        connection.commit()
+        connection.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    for use in (lambda: Ledger(1.0, path=path), lambda: Ledger.open(path)):
+        with pytest.raises(LedgerError):
+            use()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE entries SET charged_epsilon = '0' WHERE number = 2", "DELETE FROM entries WHERE number = 2",
+     "DELETE FROM entries WHERE number = 3", "UPDATE meta SET everybody_epsilon = '0'",
+     "UPDATE entries SET time = 'never' WHERE number = 1", "UPDATE entries SET users = 'x' WHERE number = 3",
+     "INSERT INTO entries SELECT 4, time, kind, estimator, columns, users, epsilon, delta, charged_epsilon, "
+     "charged_delta, neighbours, seeded, n_rows, hash FROM entries WHERE number = 3",
+     "INSERT INTO totals VALUES ('x', '1', '0')", "DELETE FROM meta"],
+)
+def test_changes_from_outside_are_noticed(change, path):
+    ledger = Ledger(1.0, path=path)
+    for _ in range(3):
+        ledger.charge(TENTH)
+    connection = sqlite3.connect(path)
+    connection.execute(change)
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError):
+        Ledger.open(path)
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(LedgerError, match="folder"):
+        Ledger(1, path=tmp_path / "nowhere" / "x.sqlite")
+
+
+# -------------------------------------------------------------------- clones, pickles, blocks, workers
+
+
+def test_copies_of_a_handle_are_the_same_account():
+    ledger = Ledger(1.0)
+    copies = [clone(ledger, safe=False), copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)),
+              clone(grr(ledger=ledger)).ledger, pickle.loads(pickle.dumps(ledger.for_users("a")))]
+    for other in copies:
+        other.charge(TENTH)
+    assert ledger.spent().epsilon == Fraction(6, 10)
+    assert len({hash(c) for c in copies}) == 2
+    assert ledger.path in repr(ledger)
+
+
+def test_every_verb_that_releases_is_charged_before_words_are_drawn():
+    ledger = Ledger(0.5)
+    est = grr(ledger=ledger)
+    est.fit(X).partial_fit(X).transform(X)
+    est.privatize(X)
+    est.fit_transform(X)
+    assert ledger.remaining().epsilon == 0
+    n, counts = est.n_users_, est.frequencies_
+    for verb in ("fit", "partial_fit", "transform", "privatize", "fit_transform"):
+        with pytest.raises(BudgetExceededError):
+            getattr(est, verb)(X)
+    assert (est.n_users_, len(ledger)) == (n, 5)
+    np.testing.assert_array_equal(est.frequencies_, counts)
+    with pytest.raises(ValueError, match="column 0"):
+        est.fit(X + 5)
+    assert len(ledger) == 5
+
+
+def test_the_block_is_the_default_and_the_parameter_wins():
+    ledger, other = Ledger(1.0), Ledger(1.0)
+    with ledger:
+        grr().fit(X)
+        grr(ledger=other).fit(X)
+        with other.for_users("inner"):
+            grr().fit(X)
+        twin, packed = clone(grr()), pickle.dumps(grr())
+    grr().fit(X)  # outside: nobody pays
+    assert (len(ledger), len(other)) == (1, 2)
+    assert other.entries()[1]["users"] == "inner"
+    for est in (twin, clone(twin), pickle.loads(packed), copy.deepcopy(twin)):
+        est.fit(X)  # made inside: the block pays, wherever they go
+    assert (len(ledger), len(other)) == (5, 2)
+
+
+def test_a_block_that_a_thread_cannot_see_lets_nothing_slip_through():
+    ledger, caught = Ledger(1.0), []
+
+    def release(est):
+        try:
+            est.fit(X)
+        except LedgerError as error:
+            caught.append(str(error))
+
+    with ledger:
+        for est in (grr(), clone(grr()), grr(ledger=ledger)):
+            thread = threading.Thread(target=release, args=(est,))
+            thread.start()
+            thread.join()
+    assert len(caught) == 1
+    assert "charged to nobody" in caught[0]
+    assert len(ledger) == 2
+    release(grr())
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_a_search_is_charged_by_every_worker(backend):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    data = np.where(rng.random(400) < 0.9, y, 1 - y)[:, None]
+    model = make_pipeline(OUEFrequencyEstimator(categories=[[0, 1]]), BernoulliNB())
+    grid = {"ouefrequencyestimator__epsilon": [0.5, 1.0, 2.0]}
+    ledger = Ledger(100)
+    with ledger, joblib.parallel_backend(backend, n_jobs=2):
+        search = GridSearchCV(model, grid, cv=3, n_jobs=2, error_score="raise").fit(data, y)
+    # a candidate on a split: fit_transform of the training rows, transform of the others for the score; then the refit
+    charged = [e["charged_epsilon"] for e in ledger.entries() if e["kind"] == "release"]
+    assert len(charged) == 3 * 3 * 2 + 1
+    best = Fraction(search.best_params_["ouefrequencyestimator__epsilon"])
+    assert ledger.spent().epsilon == 2 * 3 * Fraction("3.5") + best == sum(charged)
+    assert ledger.verify()
+
+
+def test_an_overdraft_inside_a_search_is_raised():
+    with Ledger(1.0) as ledger, pytest.raises(BudgetExceededError):
+        GridSearchCV(grr(), {"epsilon": [0.3, 0.4]}, cv=2, error_score="raise").fit(X)
+    assert ledger.spent().epsilon <= 1
+
+
+FORKS = """
+import os, sys
+import numpy as np
+from fractions import Fraction
+from dpestim.accounting import BudgetExceededError, Ledger
+from dpestim.local import GRRFrequencyEstimator
+from dpestim.privacy import PrivacyGuarantee
+ledger = Ledger(1.0, path=sys.argv[1], durability=sys.argv[2])
+X = np.zeros((4, 1), int)
+"""
+
+RACE = FORKS + """
+unit, start = PrivacyGuarantee(Fraction(1, 100)), os.pipe()
+ledger.charge(unit)  # a connection of the parent, which no child may use
+children = []
+for _ in range(8):
+    pid = os.fork()
+    if not pid:
+        os.close(start[1])
+        os.read(start[0], 1)  # all start when the parent closes its end
+        done = 0
+        try:
+            while True:
+                ledger.charge(unit)
+                done += 1
+        except BudgetExceededError:
+            os._exit(done)
+    children.append(pid)
+os.close(start[0])
+os.close(start[1])
+done = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+print(sum(done) + 1, len(ledger), ledger.spent().epsilon, ledger.verify() != "")
+"""
+
+KILL = FORKS + """
+import random, signal, time
+acknowledged, low, random = 0, 0, random.Random(0)
+for k in range(200):
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        est = GRRFrequencyEstimator(Fraction(1, 10**6), categories=[[0, 1]], ledger=ledger)
+        while True:
+            est.privatize(X)
+            os.write(write, b".")
+    os.close(write)
+    acknowledged += len(os.read(read, 1))  # it is at work
+    time.sleep(random.random() * 0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    while part := os.read(read, 1 << 16):
+        acknowledged += len(part)
+    os.close(read)
+    n = len(ledger)
+    assert acknowledged <= n <= acknowledged + k + 1, (acknowledged, n, k)
+    assert ledger.spent().epsilon == Fraction(n, 10**6)
+print(acknowledged, n, ledger.verify() != "")
+"""
+
+
+def run(code, *arguments):
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_eight_processes_racing_never_overdraw(durability, path):
+    assert run(RACE, path, durability) == ["100", "100", "1", "True"]
+
+
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_kill_9_in_the_middle_of_a_release_200_times_loses_nothing(durability, path):
+    acknowledged, entries, whole = run(KILL, path, durability)
+    assert whole == "True"
+    assert 200 <= int(acknowledged) <= int(entries) <= int(acknowledged) + 200
+
+
+def test_a_pickle_reaches_the_same_file_from_another_process(path):
+    packed = pickle.dumps(grr(ledger=Ledger(1.0, path=path))).hex()
+    run(f"import pickle; pickle.loads(bytes.fromhex('{packed}')).fit([[0], [1]])")
+    assert Ledger.open(path).spent().epsilon == Fraction(1, 10)
+
+
+def test_a_fork_in_the_middle_of_another_threads_charge_is_safe(path):
+    code = FORKS + """
+import threading
+def spend():
+    for _ in range(300):
+        ledger.charge(PrivacyGuarantee(Fraction(1, 10**6)))
+thread = threading.Thread(target=spend)
+thread.start()
+codes = []
+for _ in range(20):
+    pid = os.fork()
+    if not pid:
+        ledger.charge(PrivacyGuarantee(Fraction(1, 10**6)))
+        os._exit(0)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread.join()
+print(sum(codes), len(ledger), ledger.verify() != "")
+"""
+    assert run(code, path, "fast") == ["0", "320", "True"]
+
+
+def test_accounting_exports_what_belongs_to_it():
+    assert set(accounting.__all__) == {"BudgetExceededError", "Ledger", "LedgerError", "PrivacyGuarantee"}
