@@ -5,6 +5,7 @@ newly listed mechanism has its page, its row in the table and its proof here wit
 """
 
 import importlib
+import inspect
 import re
 import shutil
 from pathlib import Path
@@ -87,9 +88,10 @@ def generate(app, config):
 def api_index():
     """Return the list of everything public: estimators from the registry, the rest from `__all__`."""
     registry = [name for name, _ in all_estimators()]
-    others = [name for name in dpestim.__all__ if name not in (*SUBPACKAGES, "__version__")]
+    public = [name for name in dpestim.__all__ if name not in (*SUBPACKAGES, "__version__")]
+    functions = [name for name in public if not inspect.ismodule(getattr(dpestim, name))]
     text = ["API reference", "=" * 13, ""]
-    for package in (*SUBPACKAGES, *others):
+    for package in (*SUBPACKAGES, *(name for name in public if name not in functions)):
         module = importlib.import_module(f"dpestim.{package}")
         names = [n.removeprefix(f"{package}.") for n in registry if n.startswith(f"{package}.")]
         names += [n for n in module.__all__ if n not in names]
@@ -97,6 +99,8 @@ def api_index():
         title = f"dpestim.{package}"
         text += [title, "-" * len(title), "", f".. currentmodule:: {title}", "", summary, "", ".. autosummary::"]
         text += ["   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in names), ""]
+    text += ["dpestim", "-" * 7, "", ".. currentmodule:: dpestim", "", "Strict mode, a switch of the block.", ""]
+    text += [".. autosummary::", "   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in functions), ""]
     return "\n".join(text)
 
 

@@ -1,15 +1,17 @@
 """
-What a search over epsilon reveals
-==================================
+What a search over epsilon reveals, and what it costs
+=====================================================
 
 The estimators work in scikit-learn's ``GridSearchCV``, and the obvious thing to search is ``epsilon``. The search draws
-a curve; it does not choose, and it is not private.
+a curve; it does not choose, and its scores are not private. A ledger says what it spent.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
+from dpestim.accounting import BudgetExceededError, Ledger
 from dpestim.datasets import load_us_military
 from dpestim.local import OUEFrequencyEstimator
 
@@ -20,16 +22,45 @@ print(f"{len(branch):,} people, branches: {', '.join(military.categories['branch
 
 # %%
 # The rows of this table are sorted, so the folds are shuffled; else a fold would hold one branch only. The domain is
-# declared. ``error_score="raise"`` keeps an error (an overdrawn budget, say) from hiding as a missing score. The seed
-# makes this page reproducible; a survey has none.
+# declared. Inside ``with ledger:`` every fit is charged, in the workers of ``n_jobs=2`` too, because clones and pickles
+# take the ledger along. ``error_score="raise"`` keeps an overdrawn budget from hiding as a missing score:
+# scikit-learn's default turns any error of a fit into NaN and a warning. The seed makes this page reproducible; a
+# survey has none.
 
+ledger = Ledger(50.0)
 search = GridSearchCV(
     OUEFrequencyEstimator(categories=[military.categories["branch"]], random_state=0),
     {"epsilon": [0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 6.0]},
     cv=KFold(3, shuffle=True, random_state=0),
     error_score="raise",
     refit=False,
-).fit(branch)
+    n_jobs=2,
+)
+with ledger:
+    search.fit(branch)
+print(ledger.report())
+
+# %%
+# By fold: each candidate is fitted once for each of the three splits, so the account has three entries at each epsilon.
+# Every person is in two of the three training parts and so spent two thirds of the total. The ledger cannot know who is
+# in which part, and states the safe number, the sum.
+
+entries = ledger.to_frame()
+releases = entries[entries["kind"] == "release"].copy()
+releases["epsilon"] = releases["charged_epsilon"].astype(float)
+releases["fold"] = releases.groupby("epsilon").cumcount()
+print(releases.pivot(index="epsilon", columns="fold", values="epsilon").rename_axis(columns="spent by fold"))
+print(f"sum: {float(ledger.spent().epsilon):g}; a person: {2 / 3 * float(ledger.spent().epsilon):g}")
+
+# %%
+# A smaller budget stops the search at the first fit that it cannot pay, before anything is drawn for it:
+
+try:
+    with Ledger(5.0) as small:
+        clone(search).fit(branch)
+except BudgetExceededError as error:
+    print(f"BudgetExceededError: {error}")
+print(f"spent: epsilon = {float(small.spent().epsilon):g}")
 
 # %%
 # ``score`` is minus the mean squared error against the plain frequencies of the held-out fold; its root is shown, in
@@ -58,7 +89,6 @@ plt.show()
 best = search.best_params_["epsilon"]
 rank = "the largest" if best == epsilons.max() else "not the largest"
 print(f"best_params_ says epsilon = {best:g}, {rank} on offer")
-print(f"each person was asked {2 * len(epsilons)} times, in 2 of 3 folds: epsilon {2 * epsilons.sum():g} in total")
 
 # %%
 # What to learn:
@@ -66,5 +96,6 @@ print(f"each person was asked {2 * len(epsilons)} times, in 2 of 3 folds: epsilo
 # * More epsilon is less noise, so the largest epsilon nearly always wins (a smaller one wins by luck, where sampling
 #   error hides the difference). How much privacy to give up is not a question that a score can answer.
 # * The scores compare with raw data. They, ``cv_results_`` and ``best_params_`` are exact, unmetered releases and **not
-#   private**; here they may be shown because the data are public. On private data draw the curve from theory, which
-#   needs no data: ``randomizers_[0].variance(n, f)``, as in :doc:`plot_first_family`.
+#   private** (the ledger lists them, at epsilon 0 and flagged); here they may be shown because the data are public. On
+#   private data draw the curve from theory, which needs no data: ``randomizers_[0].variance(n, f)``, as in
+#   :doc:`plot_first_family`.

@@ -1,13 +1,12 @@
-"""Accounts: what is spent, what is left, and what follows when guarantees are put together.
+"""Accounts: what was spent, and what is left.
 
-    Ledger             a budget in a SQLite file; every release is entered before its words are drawn
-    PrivacyGuarantee   adds (basic composition), compares, converts between neighbouring relations
+    Ledger   a budget in a SQLite file; every release is entered before its words are drawn
 
-The ledger's file is in `dpestim.privacy.ledger`, below the mechanisms, so that every estimator can be charged.
+What a release promises is a `dpestim.privacy.PrivacyGuarantee`, which adds (basic composition), compares, converts. The
+ledger itself is in `dpestim.privacy.ledger`, below the mechanisms, so that every estimator can be charged.
 """
 
 from dpestim.exceptions import BudgetExceededError, LedgerError
-from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.ledger import Ledger
 
-__all__ = ["BudgetExceededError", "Ledger", "LedgerError", "PrivacyGuarantee"]
+__all__ = ["BudgetExceededError", "Ledger", "LedgerError"]

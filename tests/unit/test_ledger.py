@@ -486,4 +486,4 @@ print(sum(codes), len(ledger), ledger.verify() != "")
 
 
 def test_accounting_exports_what_belongs_to_it():
-    assert set(accounting.__all__) == {"BudgetExceededError", "Ledger", "LedgerError", "PrivacyGuarantee"}
+    assert set(accounting.__all__) == {"BudgetExceededError", "Ledger", "LedgerError"}

@@ -149,6 +149,16 @@ def test_the_example_of_the_readme_runs_and_is_short(tmp_path):
     assert done.stdout.strip()
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md"])
+def test_all_examples_of_a_page_run_one_after_another(page, tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 2
+    path = tmp_path / "page.py"
+    path.write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_shows_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text
