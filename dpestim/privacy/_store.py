@@ -64,6 +64,8 @@ def transaction(path, durability, write):
             try:
                 yield connection
                 connection.execute("COMMIT")
+                with contextlib.suppress(OSError):  # gone already: the next one to charge will say so
+                    _connections[path] = (*_connections[path][:2], os.stat(path).st_size)
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")

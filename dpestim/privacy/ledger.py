@@ -28,19 +28,21 @@ from dpestim.privacy.neighbours import Neighbours
 
 #: Raised by one whenever the meaning of a ledger's file changes.
 FORMAT = 1
+#: terms: they never change
+_TERMS = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation")
 _ENTRY = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta", "charged_epsilon", "charged_delta",
           "neighbours", "seeded", "n_rows")
-#: everybody: what was charged without a label; label: the most that was charged with any one label
-_META = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation", "length", "head",
-         "everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
+#: what holds after an entry. everybody: charged without a label; label: the most that was charged with any one label
+_AFTER = ("everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
 _SCHEMA = f"""
-CREATE TABLE meta ({', '.join(_META)});
-CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join(_ENTRY)}, hash TEXT NOT NULL);
+CREATE TABLE terms ({', '.join(_TERMS)});
+CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join((*_ENTRY, *_AFTER))}, hash TEXT NOT NULL);
 CREATE TABLE totals (users TEXT PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
 """
-#: the state, and the hash of the last entry (the one of the greatest number: none may follow what meta calls the last)
-_STATE = f"""SELECT {', '.join(_META)}, (SELECT CASE number WHEN length THEN hash ELSE '' END
-FROM entries ORDER BY number DESC LIMIT 1) FROM meta"""
+#: the terms and the last entry; an entry changes one page of the file and the header, whose user_version counts entries
+_STATE = f"""SELECT {', '.join(f'terms.{name}' for name in _TERMS)}, number, hash, {', '.join(_AFTER)}
+FROM terms LEFT JOIN (SELECT * FROM entries ORDER BY number DESC LIMIT 1)"""
+_INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * (len(_ENTRY) + len(_AFTER) + 2))})"
 
 
 class Ledger:
@@ -191,7 +193,7 @@ class Ledger:
         with self._transaction() as (connection, meta):
             relation = Neighbours(meta["neighbours"])
             epsilon, delta = ("0", "0") if kind != "release" else _amounts(guarantee, relation, meta["relaxation"])
-            changed = self._add_to_totals(connection, meta, epsilon, delta, guarantee)
+            after = self._add_to_totals(connection, meta, epsilon, delta, guarantee)
             public = relation is not Neighbours.ADD_REMOVE and guarantee.neighbours is not Neighbours.ADD_REMOVE
             number, head = meta["length"] + 1, meta["head"]
             row = (
@@ -200,30 +202,27 @@ class Ledger:
                 epsilon, delta, guarantee.neighbours.value,
                 {True: "yes", False: "no", None: "unknown"}[guarantee.seeded],
                 int(n_rows) if n_rows is not None and public else None,
+                *after,
             )
-            head = _link(head, number, row)
-            marks = ", ".join("?" * (len(row) + 2))
-            connection.execute(f"INSERT INTO entries VALUES ({marks})", (number, *row, head))
-            changed.update(length=number, head=head)
-            names = ", ".join(f"{name} = ?" for name in changed)
-            connection.execute(f"UPDATE meta SET {names}", tuple(changed.values()))
+            connection.execute(_INSERT, (number, *row, _link(head, number, row)))
+            connection.execute(f"PRAGMA user_version = {number}")
         return number
 
     def _add_to_totals(self, connection, meta, epsilon, delta, guarantee):
-        """Add an amount to its users' total, or raise BudgetExceededError; returns what changes in meta."""
+        """Add an amount to its users' total, or raise BudgetExceededError; returns what holds then."""
         if self.users:
             find = "SELECT epsilon, delta FROM totals WHERE users = ?"
             before = connection.execute(find, (self.users,)).fetchone() or ("0", "0")
         else:
             before = meta["everybody_epsilon"], meta["everybody_delta"]
-        after, changed = [], {}
+        mine, after = [], {name: meta[name] for name in _AFTER}
         for name, old, needed in zip(("epsilon", "delta"), before, (epsilon, delta)):
             new = _add(old, needed)
             everybody, label = f"everybody_{name}", f"label_{name}"
             if self.users:
-                changed[label] = max(meta[label], new, key=_number)
+                after[label] = max(meta[label], new, key=_number)
             else:
-                changed[everybody] = new
+                after[everybody] = new
             beside = meta[everybody if self.users else label]
             if needed != "0" and _number(_add(new, beside)) > _number(meta[name]):
                 left = _less(meta[name], _add(old, beside))
@@ -232,10 +231,10 @@ class Ledger:
                     f"this release needs {name} = {_shown(needed)} and {_shown(left)} of {_shown(meta[name])} is left"
                     + (f": {notes}" if notes and needed == "inf" else "")
                 )
-            after.append(new)
+            mine.append(new)
         if self.users:
-            connection.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *after))
-        return changed
+            connection.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *mine))
+        return after.values()
 
     # ---------------------------------------------------------------- reading
 
@@ -263,8 +262,8 @@ class Ledger:
         """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
         with self._transaction(write=False) as (connection, _):
             rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
-        names = ("number", *_ENTRY, "hash")
-        out = [dict(zip(names, row)) for row in rows]
+        names = ("number", *_ENTRY)
+        out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
         for entry in out:
             entry["columns"] = json.loads(entry["columns"])
             for name in ("epsilon", "delta", "charged_epsilon", "charged_delta"):
@@ -314,17 +313,20 @@ class Ledger:
         with self._transaction(write=False) as (connection, meta):
             rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
             totals = {users: amounts for users, *amounts in connection.execute("SELECT * FROM totals")}
-        head, sums = meta["uuid"], {}
+        head, sums, most = meta["uuid"], {}, ["0", "0"]
         for number, row in enumerate(rows, 1):
             head = _link(head, number, row[1:-1])
-            users, epsilon, delta = row[5], row[8], row[9]
-            if row[0] != number or row[-1] != head:
+            changed = row[0] != number or row[-1] != head
+            if not changed:  # then what it holds is what was written
+                users, *charged = row[5], row[8], row[9]
+                sums[users] = [_add(a, b) for a, b in zip(sums.get(users, ("0", "0")), charged)]
+                if users:
+                    most = [max(a, b, key=_number) for a, b in zip(most, sums[users])]
+                changed = list(row[1 + len(_ENTRY) : -1]) != [*sums.get("", ("0", "0")), *most]
+            if changed:
                 raise LedgerError(f"entry {number} of {self.path} was changed or removed")
-            sums[users] = [_add(a, b) for a, b in zip(sums.get(users, ("0", "0")), (epsilon, delta))]
-        everybody = sums.pop("", ["0", "0"])
-        labels = [max((v[k] for v in sums.values()), key=_number, default="0") for k in (0, 1)]
-        stated = [[meta[f"{who}_{name}"] for name in ("epsilon", "delta")] for who in ("everybody", "label")]
-        if (head, len(rows), sums, [everybody, labels]) != (meta["head"], meta["length"], totals, stated):
+        sums.pop("", None)
+        if (head, len(rows), sums) != (meta["head"], meta["length"], totals):
             raise LedgerError(f"the entries of {self.path} and its totals do not agree: it was changed from outside")
         return head
 
@@ -368,10 +370,9 @@ class Ledger:
     # ---------------------------------------------------------------- inside
 
     def _create(self, terms):
-        name = str(uuid.uuid4())
-        first = {"format": FORMAT, "uuid": name, "created": datetime.now(UTC).isoformat(), "length": 0, "head": name}
-        row = [{**first, **terms}.get(column, "0") for column in _META]
-        create(self.path, _SCHEMA, f"INSERT INTO meta VALUES ({', '.join('?' * len(row))})", row)
+        terms = {"format": FORMAT, "uuid": str(uuid.uuid4()), "created": datetime.now(UTC).isoformat(), **terms}
+        insert = f"INSERT INTO terms VALUES ({', '.join('?' * len(_TERMS))})"
+        create(self.path, _SCHEMA, insert, [terms[name] for name in _TERMS])
 
     def _meta(self):
         with self._transaction(write=False) as (_, meta):
@@ -382,16 +383,19 @@ class Ledger:
         """Yield (connection, meta) inside one transaction, which an exception rolls back."""
         with transaction(self.path, self.durability, write) as connection:
             row = connection.execute(_STATE).fetchone()
-            meta = dict(zip((*_META, "last"), row or ()))
-            self._check(meta)
+            meta = dict(zip((*_TERMS, "length", "head", *_AFTER), row or ()))
+            self._check(meta, connection.execute("PRAGMA user_version").fetchone()[0])
             yield connection, meta
 
-    def _check(self, meta):
+    def _check(self, meta, n_entries):
+        """Refuse what is not this ledger or has lost entries; give a ledger without entries its first state."""
         if meta.get("format") != FORMAT:
             raise LedgerError(f"{self.path} is no ledger of format {FORMAT}")
         if self.uuid is not None and meta["uuid"] != self.uuid:
             raise LedgerError(f"{self.path} is another ledger than the one of this handle")
-        if meta.pop("last") != (meta["head"] if meta["length"] else None):
+        if meta["length"] is None:
+            meta.update(dict.fromkeys(_AFTER, "0"), length=0, head=meta["uuid"])
+        if meta["length"] != n_entries:
             raise LedgerError(f"{self.path} has lost entries: it was changed from outside")
 
 

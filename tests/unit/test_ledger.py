@@ -233,7 +233,7 @@ def test_another_ledger_in_its_place_is_an_error(path, tmp_path):
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.34, 0.67, 0.99])
 def test_a_truncated_file_is_an_error(share, opened, path):
-    ledger = Ledger(100.0, path=path)
+    ledger = Ledger(100.0, path=path, durability="fast")
     for _ in range(100):
         ledger.charge(TENTH, estimator="E" * 50)
     copied = path.with_suffix(".copy")
@@ -249,7 +249,7 @@ def test_a_truncated_file_is_an_error(share, opened, path):
 def test_a_foreign_file_is_an_error_and_is_not_touched(content, path):
     if content == "sqlite":
         connection = sqlite3.connect(path)
-        connection.execute("CREATE TABLE meta (x)")
+        connection.execute("CREATE TABLE terms (x)")
         connection.commit()
         connection.close()
     else:
@@ -264,18 +264,18 @@ def test_a_foreign_file_is_an_error_and_is_not_touched(content, path):
 @pytest.mark.parametrize(
     "change",
     ["UPDATE entries SET charged_epsilon = '0' WHERE number = 2", "DELETE FROM entries WHERE number = 2",
-     "DELETE FROM entries WHERE number = 3", "UPDATE meta SET everybody_epsilon = '0'",
+     "DELETE FROM entries WHERE number = 3", "UPDATE entries SET everybody_epsilon = '0' WHERE number = 3",
      "UPDATE entries SET time = 'never' WHERE number = 1", "UPDATE entries SET users = 'x' WHERE number = 3",
-     "INSERT INTO entries SELECT 4, time, kind, estimator, columns, users, epsilon, delta, charged_epsilon, "
-     "charged_delta, neighbours, seeded, n_rows, hash FROM entries WHERE number = 3",
-     "INSERT INTO totals VALUES ('x', '1', '0')", "DELETE FROM meta"],
+     "CREATE TEMP TABLE t AS SELECT * FROM entries WHERE number = 3; UPDATE t SET number = 4; "
+     "INSERT INTO entries SELECT * FROM t", "PRAGMA user_version = 2",
+     "INSERT INTO totals VALUES ('x', '1', '0')", "DELETE FROM terms", "UPDATE terms SET uuid = 'x'"],
 )
 def test_changes_from_outside_are_noticed(change, path):
     ledger = Ledger(1.0, path=path)
     for _ in range(3):
         ledger.charge(TENTH)
     connection = sqlite3.connect(path)
-    connection.execute(change)
+    connection.executescript(change)
     connection.commit()
     connection.close()
     with pytest.raises(LedgerError):
