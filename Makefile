@@ -32,7 +32,7 @@ wheel: $(VENV)/.built
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
-	cp dpestim/local/*.md build/debug/lib/dpestim/local/
+	for proof in dpestim/*/*.md; do cp $$proof build/debug/lib/$$proof; done
 	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider
 
 # put the registry's table into the README
