@@ -18,8 +18,16 @@ SUBPACKAGES = ("local",)
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters are only stored, state is versioned, budget is charged in one place."""
 
-    #: (ledger, strict) of the block in which this was cloned or pickled; travels on with its clones and pickles
+    #: (ledger, strict) of the block in which this was made, cloned or pickled; its clones and pickles take it along
     _bound = (None, False)
+
+    def __new__(cls, *args, **kwargs):
+        """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
+        self = super().__new__(cls)
+        bound = self._to_bind()
+        if bound != (None, False):
+            self._bound = bound
+        return self
 
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()
@@ -69,7 +77,7 @@ class PrivateEstimator(BaseEstimator):
             ledger = self._bound[0]
         if ledger is None:
             ambient.refuse_to_slip_through()
-        elif not callable(getattr(ledger, "charge", None)):
+        elif isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
             raise ValueError("ledger must be None or a dpestim.accounting.Ledger (something with a method charge)")
         return ledger
 

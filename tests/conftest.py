@@ -1,6 +1,7 @@
 """What every run of the suite says and asserts about itself."""
 
 import os
+import tempfile
 
 import pytest
 
@@ -8,6 +9,14 @@ from dpestim._core import build
 
 #: A whole run that collects fewer tests than this has lost some; raise it as the suite grows.
 FEWEST_TESTS = 300
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folder(tmp_path_factory):
+    """Let ledgers without a path be files of this run, which pytest cleans up."""
+    before, tempfile.tempdir = tempfile.tempdir, str(tmp_path_factory.mktemp("ledgers"))
+    yield
+    tempfile.tempdir = before
 
 
 def pytest_report_header(config):

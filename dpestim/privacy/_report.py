@@ -1,18 +1,21 @@
 """A ledger's account as a page to read, in text and in HTML; sees facts, never a file."""
 
+import math
 from fractions import Fraction
 from html import escape
+
+from dpestim.privacy._text import bound
 
 
 def _rows(entries):
     """Return one row for each (estimator, users, kind, amount): how often, and what it was charged in all."""
     groups = {}
     for e in entries:
-        key = (e["kind"], e["estimator"], e["users"], str(e["charged_epsilon"]), str(e["charged_delta"]))
+        key = (e["kind"], e["estimator"], e["users"], e["charged_epsilon"], e["charged_delta"])
         count, epsilon, delta = groups.get(key, (0, 0, 0))
         groups[key] = (count + 1, epsilon + e["charged_epsilon"], delta + e["charged_delta"])
     return [
-        (kind, estimator or "?", users or "everybody", str(n), _short(one), _short(total), _short(delta))
+        (kind, estimator or "?", users or "(all)", str(n), bound(one), bound(total), bound(delta))
         for (kind, estimator, users, one, _), (n, total, delta) in groups.items()
     ]
 
@@ -22,13 +25,13 @@ _HEAD = ("kind", "estimator", "users", "times", "epsilon each", "epsilon", "delt
 
 def _facts(facts):
     meta = facts["meta"]
-    budget = f"epsilon = {_short(meta['epsilon'])}, delta = {_short(meta['delta'])}"
+    budget = f"epsilon = {_budget(meta['epsilon'])}, delta = {_budget(meta['delta'])}"
     spent, left = facts["spent"], facts["remaining"]
     return (
         ("budget", f"{budget}, for {meta['neighbours']} neighbours"
                    + (f", under the relaxation {meta['relaxation']}" if meta["relaxation"] != "null" else "")),
-        ("spent", f"epsilon = {_short(spent.epsilon)}, delta = {_short(spent.delta)} (by whoever paid most)"),
-        ("remaining", f"epsilon = {_short(left.epsilon)}, delta = {_short(left.delta)}"),
+        ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
+        ("remaining", f"epsilon = {bound(left.epsilon, down=True)}, delta = {bound(left.delta, down=True)}"),
         ("entries", meta["length"]),
         ("not private", f"{sum(e['kind'] != 'release' for e in facts['entries'])} scores compared with raw data; "
                         f"{sum(e['seeded'] == 'yes' for e in facts['entries'])} releases with a seed"),
@@ -58,7 +61,5 @@ def as_html(facts):
             f"<table style='border-spacing:1em 0;text-align:left'><tr>{head}</tr>{body}</table></div>")
 
 
-def _short(amount):
-    """Return a number as people write it: few digits, and exact wherever few digits are."""
-    value = float("inf") if str(amount) == "inf" else float(Fraction(amount))
-    return "infinite" if value == float("inf") else f"{value:g}"
+def _budget(text):
+    return bound(math.inf if text == "inf" else Fraction(text), down=True)

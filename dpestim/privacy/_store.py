@@ -13,8 +13,14 @@ _APPLICATION = 0x64706573
 #: Seconds that a process waits for others that are charging.
 _PATIENCE = 60
 
+#: Open connections that a process keeps; those used longest ago are closed first.
+_MOST_CONNECTIONS = 32
+
+#: held for moments only: the dictionaries below
 _lock = threading.RLock()
-#: path -> (what makes a connection another one, connection, size of the file when it was last used)
+#: path -> lock of its transactions
+_locks = {}
+#: path -> (what makes a connection another one, connection, size of the file when it was last used); oldest use first
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
@@ -58,28 +64,32 @@ def transaction(path, durability, write):
     import sqlite3
 
     with _lock:
+        lock = _locks.setdefault(path, threading.RLock())
+    with lock:
+        connection = None
         try:
-            connection = _connect(path, durability)
+            connection = _connect(path, durability, write)
+            if connection.in_transaction:  # an interrupt came before the last one could be ended
+                connection.execute("ROLLBACK")
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-                with contextlib.suppress(OSError):  # gone already: the next one to charge will say so
-                    _connections[path] = (*_connections[path][:2], os.stat(path).st_size)
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            yield connection
+            connection.execute("COMMIT")
+            with contextlib.suppress(OSError):  # gone already: the next one to charge will say so
+                _connections[path] = (*_connections[path][:2], os.stat(path).st_size)
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise LedgerError(f"{path} was locked by others for {_PATIENCE} s") from error
             raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
         except sqlite3.DatabaseError as error:
             _disconnect(path)
+            connection = None
             raise LedgerError(f"{path} is no ledger, or is damaged: {error}") from error
+        finally:
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
-def _connect(path, durability):
+def _connect(path, durability, write):
     """Return this process's connection to the file that is at the path now."""
     import sqlite3
 
@@ -87,28 +97,58 @@ def _connect(path, durability):
         status = os.stat(path)
     except OSError:
         _disconnect(path)
-        raise LedgerError(f"{path} is missing: a ledger that is moved or deleted cannot be charged") from None
-    key = (os.getpid(), status.st_dev, status.st_ino, durability)
-    known = _connections.get(path)
-    # a file that got shorter is read anew, so that SQLite sees what is missing instead of what it remembers
-    if known is not None and known[0] == key and known[2] <= status.st_size:
-        _connections[path] = (key, known[1], status.st_size)
-        return known[1]
+        raise LedgerError(
+            f"{path} is missing: a ledger that is moved or deleted cannot be charged. (An estimator that was made, "
+            "cloned or pickled inside `with ledger:` stays bound to it; set_params(ledger=...) gives it another one.)"
+        ) from None
+    if os.path.exists(f"{path}-wal"):
+        raise LedgerError(f"{path} was put in WAL mode from outside: part of the account is in another file")
+    writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+    if write and not writable:
+        raise LedgerError(f"{path} may not be written, and neither charged")
+    key = (os.getpid(), status.st_dev, status.st_ino, durability, writable)
+    with _lock:
+        known = _connections.get(path)
+        # a file that got shorter is read anew, so that SQLite sees what is missing instead of what it remembers
+        if known is not None and known[0] == key and known[2] <= status.st_size:
+            _connections[path] = _connections.pop(path)
+            return known[1]
     _disconnect(path)
     connection = sqlite3.connect(
-        f"{Path(path).as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+        f"{Path(path).as_uri()}?mode={'rw' if writable else 'ro'}", uri=True, isolation_level=None, timeout=_PATIENCE,
+        check_same_thread=False,
     )
-    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+    try:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise LedgerError(f"{path} is no ledger of dpestim")
+        if writable:
+            # PERSIST is cheaper than a new journal each time, and as safe
+            if connection.execute("PRAGMA journal_mode=PERSIST").fetchone()[0] != "persist":
+                raise LedgerError(f"{path} was put in another journal mode from outside")
+            connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
+    except BaseException:
         connection.close()
-        raise LedgerError(f"{path} is no ledger of dpestim")
-    connection.execute("PRAGMA journal_mode=PERSIST")  # cheaper than a new journal each time, and as safe
-    connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
-    _connections[path] = (key, connection, status.st_size)
+        raise
+    with _lock:
+        _connections[path] = (key, connection, status.st_size)
+    _close_oldest()
     return connection
 
 
+def _close_oldest():
+    """Close connections that were not used for long, but none in use."""
+    for path in list(_connections)[:-_MOST_CONNECTIONS]:
+        lock = _locks[path]
+        if lock.acquire(blocking=False):
+            try:
+                _disconnect(path)
+            finally:
+                lock.release()
+
+
 def _disconnect(path):
-    known = _connections.pop(path, None)
+    with _lock:
+        known = _connections.pop(path, None)
     if known is None:
         return
     if known[0][0] == os.getpid():
@@ -117,17 +157,37 @@ def _disconnect(path):
         _inherited.append(known[1])  # closing the parent's connection here could drop its locks
 
 
+_held = []
+
+
+def _before_fork():
+    """Let no fork happen in the middle of a transaction: the child would inherit SQLite's belief in a lock it lacks."""
+    while True:
+        for lock in [lock for lock in list(_locks.values()) if lock not in _held]:
+            lock.acquire()  # first these: whoever holds one of them may be waiting for the other
+            _held.append(lock)
+        _lock.acquire()
+        if len(_held) == len(_locks):
+            return
+        _lock.release()
+
+
 def _after_fork():
-    """Give a forked child its own lock and no connection."""
+    for lock in _held:
+        lock.release()
+    _held.clear()
+    _lock.release()
+
+
+def _after_fork_in_child():
+    """Give a forked child locks of its own and no connection."""
     global _lock
     _lock = threading.RLock()
+    _held.clear()
+    _locks.clear()
     _inherited.extend(connection for _, connection, _ in _connections.values())
     _connections.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    # no fork in the middle of another thread's transaction: the child would inherit SQLite's belief in a lock that it
-    # does not have
-    os.register_at_fork(
-        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_after_fork
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

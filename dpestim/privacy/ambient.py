@@ -1,47 +1,35 @@
 """The ledger of the block: what ``with ledger:`` makes the default, and for whom.
 
-A context variable knows the innermost block of this thread. It does not reach the workers of joblib or a bare thread,
-so clones and pickles made inside a block bind its ledger; and a release that is bound to none while a block is open
-anywhere in this process is refused, because it would be charged to nobody.
+The innermost block is seen by code in its own context. Workers of joblib and bare threads do not see it, so estimators
+that are made, cloned or pickled inside a block bind its ledger; and a release that is bound to none while a block is
+open anywhere in this process is refused, because it would be charged to nobody.
 """
 
-import threading
-from contextvars import ContextVar
-
 from dpestim.exceptions import LedgerError
+from dpestim.privacy._blocks import Blocks
 
-_lock = threading.Lock()
-_open_blocks = 0
-#: (ledger, the block around it) or None
-_here = ContextVar("dpestim_ledger", default=None)
+_blocks = Blocks("dpestim_ledger")
 
 
 def ledger():
     """Return the ledger of the innermost block around this place, or None."""
-    here = _here.get()
-    return None if here is None else here[0]
+    return _blocks.innermost()
 
 
 def enter(item):
     """Open a block."""
-    global _open_blocks
-    with _lock:
-        _open_blocks += 1
-    _here.set((item, _here.get()))
+    _blocks.enter(item)
 
 
-def leave():
-    """Close the innermost block of this thread."""
-    global _open_blocks
-    with _lock:
-        _open_blocks -= 1
-    _here.set(_here.get()[1])
+def leave(item):
+    """Close the innermost block of a ledger."""
+    _blocks.leave(_blocks.token_of(item))
 
 
 def refuse_to_slip_through():
     """Raise LedgerError where a block is open in this process which this place cannot see."""
-    if _open_blocks:
+    if _blocks.values():
         raise LedgerError(
-            "a `with ledger:` block is open in another thread of this process, and this release would be charged to "
-            "nobody: pass ledger=, or clone the estimator inside the block"
+            "a `with ledger:` block is open in another thread or task of this process, and this release would be "
+            "charged to nobody: pass ledger=, or make or clone the estimator inside the block"
         )

@@ -5,14 +5,12 @@ thread; strict, where such a block with ``strict=True`` is open in any thread of
 block must not escape it); that of `set_config`.
 """
 
-import threading
 from contextlib import contextmanager
-from contextvars import ContextVar
 
-_lock = threading.Lock()
+from dpestim.privacy._blocks import Blocks
+
 _default = False
-_open_strict = 0
-_here = ContextVar("dpestim_strict", default=None)
+_blocks = Blocks("dpestim_strict")
 
 
 def get_config():
@@ -30,8 +28,8 @@ def get_config():
     ...     dpestim.get_config()
     {'strict': True}
     """
-    here = _here.get()
-    return {"strict": here if here is not None else bool(_open_strict) or _default}
+    here = _blocks.innermost()
+    return {"strict": here if here is not None else True in _blocks.values() or _default}
 
 
 def set_config(*, strict):
@@ -59,7 +57,8 @@ def config_context(*, strict):
     shape and parameters are checked and nothing else; a value outside its declared domain counts as a fallback (the
     first category, say) instead of raising; whatever would have to be learned from the data is an error, and so is
     `score` of an estimator that compares with raw data.
-    Clones and pickles made inside the block stay strict, wherever they go.
+    Estimators that are made, cloned or pickled inside the block stay strict, wherever they go; what a worker process
+    makes by itself is not.
 
     Parameters
     ----------
@@ -76,17 +75,11 @@ def config_context(*, strict):
         ...
     ValueError: strict mode: categories='auto' would be learned from the data: declare them
     """
-    global _open_strict
-    strict = _checked(strict)
-    token = _here.set(strict)
-    with _lock:
-        _open_strict += strict
+    token = _blocks.enter(_checked(strict))
     try:
         yield
     finally:
-        with _lock:
-            _open_strict -= strict
-        _here.reset(token)
+        _blocks.leave(token)
 
 
 def _checked(strict):

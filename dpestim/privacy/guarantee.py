@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpestim.privacy.exact import exp_upper
+from dpestim.privacy._text import bound, odds
+from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 
 _TRUST = {
-    "local": "every user's device randomises, nobody else needs to be trusted",
+    "local": "nobody else needs to be trusted where a user's own device randomises",
     "central": "whoever holds the data must be trusted",
     "shuffle": "the shuffler must be trusted",
 }
@@ -55,8 +56,11 @@ class PrivacyGuarantee:
         """Refuse what is no guarantee at all."""
         if self.model not in _TRUST:
             raise ValueError(f"model must be one of {sorted(_TRUST)}, got {self.model!r}")
-        if not self.epsilon >= 0 or not 0 <= self.delta <= 1:
-            raise ValueError("epsilon must be at least 0 and delta in [0, 1]")
+        for name in ("epsilon", "delta", "relaxed_epsilon"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, canonical_amount(getattr(self, name), name))
+        if self.delta > 1:
+            raise ValueError("delta must be at most 1")
         if not isinstance(self.neighbours, Neighbours):
             raise ValueError("neighbours must be a member of dpestim.privacy.Neighbours")
         if (self.relaxation is None) != (self.relaxed_epsilon is None):
@@ -65,7 +69,12 @@ class PrivacyGuarantee:
     @property
     def is_finite(self):
         """Whether anything is promised."""
-        return self.epsilon != math.inf
+        return self.epsilon != math.inf and self.delta < 1
+
+    @property
+    def is_nothing(self):
+        """Whether nothing at all was released."""
+        return not self.epsilon and not self.delta
 
     def to(self, neighbours):
         """Return the guarantee under another neighbouring relation, or raise ValueError where none follows.
@@ -83,7 +92,8 @@ class PrivacyGuarantee:
                              f"{self.neighbours.value} neighbours")
         if self.neighbours is Neighbours.LOCAL:
             return replace(self, neighbours=neighbours)
-        factor = 1 + exp_upper(Fraction(self.epsilon)) if self.is_finite and self.delta else 1
+        exponent = self.epsilon if self.epsilon != math.inf else self.relaxed_epsilon
+        factor = 1 + exp_upper(exponent) if self.delta and exponent is not None else 1
         relaxed = None if self.relaxed_epsilon is None else 2 * self.relaxed_epsilon
         return replace(self, neighbours=neighbours, epsilon=2 * self.epsilon, delta=min(1, self.delta * factor),
                        relaxed_epsilon=relaxed)
@@ -92,6 +102,10 @@ class PrivacyGuarantee:
         """Return what both releases about the same people promise together (basic composition, always valid)."""
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
+        if other.is_nothing:  # what says that nothing happened says nothing more
+            return self
+        if self.is_nothing:
+            return other
         mine, theirs = _same_relation(self, other)
         relaxation, relaxed = _sum_relaxed(mine, theirs)
         return PrivacyGuarantee(
@@ -105,12 +119,20 @@ class PrivacyGuarantee:
             relaxed,
         )
 
+    def __radd__(self, other):
+        """Let ``sum(guarantees)`` start at 0."""
+        return self if other == 0 else NotImplemented
+
     def __le__(self, other):
-        """Tell whether this promises at least what `other` does, under the relation that both can be put in."""
+        """Tell whether this promises all that `other` does: its relation, epsilon and delta, and no seed."""
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
-        mine, theirs = _same_relation(self, other)
-        return mine.epsilon <= theirs.epsilon and mine.delta <= theirs.delta
+        try:
+            mine = self.to(other.neighbours)
+        except ValueError:
+            return False
+        seeds = other.seeded is True or self.seeded is not True
+        return seeds and mine.epsilon <= other.epsilon and mine.delta <= other.delta
 
     def __ge__(self, other):
         """Tell whether `other` promises at least what this does."""
@@ -118,21 +140,19 @@ class PrivacyGuarantee:
 
     def __str__(self):
         if not self.is_finite:
-            text = " ".join(("No privacy guarantee (epsilon is infinite).", *self.notes))
+            why = "epsilon is infinite" if self.epsilon == math.inf else "delta is 1"
+            text = " ".join((f"No privacy guarantee ({why}).", *self.notes))
             if self.relaxation is not None:
-                text += f" Under the relaxation {self.relaxation} epsilon is {float(self.relaxed_epsilon):g}."
+                text += f" Under the relaxation {self.relaxation} epsilon is {bound(self.relaxed_epsilon)}."
             return text
-        if not self.epsilon and not self.delta:
-            return " ".join(("Nothing was released.", *self.notes))
-        eps = float(self.epsilon)
-        odds = math.exp(eps)
-        odds = f"{odds:.3g}" if odds < 1e4 else f"{odds:.1e}"
-        text = f"{eps:g}-differential privacy in the {self.model} model" if not self.delta else (
-            f"({eps:g}, {float(self.delta):g})-differential privacy in the {self.model} model"
-        )
-        text += (
-            f" for {self.neighbours.sentence}: no output is more than e^{eps:g} = {odds} times likelier for one than "
-            f"for the other{', but for a probability of delta' if self.delta else ''}; {_TRUST[self.model]}."
+        if self.is_nothing:
+            return " ".join(self.notes or ("Nothing was released.",))
+        eps = bound(self.epsilon)
+        what = f"({eps}, {bound(self.delta)})" if self.delta else eps
+        text = (
+            f"{what}-differential privacy in the {self.model} model for {self.neighbours.sentence}: no event is more "
+            f"than e^{eps}{odds(self.epsilon)} times likelier for one than for the other"
+            f"{f', plus {bound(self.delta)}' if self.delta else ''}; {_TRUST[self.model]}."
         )
         if self.seeded:
             text += " The noise came from a seed: whoever knows or guesses it can remove it, so do not publish this."

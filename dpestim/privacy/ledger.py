@@ -12,6 +12,7 @@ import math
 import os
 import secrets
 import tempfile
+import unicodedata
 import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from pathlib import Path
 from dpestim.exceptions import BudgetExceededError, LedgerError
 from dpestim.privacy import ambient
 from dpestim.privacy._store import create, remember, transaction
+from dpestim.privacy._text import bound
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
@@ -31,7 +33,7 @@ FORMAT = 1
 #: terms: they never change
 _TERMS = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation")
 _ENTRY = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta", "charged_epsilon", "charged_delta",
-          "neighbours", "seeded", "n_rows")
+          "model", "neighbours", "seeded", "n_rows")
 #: what holds after an entry. everybody: charged without a label; label: the most that was charged with any one label
 _AFTER = ("everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
 _SCHEMA = f"""
@@ -45,19 +47,25 @@ FROM terms LEFT JOIN (SELECT * FROM entries ORDER BY number DESC LIMIT 1)"""
 _INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * (len(_ENTRY) + len(_AFTER) + 2))})"
 
 
+#: (path, UUID) -> the most entries that this process has seen there
+_longest = {}
+
+
 class Ledger:
     """A budget, and the account of everything that was spent from it.
 
     Each release is charged in one transaction *before* its random words are drawn; what would overdraw is refused and
     costs nothing; what failed after it was charged stays charged. Pass it as ``ledger=`` or open a block, ``with
-    ledger:``, whose releases, clones and worker processes it then pays.
+    ledger:``, which pays for every estimator that is made, cloned or pickled in it, in any thread and in worker
+    processes, also when it is used later. (An estimator that code in a worker process makes by itself is not seen:
+    give it ``ledger=``.)
 
     **Privacy.** Charges add up (basic composition, valid for budgets chosen adaptively, also after looking at results).
     Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
     may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
 
-    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or some tens of
-    microseconds (``"fast"``), whatever the number of entries; opening verifies every entry.
+    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or about a tenth
+    of that (``"fast"``), whatever the number of entries; opening verifies every entry.
 
     Parameters
     ----------
@@ -106,6 +114,8 @@ class Ledger:
     """
 
     def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full"):
+        if isinstance(epsilon, str | os.PathLike):
+            raise ValueError("epsilon must be a number: a ledger that exists is opened by Ledger.open(path)")
         terms = {
             "epsilon": str(canonical_amount(epsilon, "epsilon")),
             "delta": str(canonical_amount(delta, "delta")),
@@ -124,7 +134,7 @@ class Ledger:
                 Path(tempfile.gettempdir()) / f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite"
             )
         else:
-            self.path = os.path.realpath(os.fspath(path))
+            self.path = _real(path)
         if not os.path.lexists(self.path):
             self._create(terms)
         self.uuid = None
@@ -134,7 +144,6 @@ class Ledger:
         if different:
             raise LedgerError(f"{self.path} is a ledger of another {' and '.join(different)}: join it with the same "
                               "terms, or use Ledger.open")
-        remember(self.path)
         self.verify()
 
     @classmethod
@@ -146,9 +155,8 @@ class Ledger:
         path : str or path-like
         durability : {"full", "fast"}, default="full"
         """
-        ledger = cls._handle(os.path.realpath(os.fspath(path)), None, "", durability)
+        ledger = cls._handle(_real(path), None, "", durability)
         ledger.uuid = ledger._meta()["uuid"]
-        remember(ledger.path)
         ledger.verify()
         return ledger
 
@@ -162,9 +170,9 @@ class Ledger:
         ----------
         label : str
         """
-        if not isinstance(label, str) or not label:
-            raise ValueError("label must be a string that names a set of people")
-        return self._handle(self.path, self.uuid, label, self.durability)
+        if not isinstance(label, str) or not label or not label.isprintable():
+            raise ValueError("label must be a printable string that names a set of people")
+        return self._handle(self.path, self.uuid, unicodedata.normalize("NFC", label), self.durability)
 
     # ---------------------------------------------------------------- spending
 
@@ -199,13 +207,14 @@ class Ledger:
             row = (
                 datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
                 json.dumps([str(c) for c in columns]), self.users, _text(guarantee.epsilon), _text(guarantee.delta),
-                epsilon, delta, guarantee.neighbours.value,
+                epsilon, delta, guarantee.model, guarantee.neighbours.value,
                 {True: "yes", False: "no", None: "unknown"}[guarantee.seeded],
                 int(n_rows) if n_rows is not None and public else None,
                 *after,
             )
             connection.execute(_INSERT, (number, *row, _link(head, number, row)))
             connection.execute(f"PRAGMA user_version = {number}")
+        _longest[self.path, self.uuid] = max(number, _longest.get((self.path, self.uuid), 0))
         return number
 
     def _add_to_totals(self, connection, meta, epsilon, delta, guarantee):
@@ -227,9 +236,11 @@ class Ledger:
             if needed != "0" and _number(_add(new, beside)) > _number(meta[name]):
                 left = _less(meta[name], _add(old, beside))
                 notes = " ".join(guarantee.notes)
+                people = f" for {self.users!r}" if self.users else ""
                 raise BudgetExceededError(
-                    f"this release needs {name} = {_shown(needed)} and {_shown(left)} of {_shown(meta[name])} is left"
-                    + (f": {notes}" if notes and needed == "inf" else "")
+                    f"this release needs {name} = {_shown(needed)} and {_shown(left, down=True)} of "
+                    f"{_shown(meta[name])} is left{people}: Ledger.open({self.path!r}).report() shows what was spent."
+                    + (f" {notes}" if notes and needed == "inf" else "")
                 )
             mine.append(new)
         if self.users:
@@ -240,23 +251,25 @@ class Ledger:
 
     def spent(self):
         """Return what was spent, as a `PrivacyGuarantee`: the largest total of anybody, in epsilon and in delta."""
-        return self._guarantee(lambda budget, spent: spent, "Nothing has been charged yet.")
+        with self._transaction(write=False) as (connection, meta):
+            find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
+            seen = connection.execute(find).fetchall()
+        models, seeds = {model for model, _ in seen}, {seeded for _, seeded in seen}
+        notes = () if seen else ("Nothing has been charged yet.",)
+        if meta["relaxation"] != "null":
+            notes += (f"This is epsilon under the relaxation {meta['relaxation']}, without which there may be none.",)
+        return self._guarantee(meta, _spent, models.pop() if len(models) == 1 else "central",
+                               True if "yes" in seeds else None if "unknown" in seeds else False, notes)
 
     def remaining(self):
-        """Return what is left for somebody about whom everything unlabelled and the most of any label was released."""
-        return self._guarantee(_less, "Nothing is left.")
-
-    def _guarantee(self, amount, none):
+        """Return what is left, as a `PrivacyGuarantee`, for somebody about whom most was released."""
         meta = self._meta()
-        epsilon, delta = (_number(amount(meta[n], _spent(meta, n))) for n in ("epsilon", "delta"))
-        relation, relaxation = Neighbours(meta["neighbours"]), json.loads(meta["relaxation"])
-        notes = () if epsilon or delta else (none,)
-        if epsilon == math.inf:
-            notes = ("The ledger has no limit, or a release without a guarantee was charged to it.",)
-        elif relaxation is not None:
-            notes = (f"This is epsilon under the relaxation {relaxation}; without it there may be no guarantee.",)
-        model = "local" if relation is Neighbours.LOCAL else "central"
-        return PrivacyGuarantee(epsilon, delta, model, relation, None if epsilon else False, notes)
+        notes = ("This is what is left of a budget, and no promise about a release.",)
+        return self._guarantee(meta, lambda m, name: _less(m[name], _spent(m, name)), "central", False, notes)
+
+    def _guarantee(self, meta, amount, model, seeded, notes):
+        epsilon, delta = (_number(amount(meta, name)) for name in ("epsilon", "delta"))
+        return PrivacyGuarantee(epsilon, delta, model, Neighbours(meta["neighbours"]), seeded, notes)
 
     def entries(self):
         """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
@@ -272,6 +285,9 @@ class Ledger:
 
     def __len__(self):
         return self._meta()["length"]
+
+    def __bool__(self):
+        return True  # also without entries: `ledger or Ledger(1)` must not open another budget
 
     def to_frame(self):
         """Return a pandas frame with one row an entry; `epsilon` and `delta` are exact Fractions (dtype object)."""
@@ -313,7 +329,7 @@ class Ledger:
         with self._transaction(write=False) as (connection, meta):
             rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
             totals = {users: amounts for users, *amounts in connection.execute("SELECT * FROM totals")}
-        head, sums, most = meta["uuid"], {}, ["0", "0"]
+        head, sums, most = _first(meta), {}, ["0", "0"]
         for number, row in enumerate(rows, 1):
             head = _link(head, number, row[1:-1])
             changed = row[0] != number or row[-1] != head
@@ -337,7 +353,7 @@ class Ledger:
         return self
 
     def __exit__(self, *_):
-        ambient.leave()
+        ambient.leave(self)
 
     def __sklearn_clone__(self):
         return self
@@ -394,9 +410,12 @@ class Ledger:
         if self.uuid is not None and meta["uuid"] != self.uuid:
             raise LedgerError(f"{self.path} is another ledger than the one of this handle")
         if meta["length"] is None:
-            meta.update(dict.fromkeys(_AFTER, "0"), length=0, head=meta["uuid"])
-        if meta["length"] != n_entries:
-            raise LedgerError(f"{self.path} has lost entries: it was changed from outside")
+            meta.update(dict.fromkeys(_AFTER, "0"), length=0, head=_first(meta))
+        seen = _longest.get((self.path, meta["uuid"]), 0)
+        if meta["length"] != n_entries or n_entries < seen:
+            raise LedgerError(f"{self.path} has lost entries: it was changed from outside, or is an older copy")
+        _longest[self.path, meta["uuid"]] = max(n_entries, seen)
+        remember(self.path)
 
 
 def _handle(cls, path, name, users, durability):
@@ -421,6 +440,11 @@ def _spent(meta, name):
     return _add(meta[f"everybody_{name}"], meta[f"label_{name}"])
 
 
+def _first(meta):
+    """Return the head of a chain without entries, which names the terms."""
+    return _link("", 0, [meta[name] for name in _TERMS])
+
+
 @lru_cache(maxsize=1024)
 def _amounts(guarantee, relation, relaxation):
     """Return epsilon and delta that a release costs in a ledger of this relation and relaxation."""
@@ -436,6 +460,8 @@ def _number(text):
 
 @lru_cache(maxsize=4096)
 def _text(amount):
+    if amount != math.inf and max(amount.numerator, amount.denominator).bit_length() > 10_000:
+        raise ValueError("an amount must be a fraction of at most 10,000 bits")
     return "inf" if amount == math.inf else str(Fraction(amount))
 
 
@@ -448,5 +474,9 @@ def _less(a, b):
     return a if a == "inf" else "0" if b == "inf" else _text(max(_number(a) - _number(b), 0))
 
 
-def _shown(text):
-    return "infinity" if text == "inf" else f"{float(Fraction(text)):g}"
+def _shown(text, down=False):
+    return bound(_number(text), down)
+
+
+def _real(path):
+    return os.path.realpath(os.fsdecode(path))

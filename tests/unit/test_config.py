@@ -40,6 +40,21 @@ def test_blocks_nest_and_end():
     assert not dpestim.get_config()["strict"]
 
 
+def test_blocks_left_out_of_order_stay_closed_or_open():
+    def holds(strict):
+        with dpestim.config_context(strict=strict):
+            yield
+
+    with dpestim.config_context(strict=True):
+        generator = holds(False)
+        next(generator)
+        with dpestim.config_context(strict=True):
+            generator.close()
+            assert dpestim.get_config()["strict"]
+        assert dpestim.get_config()["strict"]
+    assert not dpestim.get_config()["strict"]
+
+
 def test_the_default_of_the_process():
     dpestim.set_config(strict=True)
     try:

@@ -138,8 +138,19 @@ def test_bad_terms_make_no_file(arguments, name, tmp_path):
 
 
 def test_what_is_charged_must_be_a_guarantee():
+    ledger = Ledger(1)
     with pytest.raises(ValueError, match="PrivacyGuarantee"):
-        Ledger(1).charge(0.1)
+        ledger.charge(0.1)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(PrivacyGuarantee(10**400))
+    with pytest.raises(ValueError, match="10,000 bits"):
+        ledger.charge(PrivacyGuarantee(Fraction(1, 3**10_000)))
+    with pytest.raises(ValueError, match=r"Ledger\.open"):
+        Ledger("survey.sqlite")
+    with pytest.raises(ValueError, match="ledger must be"):
+        grr(ledger=Ledger).fit(X)
+    assert ledger  # also without entries
+    assert len(ledger) == 0
 
 
 # -------------------------------------------------------------------- accounts
@@ -168,7 +179,12 @@ def test_entries_frame_and_reports():
     assert ledger._repr_html_() == html
     with pytest.raises(ValueError, match="format"):
         ledger.report("pdf")
-    assert "Nothing was released" in str(Ledger(1).spent())
+    assert str(Ledger(1).spent()) == "Nothing has been charged yet."
+    assert "what is left of a budget" in str(ledger.remaining())
+    assert "seed" in str(ledger.spent())
+    assert ledger.spent().model == "local"
+    assert "e^1000 times" in str(Ledger(1000).remaining())
+    assert "1.00000e+400" in Ledger(10**400).report()
 
 
 def test_a_report_shows_names_as_text():
@@ -282,6 +298,64 @@ def test_changes_from_outside_are_noticed(change, path):
         Ledger.open(path)
 
 
+def test_wal_mode_an_older_copy_and_other_terms_are_noticed(path):
+    ledger = Ledger(1.0, path=path)
+    ledger.charge(TENTH)
+    shutil.copy(path, path.with_suffix(".old"))
+    ledger.charge(TENTH)
+    path.write_bytes(path.with_suffix(".old").read_bytes())  # in place: the same file, an older account
+    with pytest.raises(LedgerError, match="older copy"):
+        ledger.charge(TENTH)
+    other = Ledger(1.0, path=path.with_suffix(".other"))
+    other.charge(TENTH)
+    connection = sqlite3.connect(other.path)
+    connection.execute("UPDATE terms SET epsilon = '1000'")
+    connection.commit()
+    with pytest.raises(LedgerError):
+        other.verify()
+    connection.execute("UPDATE terms SET epsilon = '1'")
+    connection.commit()
+    assert other.verify()
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE x (y)")
+    with pytest.raises(LedgerError, match="WAL"):
+        other.charge(TENTH)
+    connection.close()
+
+
+def test_who_may_only_read_can_read(path, monkeypatch):
+    ledger = Ledger(1.0, path=path)
+    ledger.charge(TENTH)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # (root may write whatever the mode says)
+    assert "0.9" in Ledger.open(path).report()
+    with pytest.raises(LedgerError, match="may not be written"):
+        ledger.charge(TENTH)
+
+
+def test_an_interrupt_in_a_transaction_locks_nobody_out(path, monkeypatch):
+    ledger = Ledger(1.0, path=path)
+    for name in ("_add_to_totals", "_check"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                ledger.charge(TENTH)
+    from dpestim.privacy import _store
+
+    _store._connections[ledger.path][1].execute("BEGIN IMMEDIATE")  # as if one came right after the lock was taken
+    ledger.charge(TENTH)
+    assert len(ledger) == 1
+
+
+def test_many_ledgers_need_few_connections():
+    from dpestim.privacy import _store
+
+    ledgers = [Ledger(1.0, durability="fast") for _ in range(50)]
+    for ledger in ledgers:
+        ledger.charge(TENTH)
+    assert len(_store._connections) <= 33
+    assert all(len(ledger) == 1 for ledger in ledgers)
+
+
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(LedgerError, match="folder"):
         Ledger(1, path=tmp_path / "nowhere" / "x.sqlite")
@@ -335,6 +409,41 @@ def test_the_block_is_the_default_and_the_parameter_wins():
     assert (len(ledger), len(other)) == (5, 2)
 
 
+def test_blocks_left_out_of_order_close_themselves_only():
+    a, b = Ledger(1.0), Ledger(1.0)
+
+    def holds(ledger):
+        with ledger:
+            yield
+
+    generator = holds(a)
+    next(generator)
+    with b:
+        generator.close()  # leaves a's block inside b's
+        grr().fit(X)
+    assert (len(a), len(b)) == (0, 1)
+    a.__enter__()
+    thread = threading.Thread(target=a.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    grr().fit(X)  # no block is open anywhere any more
+    assert (len(a), len(b)) == (0, 1)
+
+
+def test_what_was_made_inside_is_paid_by_the_block_wherever_it_runs_later():
+    ledger, outside = Ledger(1.0), grr()
+    with ledger:
+        inside = grr()
+    threads = [threading.Thread(target=est.fit, args=(X,)) for est in (inside, outside)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert len(ledger) == 1
+    other = Ledger(1.0)
+    inside.set_params(ledger=other).fit(X)
+    assert (len(ledger), len(other)) == (1, 1)
+
+
 def test_a_block_that_a_thread_cannot_see_lets_nothing_slip_through():
     ledger, caught = Ledger(1.0), []
 
@@ -344,14 +453,15 @@ def test_a_block_that_a_thread_cannot_see_lets_nothing_slip_through():
         except LedgerError as error:
             caught.append(str(error))
 
+    outside = grr()
     with ledger:
-        for est in (grr(), clone(grr()), grr(ledger=ledger)):
+        for est in (outside, grr(), clone(outside), grr(ledger=ledger)):
             thread = threading.Thread(target=release, args=(est,))
             thread.start()
             thread.join()
     assert len(caught) == 1
     assert "charged to nobody" in caught[0]
-    assert len(ledger) == 2
+    assert len(ledger) == 3
     release(grr())
     assert len(caught) == 1
 

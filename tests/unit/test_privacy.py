@@ -17,6 +17,15 @@ def test_a_guarantee_prints_one_honest_sentence():
     assert "nobody else needs to be trusted" in text
 
 
+def test_bounds_are_never_rounded_down():
+    assert "e^0.7 = 2.02 times" in str(PrivacyGuarantee(Fraction(7, 10)))  # 2.01375
+    assert str(PrivacyGuarantee(Fraction(1, 3))).startswith("0.333334-")
+    assert "plus 1e-06;" in str(PrivacyGuarantee(1, delta=1e-6, model="central"))
+    for large in (1000, 10**400):
+        assert "times likelier" in str(PrivacyGuarantee(large))
+    assert "delta is 1" in str(PrivacyGuarantee(1, delta=1))
+
+
 def test_what_is_not_promised_is_said():
     assert "do not publish" in str(PrivacyGuarantee(Fraction(1), seeded=True))
     assert str(PrivacyGuarantee(math.inf, notes=("Because.",))) == (
@@ -31,10 +40,11 @@ def test_what_is_not_promised_is_said():
 @pytest.mark.parametrize(
     "bad", [{"epsilon": -1}, {"epsilon": 1, "delta": 1.5}, {"epsilon": 1, "delta": -1e-9}, {"epsilon": float("nan")},
             {"epsilon": 1, "model": "global"}, {"epsilon": 1, "neighbours": "local"},
-            {"epsilon": 1, "relaxation": "SDLDP"}, {"epsilon": 1, "relaxed_epsilon": 1}]
+            {"epsilon": 1, "relaxation": "SDLDP"}, {"epsilon": 1, "relaxed_epsilon": 1},
+            {"epsilon": 1, "relaxation": "SDLDP", "relaxed_epsilon": -50}]
 )
 def test_what_is_no_guarantee_is_refused(bad):
-    with pytest.raises(ValueError, match=r"epsilon|model|neighbours|relaxation"):
+    with pytest.raises(ValueError, match=r"epsilon|delta|model|neighbours|relaxation"):
         PrivacyGuarantee(**bad)
 
 
@@ -58,12 +68,15 @@ def test_guarantees_add_exactly():
         total = total + tenth
     assert (total.epsilon, total.delta) == (1, Fraction(1, 10**8))
     assert total.model == "local"
+    assert total.delta == Fraction(1, 10**8)
     both = tenth + PrivacyGuarantee(1, model="central", neighbours=Neighbours.ADD_REMOVE)
     assert (both.epsilon, both.model, both.neighbours) == (Fraction(21, 10), "central", Neighbours.SUBSTITUTION)
     assert (tenth + PrivacyGuarantee(math.inf, notes=("Because.",))).notes == ("Because.",)
     assert not (tenth + PrivacyGuarantee(math.inf)).is_finite
     with pytest.raises(TypeError):
         tenth + 1
+    assert sum([PrivacyGuarantee(0.1)] * 10).epsilon == 1  # what 0.1 names, not the float
+    assert (PrivacyGuarantee(0, notes=("Nothing.",)) + tenth) is tenth
 
 
 @pytest.mark.parametrize(("a", "b", "both"), [(False, False, False), (True, None, True), (None, False, None)])
@@ -74,7 +87,12 @@ def test_a_sum_says_whether_seeds_were_used(a, b, both):
 def test_guarantees_compare_under_one_relation():
     local, add_remove = PrivacyGuarantee(1), PrivacyGuarantee(Fraction(1, 2), neighbours=Neighbours.ADD_REMOVE)
     assert local <= PrivacyGuarantee(1)
-    assert local >= add_remove >= local  # 1/2 doubles to 1
+    assert add_remove <= PrivacyGuarantee(1, neighbours=Neighbours.SUBSTITUTION)  # 1/2 doubles to 1
+    assert local <= PrivacyGuarantee(1, model="central", neighbours=Neighbours.SUBSTITUTION)
+    assert not add_remove <= local  # who holds the data is no local model
+    assert not local <= add_remove
+    assert PrivacyGuarantee(2) >= local
+    assert not PrivacyGuarantee(1, seeded=True) <= local
     assert not local <= PrivacyGuarantee(1 - Fraction(1, 10**20))
     assert not PrivacyGuarantee(1, delta=1e-9) <= PrivacyGuarantee(2)
     assert PrivacyGuarantee(2) <= PrivacyGuarantee(math.inf)
@@ -85,6 +103,9 @@ def test_guarantees_convert_where_something_follows():
     doubled = g.to("substitution")
     assert doubled.epsilon == 2
     assert (1 + math.e) / 1000 <= doubled.delta <= (1 + math.e) / 1000 + 1e-12  # a removal, then an addition
+    relaxed = PrivacyGuarantee(math.inf, Fraction(1, 1000), "central", Neighbours.ADD_REMOVE, relaxation="r",
+                               relaxed_epsilon=1)
+    assert relaxed.to("substitution").delta == doubled.delta
     assert g.to(Neighbours.ADD_REMOVE) is g
     for nothing in (Neighbours.LOCAL, Neighbours.ADD_REMOVE):
         with pytest.raises(ValueError, match="nothing about"):

@@ -1,0 +1,50 @@
+"""Open ``with`` blocks: which are open in the process, and which of them this place can see.
+
+A block that is left out of order, in another thread or by a generator that is closed late, closes itself and no other.
+"""
+
+import threading
+from contextvars import ContextVar
+
+
+class Blocks:
+    """The open blocks of one kind, each with a value."""
+
+    def __init__(self, name):
+        self._here = ContextVar(name, default=())  # those of this context, innermost last
+        self._open = []
+        self._lock = threading.Lock()
+
+    def enter(self, value):
+        """Open a block and return its token."""
+        token = [value]
+        with self._lock:
+            self._open.append(token)
+        self._here.set((*self._seen(), token))
+        return token
+
+    def leave(self, token):
+        """Close the block of a token."""
+        with self._lock:
+            self._open = [t for t in self._open if t is not token]
+        self._here.set(self._seen())
+
+    def token_of(self, value):
+        """Return the token of the innermost open block with this value: of this context, else of any; or None."""
+        for tokens in (self._seen(), self._open):
+            for token in reversed(tokens):
+                if token[0] is value:
+                    return token
+        return None
+
+    def innermost(self, default=None):
+        """Return the value of the innermost block that this place can see."""
+        seen = self._seen()
+        return seen[-1][0] if seen else default
+
+    def values(self):
+        """Return the values of all blocks that are open anywhere in the process."""
+        return [token[0] for token in self._open]
+
+    def _seen(self):
+        return tuple(token for token in self._here.get() if any(token is t for t in self._open))
