@@ -4,6 +4,14 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from dpestim._core.grr cimport dpestim_grr64, dpestim_grr128, dpestim_join, dpestim_reciprocal, dpestim_u128
 
+cdef extern from "grr_rows.h" nogil:
+    void dpestim_grr_rows8(const uint8_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
+                           uint8_t *out) noexcept
+    void dpestim_grr_rows16(const uint16_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
+                            uint16_t *out) noexcept
+    void dpestim_grr_rows32(const uint32_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
+                            uint32_t *out) noexcept
+
 ctypedef fused code_t:
     uint8_t
     uint16_t
@@ -25,7 +33,17 @@ def privatize(
         raise ValueError("codes, words and out differ in length")
     keep_high, keep_low = keep >> 64, keep & 0xFFFFFFFFFFFFFFFF
     w_high, w_low = other >> 64, other & 0xFFFFFFFFFFFFFFFF
-    if words.shape[0] == n:
+    if n == 0:
+        return
+    if words.shape[0] == n and w_low >> 33:
+        with nogil:
+            if code_t is uint8_t:
+                dpestim_grr_rows8(&codes[0], &words[0], n, keep_low, w_low, &out[0])
+            elif code_t is uint16_t:
+                dpestim_grr_rows16(&codes[0], &words[0], n, keep_low, w_low, &out[0])
+            else:
+                dpestim_grr_rows32(&codes[0], &words[0], n, keep_low, w_low, &out[0])
+    elif words.shape[0] == n:
         reciprocal = dpestim_reciprocal(w_low)
         with nogil:
             for i in range(n):

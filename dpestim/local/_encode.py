@@ -121,10 +121,11 @@ class CategoryEncoder:
             )
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
         self._low = None
-        if self.categories.dtype.kind in "iub":
-            numbers = [int(v) for v in values]
-            if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-                self._low = numbers[0]
+        if plain:
+            numbers = self.categories.view(np.uint8) if self.categories.dtype.kind == "b" else self.categories
+            # steps of 1 modulo 2^width, which do not run over the end of the type
+            if (numbers[1:] - numbers[:-1] == 1).all() and int(values[-1]) - int(values[0]) == len(values) - 1:
+                self._low = int(values[0])
 
     def __getstate__(self):
         return {**vars(self), "_slots": {}}

@@ -37,6 +37,22 @@ def test_grr_answers_every_word_as_the_law_says(epsilon, d):
         assert out.tolist() == [grr_answer(x, int(u), keep, other) for u in words]
 
 
+@pytest.mark.parametrize("other", [5, (1 << 32) + 1, (1 << 33) - 1, 1 << 33, (1 << 33) + 1, (1 << 34) - 1, 1 << 34,
+                                   0x2C000001D, (1 << 45) + 12_345, (1 << 63) - 1, 1 << 63])
+def test_grr_quotients_at_every_size_of_the_divisor(other):
+    # the kernel divides by its own means from 2**33 on: all multiples of the divisor that matter, and their neighbours
+    most = (1 << 32) - 2
+    ks = [k for k in (0, 1, 2, 3, 1000, most // 3, most - 1, most) if k * other < WORD]
+    rests = [k * other + e for k in ks for e in (-1, 0, 1, (1 << 32) - 1, 1 << 32)]
+    rests = [r for r in [*rests, *random_words(500).tolist()] if 0 <= r < min(WORD, (most + 1) * other)]
+    keep = WORD - 1 - max(rests)
+    words = np.array([keep + r for r in rests], np.uint64)
+    for x in (0, 7, most + 1):
+        out = np.empty(len(words), np.uint32)
+        grr.privatize(np.full(len(words), x, np.uint32), words, keep, other, out)
+        assert out.tolist() == [grr_answer(x, int(u), keep, other) for u in words]
+
+
 def test_grr_with_two_words():
     weights = exact.grr_weights(exact.canonical_epsilon(1e-6), 1 << 32)
     assert weights.n_words == 2
