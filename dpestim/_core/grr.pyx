@@ -1,6 +1,7 @@
 """Generalised randomised response over d values: one or two words a record, no float, no rejection."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from dpestim._core.grr cimport dpestim_grr64, dpestim_grr128, dpestim_join, dpestim_reciprocal, dpestim_u128
 
@@ -11,6 +12,9 @@ cdef extern from "grr_rows.h" nogil:
                             uint16_t *out) noexcept
     void dpestim_grr_rows32(const uint32_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
                             uint32_t *out) noexcept
+
+cdef enum:
+    MOST_IN_LANES = 4096  # four lanes of so many 32-bit counts stay near the first-level cache
 
 ctypedef fused code_t:
     uint8_t
@@ -55,44 +59,48 @@ def privatize(
                 out[i] = <code_t>dpestim_grr128(codes[i], words[2 * i], words[2 * i + 1], keep2, w2)
 
 
+cdef bint _count(const code_t *reports, size_t n, int64_t *counts, uint64_t d) noexcept nogil:
+    """Add a histogram; False at once where a report is d or more.
+
+    A report is read once and compared before it is used as an index: reports may come from a file or a buffer that
+    somebody else writes to, after any earlier check.
+    """
+    cdef size_t i = 0
+    cdef uint64_t a, b, c, e
+    cdef uint32_t lanes[4][MOST_IN_LANES]
+    if d <= MOST_IN_LANES and d <= n < <uint64_t>1 << 32:
+        # equal neighbours in four lanes do not wait for each other's store; in a larger domain they are rare
+        for a in range(4):
+            memset(lanes[a], 0, d * sizeof(uint32_t))
+        while i + 4 <= n:
+            a, b, c, e = reports[i], reports[i + 1], reports[i + 2], reports[i + 3]
+            if (a >= d) | (b >= d) | (c >= d) | (e >= d):
+                return False
+            lanes[0][a] += 1
+            lanes[1][b] += 1
+            lanes[2][c] += 1
+            lanes[3][e] += 1
+            i += 4
+        for a in range(d):
+            counts[a] += <int64_t>lanes[0][a] + lanes[1][a] + lanes[2][a] + lanes[3][a]
+    while i < n:
+        a = reports[i]
+        if a >= d:
+            return False
+        counts[a] += 1
+        i += 1
+    return True
+
+
 def count(
     const code_t[::1] reports,    # IN   reported values, which should be below d
-    int64_t[:, ::1] counts,       # OUT  (1 or 4, d), added to
+    int64_t[::1] counts,          # OUT  (d), added to
 ):
-    """Add a histogram of the reports; return whether all were below d.
-
-    In four lanes equal neighbours do not wait for each other's store. A report is read once and compared before it is
-    used as an index: reports may come from a file or a buffer that somebody else writes to, after any earlier check.
-    """
-    cdef Py_ssize_t n = reports.shape[0], i
-    cdef uint64_t d = counts.shape[1], a, b, c, e
+    """Add a histogram of the reports; return whether all were below d (if not, `counts` is of no use)."""
     cdef bint good = True
-    if counts.shape[0] != 1 and counts.shape[0] != 4:
-        raise ValueError("counts must have one lane or four lanes")
-    if d == 0:
-        return n == 0
-    with nogil:
-        if counts.shape[0] == 1:
-            for i in range(n):
-                a = reports[i]
-                if a >= d:
-                    good = False
-                    break
-                counts[0, a] += 1
-        else:
-            for i in range(0, n - 3, 4):
-                a, b, c, e = reports[i], reports[i + 1], reports[i + 2], reports[i + 3]
-                if (a >= d) | (b >= d) | (c >= d) | (e >= d):
-                    good = False
-                    break
-                counts[0, a] += 1
-                counts[1, b] += 1
-                counts[2, c] += 1
-                counts[3, e] += 1
-            for i in range(n - n % 4, n):
-                a = reports[i]
-                if a >= d:
-                    good = False
-                    break
-                counts[0, a] += 1
+    if reports.shape[0] and counts.shape[0] == 0:
+        return False
+    if reports.shape[0]:
+        with nogil:
+            good = _count(&reports[0], reports.shape[0], &counts[0], counts.shape[0])
     return good

@@ -39,13 +39,7 @@ class GRR(Randomizer):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        if self.n_categories > 1 << 12:  # equal neighbours are rare, and the lanes would leave the cache
-            good = grr.count(reports.reshape(-1), counts[None, :])
-        else:
-            lanes = np.zeros((4, self.n_categories), np.int64)
-            good = grr.count(reports.reshape(-1), lanes)
-            counts += lanes.sum(axis=0)
-        if not good:
+        if not grr.count(reports.reshape(-1), counts):
             self.check_reports(np.full((1, 1), self.n_categories))
 
     def support(self, reports):

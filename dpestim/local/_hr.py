@@ -51,7 +51,7 @@ class HR(Randomizer):
 
     def count(self, reports, counts):
         """Add a histogram of the symbols."""
-        if not grr.count(reports.reshape(-1), counts[None, :]):
+        if not grr.count(reports.reshape(-1), counts):
             self.check_reports(np.full((1, 1), self.n_counts))
 
     def support(self, reports):

@@ -70,9 +70,9 @@ def test_grr_with_two_words():
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 1001])
 def test_grr_count(n):
     reports = np.random.default_rng(n).integers(0, 7, n).astype(np.uint8)
-    counts = np.ones((4, 7), np.int64)
-    grr.count(reports, counts)
-    assert (counts.sum(axis=0) - 4).tolist() == np.bincount(reports, minlength=7).tolist()
+    counts = np.ones(7, np.int64)
+    assert grr.count(reports, counts)
+    assert (counts - 1).tolist() == np.bincount(reports, minlength=7).tolist()
 
 
 @pytest.mark.parametrize("d", [2, 3, 8, 63, 64, 65, 130, 1024])
@@ -299,7 +299,6 @@ def test_encode_strings_and_objects():
     "call",
     [
         lambda: grr.privatize(np.zeros(3, np.uint8), random_words(2), 5, 1, np.zeros(3, np.uint8)),
-        lambda: grr.count(np.zeros(3, np.uint8), np.zeros((3, 4), np.int64)),
         lambda: unary.bits(random_words(4).reshape(2, 2), 9, 5, np.zeros((2, 2), np.uint8), np.zeros(19, np.uint32)),
         lambda: unary.bits(random_words(4).reshape(2, 2), 8, 5, np.zeros((2, 1), np.uint8), np.zeros(16, np.uint32)),
         lambda: unary.count(np.zeros((3, 2), np.uint8), np.zeros(15, np.int64)),

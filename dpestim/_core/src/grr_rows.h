@@ -6,19 +6,19 @@
 #include "grr.h"
 #include "wide.h"
 
-/* One word each, for w >= 2^33: products of 32-bit numbers only, because vectors have no wider ones. The high half of
- * u - keep times c = floor((2^(64 + k) - 1) / w), where 2^(32 + k) <= w < 2^(33 + k), gives the quotient or one less
- * (proof: local/_grr.md), and one comparison corrects it exactly. */
+/* One word each, for w >= 2^33, and no product beyond 64 bits, which vectors have not: the high half of u - keep times
+ * c = floor((2^(64 + k) - 1) / w) < 2^32, where 2^(32 + k) <= w < 2^(33 + k), gives the quotient or one less (proof:
+ * local/_grr.md), and one comparison corrects it exactly. */
 #define DPESTIM_GRR_ROWS(bits, code)                                                                                 \
     DPESTIM_WIDE static void dpestim_grr_rows##bits(const code *restrict codes, const uint64_t *restrict words,      \
                                                     size_t n, uint64_t keep, uint64_t w, code *restrict out) {       \
         int k = 1;                                                                                                   \
         while (k < 31 && w >> (33 + k)) k++;                                                                         \
-        const uint64_t c = (uint64_t)((((dpestim_u128)1 << (64 + k)) - 1) / w), w0 = (uint32_t)w, w1 = w >> 32;      \
+        const uint64_t c = (uint64_t)((((dpestim_u128)1 << (64 + k)) - 1) / w);                                      \
         for (size_t i = 0; i < n; i++) {                                                                             \
             const uint64_t u = words[i], x = codes[i], rest = u - keep;                                              \
             uint64_t other = ((rest >> 32) * c) >> (32 + k);                                                         \
-            other += (rest - (other * w0 + ((other * w1) << 32))) >= w;                                              \
+            other += (rest - other * w) >= w;                                                                        \
             other += other >= x;                                                                                     \
             out[i] = (code)(u < keep ? x : other);                                                                   \
         }                                                                                                            \
