@@ -70,8 +70,8 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         Each call is a release of its rows. Needs no `fit` where `categories` are declared.
         """
         plan = self._plan_or_declared()
-        codes = plan.encode(self._checked_X(X, plan), self._is_strict())
         self._check_call_parameters()
+        codes = plan.encode(self._checked_X(X, plan), self.n_jobs, self._is_strict())
         self._charge(plan.guarantee(self.random_state is not None), len(codes[0]), plan.names)
         return plan.randomize(codes, WordSource(self.random_state), 0, self.n_jobs)
 
@@ -422,7 +422,7 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
                                  f"{len(plan.randomizers)}")
         else:
             plan, inferred = self._plan, False
-        codes = plan.encode(X, self._is_strict())
+        codes = plan.encode(X, self.n_jobs, self._is_strict())
         n = len(codes[0])
         first = 0 if restart else self._n_users
         self._charge(plan.guarantee(self.random_state is not None), n, plan.names)

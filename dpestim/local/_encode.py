@@ -7,11 +7,14 @@ import warnings
 import numpy as np
 from sklearn.utils.validation import check_array
 
+from dpestim import parallel
 from dpestim._core import encode
 from dpestim.local._randomizer import smallest_dtype
 
 #: A look-up table replaces a binary search for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
+#: Threads share a column in multiples of so many rows.
+_TASK_ROWS = 1 << 16
 
 
 def as_array(X):
@@ -134,7 +137,7 @@ class CategoryEncoder:
         """Return the categories as Python values that compare, with None for the missing one."""
         return [None if is_missing(value) else value for value in _plain_values(self.categories)]
 
-    def encode(self, column):
+    def encode(self, column, n_jobs=None):
         """Return the codes of a column (array or series), or raise ValueError that names the column only."""
         if not isinstance(column, np.ndarray):
             factors = _factors(column)
@@ -145,14 +148,19 @@ class CategoryEncoder:
         if kind == "b":
             column, kind = column.view(np.uint8), "u"
         out = np.empty(len(column), self.dtype)
+        fill = None
         if kind in "iu" and column.dtype.isnative:
-            if self._low is not None:
-                return self._from_range(column, out)
-            span = self._integer_span()
-            if span is not None:
-                return self._from_table(column, *span)
-        if kind == "U" and column.dtype.isnative and column.dtype.itemsize:
-            return self._from_strings(column, out)
+            fill = self._from_range if self._low is not None else self._from_table if self._integer_span() else None
+        elif kind == "U" and column.dtype.isnative and column.dtype.itemsize:
+            fill = self._from_strings
+        if fill is not None:
+
+            def task(first, last):
+                rows = slice(first * _TASK_ROWS, last * _TASK_ROWS)
+                fill(column[rows], out[rows])
+
+            parallel.run(task, -(-len(column) // _TASK_ROWS), n_jobs)
+            return out
         if kind == "O":
             values = column.tolist()
             bad = encode.objects(values, self._table, out)
@@ -167,7 +175,7 @@ class CategoryEncoder:
         uniques, codes = np.unique(column, return_inverse=True)
         return self._from_factors(codes.reshape(-1), uniques)
 
-    def encode_total(self, column):
+    def encode_total(self, column, n_jobs=None):
         """Return the codes of a column whatever it holds; a value that is not a category counts as the first one.
 
         For strict mode, where neither an error nor a warning may tell about a value.
@@ -175,7 +183,7 @@ class CategoryEncoder:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                return self.encode(column)
+                return self.encode(column, n_jobs)
             except Exception:  # whatever a strange object does when it is compared or hashed
                 return self._one_by_one(column)
 
@@ -233,7 +241,6 @@ class CategoryEncoder:
         modulus = 1 << (8 * column.dtype.itemsize)
         if low > high or encode.integers(values, low % modulus, high - low, low - self._low, out):
             _fail(self.name)
-        return out
 
     def _integer_span(self):
         """Return (lowest, table) of integer categories that lie close together."""
@@ -249,14 +256,15 @@ class CategoryEncoder:
             self._slots["table"] = table
         return low, self._slots["table"]
 
-    def _from_table(self, column, low, table):
+    def _from_table(self, column, out):
+        low, table = self._integer_span()
         if column.size and (int(column.min()) < low or int(column.max()) >= low + table.size):
             _fail(self.name)
         # within the table's range the difference is exact modulo 2^64 whatever the types
         codes = table[column.astype(np.int64) - low if low <= np.iinfo(np.int64).max else column - np.uint64(low)]
         if column.size and codes.min() < 0:
             _fail(self.name)
-        return codes.astype(self.dtype)
+        out[:] = codes
 
     def _from_strings(self, column, out):
         width = column.dtype.itemsize // 4
@@ -269,7 +277,6 @@ class CategoryEncoder:
         values = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), width)
         if encode.strings(values, *self._slots[width], out) >= 0:
             _fail(self.name)
-        return out
 
 
 def learn_categories(column, name, allow_missing=False):

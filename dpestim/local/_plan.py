@@ -35,12 +35,12 @@ class Plan:
         names = names if len(names) == len(categories) else column_names(len(categories), None)
         return cls(make_randomizers, [CategoryEncoder(c, n) for c, n in zip(categories, names)], names, inferred)
 
-    def encode(self, X, total=False):
+    def encode(self, X, n_jobs=None, total=False):
         """Return the codes of each column of X, or raise before anything else has happened.
 
         Where `total`, nothing is raised for a value: whatever is not among the categories counts as the first of them.
         """
-        return [(e.encode_total if total else e.encode)(c) for e, c in zip(self.encoders, columns_of(X))]
+        return [(e.encode_total if total else e.encode)(c, n_jobs) for e, c in zip(self.encoders, columns_of(X))]
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""

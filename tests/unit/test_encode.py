@@ -191,3 +191,25 @@ def test_the_smallest_dtype_that_holds_the_codes(d):
     codes = CategoryEncoder(np.arange(d), NAME).encode(np.array([d - 1]))
     assert codes.tolist() == [d - 1]
     assert codes.dtype.itemsize == (1 if d <= 256 else 2 if d <= 65536 else 4)
+
+
+@pytest.mark.parametrize(
+    "categories", [np.arange(7), np.array([3, 90, -4, 12]), np.array(["one", "three", "two"]), np.array([False, True])]
+)
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_share_a_column(categories, n_jobs):
+    encoder = CategoryEncoder(categories, NAME)
+    codes = np.random.default_rng(0).integers(0, len(categories), 200_001)
+    assert np.array_equal(encoder.encode(categories[codes], n_jobs), codes)
+    if categories.dtype.kind != "b":
+        column = categories[codes]
+        column[-1] = 91 if column.dtype.kind == "i" else "four"
+        with pytest.raises(ValueError, match=f"^{NAME} has a value that is not among"):
+            encoder.encode(column, n_jobs)
+
+
+def test_a_range_of_integers_does_not_run_over_the_end_of_its_type():
+    encoder = CategoryEncoder(np.array([254, 255, 0], np.uint8), NAME)
+    assert encoder.encode(np.array([0, 255, 254], np.uint8)).tolist() == [2, 1, 0]
+    with pytest.raises(ValueError, match="not among its declared"):
+        encoder.encode(np.array([256]))
