@@ -110,13 +110,14 @@ static size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, 
     return dpestim_unary_bits_plain(bytes, stride, n, n_bits, digit, out, ties);
 }
 
-/* Column sums of packed bits by a carry-save tree: 64 rows become one carry of weight 64, so a bit costs a few word
- * operations per row instead of one addition; the carries are rippled through planes of weight 64, 128, ... 2048. */
-#define DPESTIM_TILE 512   /* bytes of a row taken at once: 12 planes of them stay in the first-level cache */
+/* Column sums of packed bits by a carry-save tree: 16 rows become one carry of weight 16, so a bit costs a few word
+ * operations per row instead of one addition; the carries ripple through planes of weight 16, 32, ... 2048. Rows are
+ * taken in strips of two vectors, row after row: only where addresses follow each other does the processor itself
+ * fetch ahead as fast as memory can be read. */
+#define DPESTIM_STRIP 128  /* bytes of a row taken at once */
+#define DPESTIM_STRIPS 8   /* strips whose planes are kept at a time */
 #define DPESTIM_PLANES 12
-#define DPESTIM_BATCH 64
-#define DPESTIM_CHUNK 4032 /* rows until the planes are emptied: 63 carries of 64 fit below 2^12 */
-#define DPESTIM_AHEAD 2
+#define DPESTIM_CHUNK 4080 /* rows until the planes are emptied: 255 carries of 16 */
 #if defined(__GNUC__)
 #define DPESTIM_PREFETCH(address) __builtin_prefetch(address, 0, 2)
 typedef uint64_t dpestim_vector __attribute__((vector_size(64), aligned(1), may_alias));
@@ -125,109 +126,146 @@ typedef uint64_t dpestim_vector __attribute__((vector_size(64), aligned(1), may_
 typedef uint64_t dpestim_vector;
 #endif
 
-#define DPESTIM_CSA(type, high, low, a, b, c) \
-    {                                         \
-        const type a_ = (a), c_ = (c);        \
-        const type u_ = a_ ^ (b);             \
-        high = (a_ & (b)) | (u_ & c_);        \
-        low = u_ ^ c_;                        \
+#define DPESTIM_CSA(high, low, a, b, c)                                                                                \
+    {                                                                                                                  \
+        const dpestim_vector a_ = (a), c_ = (c);                                                                       \
+        const dpestim_vector u_ = a_ ^ (b);                                                                            \
+        high = (a_ & (b)) | (u_ & c_);                                                                                 \
+        low = u_ ^ c_;                                                                                                 \
     }
 
-/* Bytes j ... of 64 rows into the planes, for one type of vector. */
-#define DPESTIM_CSA64(type)                                                                    \
-    {                                                                                          \
-        type one = PLANE(type, 0), two = PLANE(type, 1), four = PLANE(type, 2), eight = PLANE(type, 3), \
-             sixteen = PLANE(type, 4), thirtytwo = PLANE(type, 5), carry, s[4];                \
-        const uint8_t *r = rows + j;                                                           \
-        for (int q = 0; q < 4; q++) {                                                          \
-            type a2, b2, a4, b4, a8, b8;                                                       \
-            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, a4, two, two, a2, b2) \
-            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, b4, two, two, a2, b2) \
-            DPESTIM_CSA(type, a8, four, four, a4, b4)                                          \
-            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, a4, two, two, a2, b2) \
-            DPESTIM_PAIR(type, a2) DPESTIM_PAIR(type, b2) DPESTIM_CSA(type, b4, two, two, a2, b2) \
-            DPESTIM_CSA(type, b8, four, four, a4, b4)                                          \
-            DPESTIM_CSA(type, s[q], eight, eight, a8, b8)                                      \
-        }                                                                                      \
-        DPESTIM_CSA(type, s[0], sixteen, sixteen, s[0], s[1])                                  \
-        DPESTIM_CSA(type, s[2], sixteen, sixteen, s[2], s[3])                                  \
-        DPESTIM_CSA(type, carry, thirtytwo, thirtytwo, s[0], s[2])                             \
-        PLANE(type, 0) = one; PLANE(type, 1) = two; PLANE(type, 2) = four; PLANE(type, 3) = eight; \
-        PLANE(type, 4) = sixteen; PLANE(type, 5) = thirtytwo;                                  \
-        for (int p = 6; p < DPESTIM_PLANES; p++) {                                             \
-            const type old = PLANE(type, p);                                                   \
-            PLANE(type, p) = old ^ carry;                                                      \
-            carry &= old;                                                                      \
-        }                                                                                      \
-    }
-#define PLANE(type, p) (*(type *)(planes + (p) * DPESTIM_TILE + j))
-#define DPESTIM_PAIR(type, high)                                                               \
-    DPESTIM_CSA(type, high, one, one, *(const type *)r, *(const type *)(r + stride))           \
-    if (sizeof(type) > 1) { /* memory, not arithmetic, is what the loop waits for */           \
-        DPESTIM_PREFETCH(r + ahead);                                                           \
-        DPESTIM_PREFETCH(r + stride + ahead);                                                  \
-    }                                                                                          \
+/* nv vectors of each of n rows, which stand `second` bytes apart, into the planes, 16 rows at a time. */
+#define DPESTIM_EACH(nv) for (int v = 0; v < nv; v++)
+#define DPESTIM_PLANE(p) (*(dpestim_vector *)(planes + (p) * DPESTIM_STRIP + v * 64))
+#define DPESTIM_PAIR(csa, nv, high)                                                                                    \
+    DPESTIM_EACH(nv) {                                                                                                 \
+        const uint8_t *const q = r + v * second;                                                                       \
+        DPESTIM_PREFETCH(q + ahead);                                                                                   \
+        DPESTIM_PREFETCH(q + ahead + stride);                                                                          \
+        csa(high[v], one[v], one[v], *(const dpestim_vector *)q, *(const dpestim_vector *)(q + stride))                \
+    }                                                                                                                  \
     r += 2 * stride;
+#define DPESTIM_FOUR(csa, nv, high)                                                                                    \
+    DPESTIM_PAIR(csa, nv, a2)                                                                                          \
+    DPESTIM_PAIR(csa, nv, b2)                                                                                          \
+    DPESTIM_EACH(nv) csa(high[v], two[v], two[v], a2[v], b2[v])
+#define DPESTIM_CSA16(csa, n, nv)                                                                                      \
+    {                                                                                                                  \
+        dpestim_vector one[nv], two[nv], four[nv], eight[nv], a2[nv], b2[nv], a4[nv], b4[nv], a8[nv], b8[nv];          \
+        DPESTIM_EACH(nv) {                                                                                             \
+            one[v] = DPESTIM_PLANE(0); two[v] = DPESTIM_PLANE(1);                                                      \
+            four[v] = DPESTIM_PLANE(2); eight[v] = DPESTIM_PLANE(3);                                                   \
+        }                                                                                                              \
+        for (size_t left = n; left >= 16; left -= 16) {                                                                \
+            DPESTIM_FOUR(csa, nv, a4) DPESTIM_FOUR(csa, nv, b4)                                                        \
+            DPESTIM_EACH(nv) csa(a8[v], four[v], four[v], a4[v], b4[v])                                                \
+            DPESTIM_FOUR(csa, nv, a4) DPESTIM_FOUR(csa, nv, b4)                                                        \
+            DPESTIM_EACH(nv) csa(b8[v], four[v], four[v], a4[v], b4[v])                                                \
+            DPESTIM_EACH(nv) csa(a8[v], eight[v], eight[v], a8[v], b8[v])                                              \
+            DPESTIM_EACH(nv) for (int p = 4; p < DPESTIM_PLANES; p++) {                                                \
+                const dpestim_vector old = DPESTIM_PLANE(p);                                                           \
+                DPESTIM_PLANE(p) = old ^ a8[v];                                                                        \
+                a8[v] &= old;                                                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+        DPESTIM_EACH(nv) {                                                                                             \
+            DPESTIM_PLANE(0) = one[v]; DPESTIM_PLANE(1) = two[v];                                                      \
+            DPESTIM_PLANE(2) = four[v]; DPESTIM_PLANE(3) = eight[v];                                                   \
+        }                                                                                                              \
+    }
 
-DPESTIM_WIDE static void dpestim_csa64(const uint8_t *restrict rows, size_t stride, size_t len,
-                                       uint8_t *restrict planes) {
-    const size_t ahead = DPESTIM_AHEAD * DPESTIM_BATCH * stride;
-    size_t j = 0;
-#if defined(__GNUC__)
-    for (; j + sizeof(dpestim_vector) <= len; j += sizeof(dpestim_vector)) DPESTIM_CSA64(dpestim_vector)
-#endif
-    for (; j < len; j++) DPESTIM_CSA64(uint8_t)
-}
-#undef PLANE
-#undef DPESTIM_PAIR
-
-/* sums[8][tile] = the numbers that the planes spell, bit by bit: at most 4032, so 16 bits hold them. */
-DPESTIM_WIDE static void dpestim_spell(const uint8_t *restrict planes, size_t n_planes, size_t len,
-                                       uint16_t *restrict sums) {
-    memset(sums, 0, 8 * DPESTIM_TILE * sizeof *sums);
-    for (size_t p = 0; p < n_planes; p++)
-        for (int b = 0; b < 8; b++) {
-            const uint8_t *restrict plane = planes + p * DPESTIM_TILE;
-            uint16_t *restrict sum = sums + b * DPESTIM_TILE;
-            for (size_t j = 0; j < len; j++) sum[j] += (uint16_t)(((plane[j] >> b) & 1) << p);
+DPESTIM_WIDE static void dpestim_csa16_plain(const uint8_t *restrict rows, size_t stride, size_t n, size_t second,
+                                             size_t ahead, uint8_t *restrict strip) {
+    for (; n >= 16; n -= 16, rows += 16 * stride)
+        for (size_t j = 0; j < DPESTIM_STRIP; j += sizeof(dpestim_vector)) {
+            const uint8_t *r = rows + (j < 64 ? j : second + j - 64);
+            uint8_t *planes = strip + j;
+            DPESTIM_CSA16(DPESTIM_CSA, 16, 1)
         }
 }
+
+#if DPESTIM_SSE2 && defined(__GNUC__)
+/* Any function of three bits is one instruction here: two for the sum and the carry instead of five. */
+#define DPESTIM_TERNARY(high, low, a, b, c)                                                                            \
+    {                                                                                                                  \
+        const __m512i a_ = (__m512i)(a), b_ = (__m512i)(b), c_ = (__m512i)(c);                                         \
+        high = (dpestim_vector)_mm512_ternarylogic_epi64(a_, b_, c_, 0xE8);                                            \
+        low = (dpestim_vector)_mm512_ternarylogic_epi64(a_, b_, c_, 0x96);                                             \
+    }
+__attribute__((target("avx512f"))) static void dpestim_csa16_wide(const uint8_t *restrict r, size_t stride, size_t n,
+                                                                  size_t second, size_t ahead,
+                                                                  uint8_t *restrict planes) {
+    DPESTIM_CSA16(DPESTIM_TERNARY, n, 2)
+}
+#endif
+
+/* n rows, a multiple of 16, of a strip that consists of bytes 0 ... 63 and second ... second + 63. */
+static void dpestim_csa16(const uint8_t *rows, size_t stride, size_t n, size_t second, size_t ahead,
+                          uint8_t *planes) {
+#if DPESTIM_SSE2 && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f")) {
+        dpestim_csa16_wide(rows, stride, n, second, ahead, planes);
+        return;
+    }
+#endif
+    dpestim_csa16_plain(rows, stride, n, second, ahead, planes);
+}
+
+/* sums[8][strip] = the numbers that the planes spell, bit by bit: at most 4080, so 16 bits hold them. */
+DPESTIM_WIDE static void dpestim_spell(const uint8_t *restrict planes, size_t n_planes, uint16_t *restrict sums) {
+    memset(sums, 0, 8 * DPESTIM_STRIP * sizeof *sums);
+    for (size_t p = 0; p < n_planes; p++)
+        for (int b = 0; b < 8; b++) {
+            const uint8_t *restrict plane = planes + p * DPESTIM_STRIP;
+            uint16_t *restrict sum = sums + b * DPESTIM_STRIP;
+            for (size_t j = 0; j < DPESTIM_STRIP; j++) sum[j] += (uint16_t)(((plane[j] >> b) & 1) << p);
+        }
+}
+
+/* Where the strip that brings byte j of a row starts: the last one overlaps the one before. */
+static size_t dpestim_strip_start(size_t j, size_t len, size_t size) { return j + size <= len ? j : len - size; }
 
 /* counts[8 * (byte % width) + bit] += column sums of n rows that are len bytes long; len is a multiple of width. */
 static void dpestim_count_rows(const uint8_t *rows, size_t n, size_t len, size_t width, int64_t *counts) {
-    uint8_t planes[DPESTIM_PLANES * DPESTIM_TILE];
-    uint8_t last[DPESTIM_BATCH * DPESTIM_TILE];
-    uint16_t sums[8 * DPESTIM_TILE];
+    uint8_t planes[DPESTIM_STRIPS][DPESTIM_PLANES * DPESTIM_STRIP];
+    uint8_t last[16 * DPESTIM_STRIP];
+    uint16_t sums[8 * DPESTIM_STRIP];
+    const size_t size = len < DPESTIM_STRIP ? len : DPESTIM_STRIP, second = size < 64 ? 64 : size - 64;
+    /* rows of one strip follow each other in memory; longer ones are taken 64 at a time, fetched two times 64 ahead */
+    const size_t batch = len > DPESTIM_STRIP ? 64 : DPESTIM_CHUNK, ahead = (len > DPESTIM_STRIP ? 128 : 16) * len;
     for (size_t r0 = 0; r0 < n; r0 += DPESTIM_CHUNK) {
-        const size_t chunk = n - r0 < DPESTIM_CHUNK ? n - r0 : DPESTIM_CHUNK;
-        size_t n_planes = 0, byte = 0;
+        const size_t chunk = n - r0 < DPESTIM_CHUNK ? n - r0 : DPESTIM_CHUNK, whole = size < 64 ? 0 : chunk / 16 * 16;
+        size_t n_planes = 0;
         while (chunk >> n_planes) n_planes++;
-        for (size_t j0 = 0; j0 < len; j0 += DPESTIM_TILE) {
-            const size_t tile = len - j0 < DPESTIM_TILE ? len - j0 : DPESTIM_TILE;
-            size_t r = 0;
+        for (size_t j0 = 0; j0 < len; j0 += DPESTIM_STRIPS * DPESTIM_STRIP) {
             memset(planes, 0, sizeof planes);
-            for (; r + DPESTIM_BATCH <= chunk; r += DPESTIM_BATCH) {
-                const uint8_t *batch = rows + (r0 + r) * len + j0;
-                dpestim_csa64(batch, len, tile, planes);
-            }
-            if (r < chunk) { /* the last rows, padded with rows of zeros */
-                memset(last, 0, sizeof last);
-                for (size_t k = 0; r + k < chunk; k++)
-                    memcpy(last + k * DPESTIM_TILE, rows + (r0 + r + k) * len + j0, tile);
-                dpestim_csa64(last, DPESTIM_TILE, tile, planes);
-            }
-            dpestim_spell(planes, n_planes, tile, sums);
-            for (size_t j = 0; j < tile; j++) {
-                for (int b = 0; b < 8; b++) counts[8 * byte + b] += sums[b * DPESTIM_TILE + j];
-                if (++byte == width) byte = 0;
+            for (size_t r = 0; r < whole; r += batch)
+                for (size_t s = 0, j = j0; s < DPESTIM_STRIPS && j < len; s++, j += DPESTIM_STRIP)
+                    dpestim_csa16(rows + (r0 + r) * len + dpestim_strip_start(j, len, size), len,
+                                  whole - r < batch ? whole - r : batch, second, ahead, planes[s]);
+            for (size_t s = 0, j = j0; s < DPESTIM_STRIPS && j < len; s++, j += DPESTIM_STRIP) {
+                const size_t start = dpestim_strip_start(j, len, size);
+                for (size_t r = whole; r < chunk; r += 16) { /* padded with rows, and bytes, of zeros */
+                    memset(last, 0, sizeof last);
+                    for (size_t k = r; k < chunk && k < r + 16; k++)
+                        memcpy(last + (k - r) * DPESTIM_STRIP, rows + (r0 + k) * len + start, size);
+                    dpestim_csa16(last, DPESTIM_STRIP, 16, second, 0, planes[s]);
+                }
+                dpestim_spell(planes[s], n_planes, sums);
+                size_t byte = j % width;
+                for (size_t k = j - start; k < size; k++) {
+                    const uint16_t *sum = sums + (k < 64 ? k : 64 + k - second);
+                    for (int b = 0; b < 8; b++) counts[8 * byte + b] += sum[b * DPESTIM_STRIP];
+                    if (++byte == width) byte = 0;
+                }
             }
         }
     }
 }
 
-/* Rows shorter than a vector are taken several at a time as one long row, which fills the vectors at every width. */
+/* Rows shorter than a strip are taken several at a time as one long row, which fills the vectors at every width. */
 static void dpestim_unary_count(const uint8_t *reports, size_t n, size_t width, int64_t *counts) {
-    const size_t group = width >= 256 ? 1 : (256 + width - 1) / width;
+    const size_t group = width >= DPESTIM_STRIP ? 1 : DPESTIM_STRIP / width;
     const size_t whole = n / group;
     dpestim_count_rows(reports, whole, group * width, width, counts);
     dpestim_count_rows(reports + whole * group * width, n - whole * group, width, width, counts);
