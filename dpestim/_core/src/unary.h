@@ -134,7 +134,7 @@ typedef uint64_t dpestim_vector;
         low = u_ ^ c_;                                                                                                 \
     }
 
-/* nv vectors of each of n rows, which stand `second` bytes apart, into the planes, 16 rows at a time. */
+/* nv vectors of each of n rows (a multiple of 16), which stand `second` bytes apart, into the planes. */
 #define DPESTIM_EACH(nv) for (int v = 0; v < nv; v++)
 #define DPESTIM_PLANE(p) (*(dpestim_vector *)(planes + (p) * DPESTIM_STRIP + v * 64))
 #define DPESTIM_PAIR(csa, nv, high)                                                                                    \
@@ -176,12 +176,16 @@ typedef uint64_t dpestim_vector;
 
 DPESTIM_WIDE static void dpestim_csa16_plain(const uint8_t *restrict rows, size_t stride, size_t n, size_t second,
                                              size_t ahead, uint8_t *restrict strip) {
-    for (; n >= 16; n -= 16, rows += 16 * stride)
+    size_t m;
+    if (ahead < 1 << 15) ahead = 1 << 15; /* one vector at a time leaves gaps between addresses: fetch ahead oneself */
+    for (; n >= 16; n -= m, rows += m * stride) {
+        m = n < 128 ? n : 128;
         for (size_t j = 0; j < DPESTIM_STRIP; j += sizeof(dpestim_vector)) {
             const uint8_t *r = rows + (j < 64 ? j : second + j - 64);
             uint8_t *planes = strip + j;
-            DPESTIM_CSA16(DPESTIM_CSA, 16, 1)
+            DPESTIM_CSA16(DPESTIM_CSA, m, 1)
         }
+    }
 }
 
 #if DPESTIM_SSE2 && defined(__GNUC__)
