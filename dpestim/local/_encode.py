@@ -91,14 +91,14 @@ class CategoryEncoder:
         self.name = name
         self.categories = _category_array(categories, name)
         self.dtype = smallest_dtype(max(2, len(self.categories)))
-        values = _plain_values(self.categories)
         self._missing = None
-        self._table = {}
+        self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
+        self._low = _start_of_range(self.categories)
+        values = () if self._low is not None else _plain_values(self.categories)
         plain = self.categories.dtype.kind in "iub"  # nothing missing, infinite or unhashable: no need to look at each
-        if plain:
-            self._table = dict(zip(values, range(len(values))))
-            if len(self._table) < len(values):
-                raise ValueError(f"categories of {name} must be distinct")
+        self._codes = dict(zip(values, range(len(values)))) if plain else {}
+        if plain and len(self._codes) < len(values):
+            raise ValueError(f"categories of {name} must be distinct")
         for code, value in enumerate(() if plain else values):
             if is_missing(value):
                 if self._missing is not None:
@@ -108,27 +108,29 @@ class CategoryEncoder:
             if _is_infinite(value):
                 raise ValueError(f"categories of {name} must be finite")
             try:
-                known = value in self._table
+                known = value in self._codes
             except TypeError:
                 raise ValueError(f"categories of {name} must be hashable scalars") from None
             if known:
                 raise ValueError(f"categories of {name} must be distinct")
-            self._table[value] = code
+            self._codes[value] = code
             for alias in _time_aliases(self.categories[code]):
-                if self._table.setdefault(alias, code) != code:
+                if self._codes.setdefault(alias, code) != code:
                     raise ValueError(f"categories of {name} must be distinct")
-        if len(values) < 2:
+        if len(self.categories) < 2:
             raise ValueError(
                 f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
                 "a constant column, gives it) has nothing to hide and nothing to estimate"
             )
-        self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
-        self._low = None
-        if plain:
-            numbers = self.categories.view(np.uint8) if self.categories.dtype.kind == "b" else self.categories
-            # steps of 1 modulo 2^width, which do not run over the end of the type
-            if (numbers[1:] - numbers[:-1] == 1).all() and int(values[-1]) - int(values[0]) == len(values) - 1:
-                self._low = int(values[0])
+
+    @property
+    def _table(self):
+        """Category -> code; of a range it is made when it is needed."""
+        if self._low is None:
+            return self._codes
+        if "codes" not in self._slots:
+            self._slots["codes"] = {value: code for code, value in enumerate(_plain_values(self.categories))}
+        return self._slots["codes"]
 
     def __getstate__(self):
         return {**vars(self), "_slots": {}}
@@ -277,6 +279,16 @@ class CategoryEncoder:
         values = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), width)
         if encode.strings(values, *self._slots[width], out) >= 0:
             _fail(self.name)
+
+
+def _start_of_range(categories):
+    """Return the first of integer categories that go up in steps of 1, else None."""
+    if categories.dtype.kind not in "iub" or len(categories) < 2:
+        return None
+    numbers = categories.view(np.uint8) if categories.dtype.kind == "b" else categories
+    low, high = int(numbers[0]), int(numbers[-1])
+    # steps of 1 modulo 2^width, which do not run over the end of the type
+    return low if high - low == len(numbers) - 1 and (numbers[1:] - numbers[:-1] == 1).all() else None
 
 
 def learn_categories(column, name, allow_missing=False):
