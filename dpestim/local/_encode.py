@@ -13,8 +13,8 @@ from dpestim.local._randomizer import smallest_dtype
 
 #: A look-up table replaces a binary search for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
-#: Threads share a column in multiples of so many rows.
-_TASK_ROWS = 1 << 16
+#: Threads share a column in multiples of so many rows; fewer are encoded before another thread has woken up.
+_TASK_ROWS = 1 << 18
 
 
 def as_array(X):

@@ -199,7 +199,7 @@ def test_the_smallest_dtype_that_holds_the_codes(d):
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads_share_a_column(categories, n_jobs):
     encoder = CategoryEncoder(categories, NAME)
-    codes = np.random.default_rng(0).integers(0, len(categories), 200_001)
+    codes = np.random.default_rng(0).integers(0, len(categories), 600_001)
     assert np.array_equal(encoder.encode(categories[codes], n_jobs), codes)
     if categories.dtype.kind != "b":
         column = categories[codes]
