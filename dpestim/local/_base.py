@@ -492,4 +492,6 @@ def _is_auto(categories):
 
 def _fresh(estimator):
     """Return an unfitted twin that shares the parameters."""
-    return type(estimator)(**estimator.get_params(deep=False))
+    twin = type(estimator)(**estimator.get_params(deep=False))
+    twin._bound = estimator._bound  # as strict as it was
+    return twin

@@ -11,6 +11,8 @@ from dpestim import parallel
 from dpestim._core import encode
 from dpestim.local._randomizer import smallest_dtype
 
+#: What a strange object may do when it is compared or hashed.
+_WHATEVER = (Exception, SystemExit)
 #: A look-up table replaces a binary search for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
 #: Threads share a column in multiples of so many rows; fewer are encoded before another thread has woken up.
@@ -142,10 +144,12 @@ class CategoryEncoder:
     def encode(self, column, n_jobs=None):
         """Return the codes of a column (array or series), or raise ValueError that names the column only."""
         if not isinstance(column, np.ndarray):
+            if hasattr(column, "null_count"):
+                return self._around_nulls(column, lambda values: self.encode(values, n_jobs), self._missing)
             factors = _factors(column)
             if factors is not None:
                 return self._from_factors(*factors)
-            column = _series_values(column)
+            column = column.to_numpy()
         kind = column.dtype.kind
         if kind == "b":
             column, kind = column.view(np.uint8), "u"
@@ -184,19 +188,37 @@ class CategoryEncoder:
         """
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            try:
-                return self.encode(column, n_jobs)
-            except Exception:  # whatever a strange object does when it is compared or hashed
-                return self._one_by_one(column)
+            # A row's code must follow from its own value. How a column is read therefore depends on its dtype alone:
+            # one null must not send everybody else through another representation.
+            if hasattr(column, "null_count"):
+                return self._around_nulls(column, lambda values: self._total(values, n_jobs), self._missing or 0)
+            factors = None if isinstance(column, np.ndarray) else _factors(column)
+            if factors is not None:
+                return self._from_factors(*factors, total=True)
+            return self._total(column if isinstance(column, np.ndarray) else column.to_numpy(), n_jobs)
+
+    def _total(self, column, n_jobs):
+        try:
+            return self.encode(column, n_jobs)
+        except _WHATEVER:
+            return self._one_by_one(column)
 
     def _one_by_one(self, column):
         out = np.zeros(len(column), self.dtype)
-        values = column if isinstance(column, np.ndarray) else _series_values(column)
-        for i, value in enumerate(_plain_values(np.asarray(values))):
+        for i, value in enumerate(_plain_values(column)):
             try:
                 out[i] = self._code(value)
-            except Exception:
+            except _WHATEVER:
                 continue
+        return out
+
+    def _around_nulls(self, series, codes_of, missing):
+        """Return the codes of a polars series: those of its values, read without the nulls, and the nulls' code."""
+        present = ~series.is_null().to_numpy()
+        if missing is None and not present.all():
+            _fail(self.name, missing=True)
+        out = np.full(len(series), missing or 0, self.dtype)
+        out[present] = codes_of(series.drop_nulls().to_numpy())
         return out
 
     def _code(self, value):
@@ -217,7 +239,7 @@ class CategoryEncoder:
         for i, value in enumerate(values):
             out[i] = self._code(value)
 
-    def _from_factors(self, codes, uniques):
+    def _from_factors(self, codes, uniques, total=False):
         """Encode through the few distinct values; code -1 is a missing value (pandas' convention)."""
         known, unknown = np.zeros(len(uniques), self.dtype), []
         values = _plain_values(np.asarray(uniques))
@@ -226,14 +248,17 @@ class CategoryEncoder:
                 known[k] = self._code(value)
             except ValueError:  # a pandas Categorical may list what no row has
                 unknown.append(k)
-        if unknown:
+            except _WHATEVER:
+                if not total:
+                    raise
+        if unknown and not total:
             used = np.flatnonzero(np.isin(unknown, codes))
             if used.size:
                 self._code(values[unknown[used[0]]])
         if codes.size and codes.min() < 0:
-            if self._missing is None:
+            if self._missing is None and not total:
                 _fail(self.name, missing=True)
-            known = np.append(known, np.array([self._missing], self.dtype))  # index -1
+            known = np.append(known, np.array([self._missing or 0], self.dtype))  # index -1
         return known[codes]
 
     def _from_range(self, column, out):

@@ -1,8 +1,11 @@
 """Strict mode: whoever calls learns nothing about a value from an error, a warning, a shape or an entry."""
 
+import datetime
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from dpestim import config_context
@@ -122,3 +125,51 @@ def test_the_same_data_are_errors_for_a_curator(name, cls):
     bad[3, 0] = np.nan
     with pytest.raises(ValueError, match=r"NaN|missing"):
         cls(**params).fit(bad, y)
+
+
+def frame_columns():
+    """Yield (name, make a column of valid values with this in row 3, categories) over dtypes that frames have."""
+    days = [datetime.date(2020, 1, 1 + k % 2) for k in range(ROWS)]
+    big = [2**53 + 1 + k % 2 for k in range(ROWS)]
+    text = ["a" if k % 2 else "b" for k in range(ROWS)]
+    flags = [k % 2 == 0 for k in range(ROWS)]
+    for name, values, dtype, categories in (
+        ("date", days, pl.Date, np.array(["2020-01-01", "2020-01-02"], "M8[D]")),
+        ("date by ns", days, pl.Date, np.array(["2020-01-01", "2020-01-02"], "M8[ns]")),
+        ("date objects", days, pl.Date, sorted(set(days))),
+        ("ns", days, pl.Datetime("ns"), np.array(["2020-01-01", "2020-01-02"], "M8[ns]")),
+        ("int", big, pl.Int64, sorted(set(big))),
+        ("str", text, pl.String, ["a", "b"]),
+        ("categorical", text, pl.Categorical, ["a", "b"]),
+        ("bool", flags, pl.Boolean, [False, True]),
+    ):
+        yield f"polars {name}", lambda v, d=dtype, x=values: pl.DataFrame({"c": pl.Series([*x[:3], v, *x[4:]], dtype=d,
+                                                                          strict=False)}), categories
+    codes = pd.Index(sorted(set(big)), dtype="Int64")
+    for name, values, dtype, categories in (
+        ("Int64", big, "Int64", sorted(set(big))),
+        ("Categorical of Int64", big, pd.CategoricalDtype(codes), sorted(set(big))),
+        ("string", text, "string", ["a", "b"]),
+        ("object", text, object, ["a", "b"]),
+        ("boolean", flags, "boolean", [False, True]),
+        ("datetime", days, "M8[ns]", np.array(["2020-01-01", "2020-01-02"], "M8[ns]")),
+    ):
+        yield f"pandas {name}", lambda v, d=dtype, x=values: pd.DataFrame({"c": pd.Series([*x[:3], v, *x[4:]],
+                                                                          dtype=d)}), categories
+
+
+FRAMES = list(frame_columns())
+
+
+@pytest.mark.parametrize(("make", "categories"), [f[1:] for f in FRAMES], ids=[f[0] for f in FRAMES])
+def test_a_null_changes_nobody_elses_report(make, categories):
+    from dpestim.local import GRRFrequencyEstimator
+
+    def reports(frame):
+        est = GRRFrequencyEstimator(60.0, categories=[categories], random_state=0)  # next to no noise
+        with config_context(strict=True):
+            return np.delete(est.privatize(frame)[:, 0], 3)
+
+    whole = reports(make(make(None)["c"][0]))
+    assert len(set(whole.tolist())) == 2
+    np.testing.assert_array_equal(reports(make(None)), whole)
