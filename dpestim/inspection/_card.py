@@ -1,13 +1,13 @@
 """The privacy card: what was collected, from whom, whom to trust, what epsilon means, what is not protected."""
 
-import math
 from html import escape
 
 from dpestim.base import PrivateEstimator
 from dpestim.privacy import Neighbours
+from dpestim.privacy._text import bound, odds, posterior
 
 _TRUST = {
-    "local": "Nobody. Values are randomised on the side of those who gave them; only reports leave.",
+    "local": "Nobody, where people's own devices randomise: then only reports leave them.",
     "shuffle": "The shuffler, which must forward all reports and forget who sent which.",
     "central": "Whoever holds the data: it sees every value, and only what it publishes is protected.",
 }
@@ -21,7 +21,7 @@ _ALWAYS = (
     "People who appear in several releases: their epsilons add up. A ledger keeps the account.",
 )
 #: Steps that learn nothing from data.
-_STATELESS = ("FunctionTransformer", "Normalizer", "passthrough", "NoneType", "str")
+_STATELESS = ("FunctionTransformer", "Normalizer", "HashingVectorizer", "FeatureHasher")
 
 
 def privacy_card(estimator):
@@ -29,8 +29,8 @@ def privacy_card(estimator):
 
     Parameters
     ----------
-    estimator : estimator or Pipeline
-        Of dpestim, or a pipeline in which some steps are. Steps that are not private are named.
+    estimator : estimator, Pipeline, ColumnTransformer, FeatureUnion or search
+        Of dpestim, or with some of dpestim's in it. What learns from raw values on any path is named.
 
     Returns
     -------
@@ -48,20 +48,25 @@ def privacy_card(estimator):
     >>> from dpestim.local import GRRFrequencyEstimator
     >>> card = privacy_card(GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit([["a"], ["b"]]))
     >>> print(card.sections["The odds"])
-    Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.1 % instead of 50 %.
+    Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.11 % instead of 50 %.
     """
-    steps = _steps(estimator)
-    private = [(name, step) for name, step in steps if isinstance(step, PrivateEstimator)]
-    if not private:
+    found = _Findings()
+    found.walk(type(estimator).__name__, estimator, raw=True)
+    if not found.private:
         raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it")
-    guarantee, unprotected = _together(steps)
+    guarantee = sum(step.privacy_ for _, step in found.private)
+    trust = _TRUST[guarantee.model]
+    if found.unprotected:
+        trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
+    if not guarantee.is_finite:
+        found.unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
     sections = {
-        "What was collected": " ".join(_collected(name, step) for name, step in private),
+        "What was collected": " ".join(_collected(name, step) for name, step in found.private),
         "From whom": f"The promise is about {_WHO[guarantee.neighbours]}.",
-        "Who must be trusted": _TRUST[guarantee.model],
+        "Who must be trusted": trust,
         "The promise": str(guarantee),
         "The odds": _odds(guarantee),
-        "What is not protected": " ".join((*unprotected, *_ALWAYS)),
+        "What is not protected": " ".join((*found.unprotected, *_ALWAYS)),
     }
     return PrivacyCard(type(estimator).__name__, sections)
 
@@ -100,41 +105,51 @@ class PrivacyCard:
     __repr__ = __str__
 
 
-def _steps(estimator):
-    """Return (name, step) of everything that data pass through, in order."""
-    if hasattr(estimator, "best_estimator_"):
-        estimator = estimator.best_estimator_
-    if isinstance(estimator, PrivateEstimator):
-        return [(type(estimator).__name__, estimator)]
-    if hasattr(estimator, "steps"):
-        return [pair for name, step in estimator.steps for pair in _named(name, step)]
-    if hasattr(estimator, "transformers"):
-        parts = getattr(estimator, "transformers_", estimator.transformers)
-        return [pair for name, step, _ in parts for pair in _named(name, step)]
-    return [(type(estimator).__name__, estimator)]
+class _Findings:
+    """The private steps on the way of the data, and sentences about what is done without protection."""
 
+    def __init__(self):
+        self.private, self.unprotected = [], []
 
-def _named(name, step):
-    inner = _steps(step)
-    return [(name, step)] if len(inner) == 1 and inner[0][1] is step else [(f"{name}.{n}", s) for n, s in inner]
-
-
-def _together(steps):
-    """Return the guarantee of all steps, and sentences about those that keep none."""
-    total, unprotected, only_reports = None, [], False
-    for name, step in steps:
+    def walk(self, name, step, raw):
+        """Follow the data through a step; `raw`: whether raw values reach it. Returns whether raw values leave it."""
+        kind = type(step).__name__
         if isinstance(step, PrivateEstimator):
-            total = step.privacy_ if total is None else total + step.privacy_
-            only_reports = only_reports or (step.privacy_.model == "local" and hasattr(step, "transform"))
-        elif type(step).__name__ in _STATELESS:
-            continue
-        elif not only_reports:
-            unprotected.append(f"Step {name} ({type(step).__name__}) learned from raw values, without any guarantee.")
-        elif hasattr(step, "predict"):
-            unprotected.append(f"Step {name} ({type(step).__name__}) learned from reports, but its targets y were raw.")
-    if not total.is_finite:
-        unprotected.insert(0, " ".join(("Nothing, in fact.", *total.notes)))
-    return total, unprotected
+            self.private.append((name, step))
+            return raw and step.privacy_.model == "central"
+        if step is None or isinstance(step, str):  # "passthrough" or "drop"
+            return raw and step != "drop"
+        if hasattr(step, "best_estimator_"):
+            self._search(name, step)
+            return self.walk(name, step.best_estimator_, raw)
+        if hasattr(step, "steps"):
+            for inner, part in step.steps:
+                raw = self.walk(inner, part, raw)
+            return raw
+        if hasattr(step, "transformers") or hasattr(step, "transformer_list"):
+            parts = getattr(step, "transformers_", None) or getattr(step, "transformers", None) or step.transformer_list
+            left = [self.walk(part[0], part[1], raw) for part in parts]  # side by side: one may let raw values through
+            for part, leaves in zip(parts, left):
+                if leaves and not isinstance(part[1], PrivateEstimator) and raw and len(parts) > 1:
+                    self._say(f"Step {part[0]} of {name} passes raw values on.")
+            return any(left)
+        if kind not in _STATELESS:
+            if raw:
+                self._say(f"Step {name} ({kind}) learned from raw values, without any guarantee.")
+            elif hasattr(step, "predict"):
+                self._say(f"Step {name} ({kind}) learned from reports, but its targets y were raw.")
+        return raw
+
+    def _search(self, name, search):
+        fits = len(search.cv_results_["params"]) * search.n_splits_
+        self._say(
+            f"The search {name} compared {fits} further fits with raw data: its scores, cv_results_ and best_params_ "
+            "are exact releases, and each of those fits spent its own epsilon, which the promise here leaves out."
+        )
+
+    def _say(self, sentence):
+        if sentence not in self.unprotected:
+            self.unprotected.append(sentence)
 
 
 def _collected(name, step):
@@ -152,11 +167,9 @@ def _collected(name, step):
 def _odds(guarantee):
     if not guarantee.is_finite:
         return "No bound: the release may tell everything about anybody."
-    odds = math.exp(float(guarantee.epsilon))
-    shown = f"{odds:.3g}" if odds < 1e4 else f"{odds:.1e}"
-    chance = odds / (1 + odds) if odds < 1e300 else 1.0
-    text = (f"Whoever held something for as likely as not may, after the release, bet at most {shown} to 1: "
-            f"{100 * chance:.3g} % instead of 50 %.")
+    times = odds(guarantee.epsilon).removeprefix(" = ") or f"e^{bound(guarantee.epsilon)}"
+    text = (f"Whoever held something for as likely as not may, after the release, bet at most {times} to 1: "
+            f"{posterior(guarantee.epsilon)} % instead of 50 %.")
     if guarantee.delta:
-        text += f" With a probability of at most {float(guarantee.delta):g} it may be more."
+        text += f" That leaves out an event of probability {bound(guarantee.delta)}, in which anything may happen."
     return text

@@ -10,8 +10,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
 from dpestim.base import all_estimators
 from dpestim.exceptions import PrivacyLeakWarning
@@ -29,11 +29,11 @@ def grr(epsilon=1.0, **params):
 
 def test_a_card_says_what_must_be_said():
     frame = pd.DataFrame({"smokes": [0, 1, 1]})
-    card = privacy_card(grr(np.log(3).item()).fit(frame))
+    card = privacy_card(grr(1.0).fit(frame))
     assert list(card.sections) == SECTIONS
     text = str(card)
-    for part in ("smokes", "3 reports", "GRRFrequencyEstimator", "Nobody.", "one user", "at most 3 to 1", "75 %",
-                 "epsilons add up"):
+    for part in ("smokes", "3 reports", "GRRFrequencyEstimator", "Nobody, where", "one user", "at most 2.72 to 1",
+                 "73.11 %", "epsilons add up"):
         assert part in text
     assert repr(card) == text
 
@@ -72,9 +72,27 @@ def test_guarantees_of_several_steps_add():
     assert card.sections["What was collected"].count("GRRFrequencyEstimator") == 2
 
 
-def test_searches_show_their_best_and_strangers_are_refused():
-    search = GridSearchCV(grr(), {"epsilon": [1.0]}, cv=2, error_score="raise").fit(X)
-    assert "1-differential privacy" in str(privacy_card(search))
+def test_raw_values_beside_reports_are_found():
+    two = np.hstack([X, X])
+    y = [0, 1, 1, 0]
+    beside = ColumnTransformer([("g", grr(), [0]), ("s", StandardScaler(), [1])])
+    text = str(privacy_card(make_pipeline(beside, LogisticRegression()).fit(two, y)))
+    assert "Step s (StandardScaler) learned from raw values" in text
+    assert "Step logisticregression (LogisticRegression) learned from raw values" in text
+    assert "Whoever runs the steps that are not private" in text
+    through = ColumnTransformer([("g", grr(), [0])], remainder="passthrough").fit(two)
+    assert "Step remainder of ColumnTransformer passes raw values on" in str(privacy_card(through))
+    dropped = ColumnTransformer([("g", grr(), [0])]).fit(two)
+    assert "raw values" not in str(privacy_card(dropped))
+    union = FeatureUnion([("a", grr(0.5)), ("b", grr(0.25))]).fit(X)
+    assert "0.75-differential privacy" in str(privacy_card(union))
+
+
+def test_searches_say_what_they_leave_out_and_strangers_are_refused():
+    search = GridSearchCV(grr(), {"epsilon": [1.0, 0.5]}, cv=2, error_score="raise").fit(X)
+    text = str(privacy_card(search))
+    assert "-differential privacy" in text
+    assert "compared 4 further fits with raw data" in text
     with pytest.raises(ValueError, match="one of dpestim's"):
         privacy_card(LogisticRegression())
 
