@@ -1,5 +1,6 @@
 """The file of a ledger: made whole or not at all, opened once a process, and never carried across a fork."""
 
+import atexit
 import contextlib
 import os
 import secrets
@@ -155,6 +156,12 @@ def _disconnect(path):
         known[1].close()
     else:
         _inherited.append(known[1])  # closing the parent's connection here could drop its locks
+
+
+@atexit.register
+def _close_all():
+    for path in list(_connections):
+        _disconnect(path)
 
 
 _held = []
