@@ -65,6 +65,50 @@ def document(cls):
     return cls
 
 
+_NUMERIC_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
+    bounds : None or (low, high), default=None
+        The public range of the values: a pair of numbers, or of arrays of shape (n_features,). Values outside are
+        clipped. None learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
+        ``privacy_.epsilon`` infinite.
+    ledger : None or object, default=None
+        Its ``charge(guarantee, estimator=name, n_rows=n)`` is called before anything is drawn; it refuses by raising.
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
+        the result must not be published. A clone of an estimator with a generator repeats its noise.
+    n_jobs : int or None, default=None
+        Threads, as in scikit-learn. The result does not depend on it.
+
+    Attributes
+    ----------
+    bounds_ : (ndarray, ndarray) of shape (n_features,)
+        Lower and upper bounds of the columns, after `fit`.
+    privacy_ : PrivacyGuarantee
+        What one row's report promises.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
+        expected, never the value, and changes nothing.
+"""
+
+
+def document_numbers(cls):
+    """Fill ``{parameters}`` in the docstring of a transformer of numbers."""
+    if cls.__doc__:
+        more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
+        parameters = _NUMERIC_PARAMETERS.lstrip("\n").replace("    ledger : ", more + "    ledger : ", 1)
+        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
+    return cls
+
+
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
     rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]

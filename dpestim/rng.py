@@ -36,6 +36,7 @@ class Stage(IntEnum):
     RESPONSE = 1  # the randomised answer
     RARE = 2  # words that few records need; each has a place of its own
     NOISE = 3  # noise of a release
+    ROUNDING = 4  # unbiased rounding to a grid
 
 
 def check_random_state(random_state):
@@ -143,6 +144,13 @@ class Words:
     def dense(self, stage, per_row):
         """Return per_row words for every row, as one array of n_rows * per_row words."""
         return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
+
+    def halves(self, stage):
+        """Return one 32-bit number for every row: row r gets half r % 2 of word r // 2 of the block's stream."""
+        skip = self._first % 2
+        size = (skip + self._n_rows + 1) // 2
+        drawn = self._reader.dense(stage, *self._at, self._first // 2, size)
+        return drawn.view(np.uint32)[skip : skip + self._n_rows]
 
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""

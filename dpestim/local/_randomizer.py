@@ -12,7 +12,55 @@ from dpestim.rng import BLOCK_WORDS
 LARGEST_DOMAIN = 1 << 32
 
 
-class Randomizer:
+class BaseRandomizer:
+    """What every randomizer has: it is made once, never changes, and names its proof and its law.
+
+    A sub-class sets `n_words` (random words a record), `report_dtype`, `report_width`, `report_bits` and `n_counts`, and
+    brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`.
+    """
+
+    #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
+    block_words = BLOCK_WORDS
+    #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
+    slack = ""
+
+    def __setattr__(self, name, value):
+        if "_frozen" in vars(self):
+            raise AttributeError(f"a randomizer never changes: {name} cannot be set")
+        super().__setattr__(name, value)
+
+    @classmethod
+    def make(cls, epsilon, *more):
+        """Return the randomizer of (epsilon, ...), from a cache where it was made before."""
+        return _make(cls, canonical_epsilon(epsilon), *more)
+
+    @property
+    def block_rows(self):
+        """Rows a block of random words; depends on the mechanism alone."""
+        return max(1, self.block_words // self.n_words)
+
+    def privatize(self, codes, words, out):
+        """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""
+        raise TypeError(f"{type(self).__name__} does not say how to privatize")
+
+    def check_reports(self, reports):
+        """Raise ValueError unless a client could have produced every report."""
+        raise TypeError(f"{type(self).__name__} does not say how to check reports")
+
+    def transition_matrix(self):
+        """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
+        raise TypeError(f"{type(self).__name__} does not state its law")
+
+    def public_part(self, reports):
+        """Return the fields of the reports that are drawn before the value is looked at, or None."""
+        return None
+
+    def law_indices(self, codes, reports):
+        """Return, for each record, the row and the column of the transition matrix that it realises."""
+        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
+
+
+class Randomizer(BaseRandomizer):
     """Base of the randomizers of categorical columns, made by ``Randomizer.make(epsilon, n_categories)``.
 
     A sub-class sets, in ``__init__(self, epsilon, n_categories)`` after calling this one:
@@ -33,11 +81,6 @@ class Randomizer:
     shared: nothing may change after ``__init__``.
     """
 
-    #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
-    block_words = BLOCK_WORDS
-    #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
-    slack = ""
-
     def __init__(self, epsilon, n_categories):
         self.epsilon = canonical_epsilon(epsilon)
         if not 2 <= n_categories <= LARGEST_DOMAIN:
@@ -46,49 +89,14 @@ class Randomizer:
         self.code_dtype = smallest_dtype(n_categories)
         self.n_counts = n_categories
 
-    def __setattr__(self, name, value):
-        if "_frozen" in vars(self):
-            raise AttributeError(f"a randomizer never changes: {name} cannot be set")
-        super().__setattr__(name, value)
-
-    @classmethod
-    def make(cls, epsilon, n_categories, *more):
-        """Return the randomizer of (epsilon, n_categories), from a cache where it was made before."""
-        return _make(cls, canonical_epsilon(epsilon), n_categories, *more)
-
-    @property
-    def block_rows(self):
-        """Rows a block of random words; depends on the mechanism alone."""
-        return max(1, self.block_words // self.n_words)
-
-    def privatize(self, codes, words, out):
-        """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""
-        raise TypeError(f"{type(self).__name__} does not say how to privatize")
-
-    def check_reports(self, reports):
-        """Raise ValueError unless a client could have produced every report."""
-        raise TypeError(f"{type(self).__name__} does not say how to check reports")
-
     def support(self, reports):
         """Return the 0/1 support matrix of the reports, uint8 of shape (n, n_categories)."""
         raise TypeError(f"{type(self).__name__} does not say what a report supports")
-
-    def transition_matrix(self):
-        """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
-        raise TypeError(f"{type(self).__name__} does not state its law")
-
-    def public_part(self, reports):
-        """Return the fields of the reports that are drawn before the value is looked at, or None."""
-        return None
 
     def support_law(self):
         """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""
         d = range(self.n_categories)
         return [[self.p_star if x == v else self.q_star for v in d] for x in d]
-
-    def law_indices(self, codes, reports):
-        """Return, for each record, the row and the column of the transition matrix that it realises."""
-        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
 
     def count(self, reports, counts):
         """Add what the reports say to counts (int64, n_counts long): here, each category's supporting reports."""

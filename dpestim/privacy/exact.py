@@ -212,3 +212,41 @@ def log_upper(ratio):
     while not within(ratio, 1, low):
         low += Fraction(1, 10**15)
     return low
+
+
+@dataclass(frozen=True)
+class PMWeights:
+    """Piecewise mechanism on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`, per 2^64."""
+
+    grid: int
+    window: int
+    inside: int
+    outside: int
+
+    @property
+    def n_outputs(self):
+        """Outputs in all: a window of any of the grid + 1 inputs lies within them."""
+        return self.grid + self.window
+
+
+@lru_cache(maxsize=1024)
+def pm_weights(epsilon, grid):
+    """Return the integer law of the piecewise mechanism on `grid` = 2^k steps (grid + 1 inputs).
+
+    The window W is the odd number next to grid e^(-epsilon / 2), the share that minimises the worst variance, between 1 and
+    grid - 1. With e' <= e^epsilon, any outside >= 2^64 / (W e' + grid) gives inside = (2^64 - grid outside) / W <= e' outside;
+    the smallest one for which W divides is within W of the bound (W is odd and grid a power of two, so there is one). The
+    other direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse for a small epsilon.
+    """
+    e = exp_lower(epsilon)
+    ideal = float(grid) * math.exp(-float(epsilon) / 2)
+    window = min(max(1, 2 * math.floor(ideal / 2) + 1), grid - 1)
+    outside = math.ceil(WORD / (window * e + grid))
+    outside += (WORD * pow(grid, -1, window) - outside) % window if window > 1 else 0
+    inside, rest = divmod(WORD - grid * outside, window)
+    if rest or not 0 < outside <= inside or not within(inside, outside, epsilon):
+        raise ValueError("epsilon is too small: a random word cannot tell the inside of the window from the outside")
+    # a large epsilon may be used in part only (weights are integers); a small one that is not used would be noise alone
+    if epsilon < 1 and not uses_enough(inside, outside, epsilon):
+        raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
+    return PMWeights(grid, window, inside, outside)

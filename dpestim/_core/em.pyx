@@ -1,0 +1,137 @@
+"""Expectation maximisation on a piecewise-constant channel: O(bins + outputs) an iteration, by second-order prefix sums.
+
+An answer's law is a constant on all outputs and another constant inside a window that moves with the input. With S the
+distribution function of the inputs and A its integral, the window part of an interval of outputs [u, v) has the
+probability proportional to A(v) - A(u) - A(v - W) + A(u - W); A is quadratic between bin edges, so one pass of prefix
+sums gives it everywhere. The other half of an iteration is the same with the roles of bins and outputs exchanged.
+Derivation: local/_distribution.md.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef inline void integrate(const double *density, const double *widths, Py_ssize_t n, double *table) noexcept nogil:
+    """Fill table with (integral of the integral, integral, half density, -) at every knot; the last density is 0."""
+    cdef double first = 0.0, second = 0.0, w
+    cdef Py_ssize_t i
+    for i in range(n):
+        w = widths[i]
+        table[4 * i] = second
+        table[4 * i + 1] = first
+        table[4 * i + 2] = 0.5 * density[i]
+        second += w * (first + 0.5 * w * density[i])
+        first += w * density[i]
+    table[4 * n] = second
+    table[4 * n + 1] = first
+    table[4 * n + 2] = 0.0
+
+
+cdef inline double at(const double *table, int32_t knot, double past) noexcept nogil:
+    """Return the second integral at a place `past` behind a knot."""
+    cdef const double *t = table + 4 * <Py_ssize_t>knot
+    return t[0] + past * (t[1] + past * t[2])
+
+
+def steps(
+    int64_t n_steps,                    # IN   iterations to do
+    bint smooth,                        # IN   whether to smooth the densities after each
+    const double[::1] counts,           # IN   (outputs), reports in each output
+    double[::1] f,                      # I/O  (bins), the distribution, positive
+    double[::1] p,                      # OUT  (outputs), probabilities of the outputs under the last f but one
+    Py_ssize_t low_start,               # IN   bins low_start .. low_stop have a law of their own, outside the window
+    Py_ssize_t low_stop,                # IN
+    double gain,                        # IN   what a unit of the window adds
+    const double[::1] bin_widths,       # IN   (bins)
+    const double[::1] output_widths,    # IN   (axis), the first outputs lie side by side on the axis
+    const double[::1] base_high,        # IN   (outputs), constant part of the law of the other bins
+    const double[::1] base_low,         # IN   (outputs), the same of the low bins
+    const int32_t[:, ::1] edge_knot,    # IN   (axis + 1, 2), for output edge u: the bin edge before u and before u - W
+    const double[:, ::1] edge_past,     # IN   (axis + 1, 2), and how far behind it u lies
+    const int32_t[:, ::1] bin_knot,     # IN   (bins + 1, 2), for bin edge t: the output edge before t + W and before t
+    const double[:, ::1] bin_past,      # IN   (bins + 1, 2)
+    const int32_t[::1] band_start,      # IN   (low bins + 1), the rest of the law of the low bins, row by row
+    const int32_t[::1] band_output,     # IN   outputs
+    const double[::1] band_weight,      # IN   their probabilities
+    double[::1] scratch,                # OUT  6 * (outputs + bins) + 16 places
+):
+    """Do iterations of f <- f * (M (counts / (M' f))) / n, of which M' f is left in p; n_steps = 0 only computes p."""
+    cdef Py_ssize_t n_bins = f.shape[0], n_out = counts.shape[0], n_axis = output_widths.shape[0], b, o, k
+    cdef int64_t step
+    cdef double high, low, before, here, added, total, rest_high, rest_low, n = 0.0, left, middle
+    if (p.shape[0] != n_out or base_high.shape[0] != n_out or base_low.shape[0] != n_out or n_axis > n_out
+            or bin_widths.shape[0] != n_bins or edge_knot.shape[0] != n_axis + 1 or bin_knot.shape[0] != n_bins + 1
+            or edge_past.shape[0] != n_axis + 1 or bin_past.shape[0] != n_bins + 1
+            or not 0 <= low_start <= low_stop <= n_bins or band_start.shape[0] != low_stop - low_start + 1
+            or band_output.shape[0] != band_weight.shape[0] or scratch.shape[0] < 6 * (n_out + n_bins) + 16
+            or n_bins == 0 or n_axis == 0):
+        raise ValueError("arrays differ in length")
+    cdef double *table = &scratch[0]
+    cdef double *density = table + 4 * (n_out + n_bins) + 8
+    cdef double *ratio = density + n_bins + 1
+    with nogil:
+        for o in range(n_out):
+            n += counts[o]
+        for step in range(n_steps + 1):
+            # ---- p = M' f
+            high, low = 0.0, 0.0
+            for b in range(n_bins):
+                density[b] = f[b] / bin_widths[b]
+                high += f[b]
+            for b in range(low_start, low_stop):
+                density[b] = 0.0
+                low += f[b]
+            high -= low
+            integrate(density, &bin_widths[0], n_bins, table)
+            before = at(table, edge_knot[0, 0], edge_past[0, 0]) - at(table, edge_knot[0, 1], edge_past[0, 1])
+            for o in range(n_axis):
+                here = (at(table, edge_knot[o + 1, 0], edge_past[o + 1, 0])
+                        - at(table, edge_knot[o + 1, 1], edge_past[o + 1, 1]))
+                added = here - before
+                before = here
+                p[o] = base_high[o] * high + base_low[o] * low + gain * (added if added > 0.0 else 0.0)
+            for o in range(n_axis, n_out):
+                p[o] = base_high[o] * high + base_low[o] * low
+            for b in range(low_start, low_stop):
+                for k in range(band_start[b - low_start], band_start[b - low_start + 1]):
+                    p[band_output[k]] += f[b] * band_weight[k]
+            if step == n_steps:
+                break
+            # ---- f <- f * (M ratio) / n
+            rest_high, rest_low = 0.0, 0.0
+            for o in range(n_out):
+                ratio[o] = counts[o] / (p[o] if p[o] > 1e-300 else 1e-300)
+            for o in range(n_out):
+                rest_high += ratio[o] * base_high[o]
+                rest_low += ratio[o] * base_low[o]
+            integrate(ratio, &output_widths[0], n_axis, table)
+            before = at(table, bin_knot[0, 0], bin_past[0, 0]) - at(table, bin_knot[0, 1], bin_past[0, 1])
+            total = 0.0
+            for b in range(n_bins):
+                here = (at(table, bin_knot[b + 1, 0], bin_past[b + 1, 0])
+                        - at(table, bin_knot[b + 1, 1], bin_past[b + 1, 1]))
+                added = here - before
+                before = here
+                if low_start <= b < low_stop:
+                    added = rest_low
+                    for k in range(band_start[b - low_start], band_start[b - low_start + 1]):
+                        added += ratio[band_output[k]] * band_weight[k]
+                else:
+                    added = rest_high + gain * (added if added > 0.0 else 0.0) / bin_widths[b]
+                f[b] *= added / n
+                total += f[b]
+            if smooth and n_bins > 1:
+                for b in range(n_bins):
+                    density[b] = f[b] / bin_widths[b]
+                total = 0.0
+                left = density[0]
+                for b in range(n_bins):
+                    if b == 0:
+                        middle = (2.0 * density[0] + density[1]) / 3.0
+                    elif b == n_bins - 1:
+                        middle = (density[b - 1] + 2.0 * density[b]) / 3.0
+                    else:
+                        middle = 0.25 * density[b - 1] + 0.5 * density[b] + 0.25 * density[b + 1]
+                    f[b] = middle * bin_widths[b]
+                    total += f[b]
+            for b in range(n_bins):
+                f[b] /= total

@@ -1,0 +1,68 @@
+"""The piecewise mechanism on a grid, plain and sensitivity-aware: floats to fixed point, and fixed point to codes."""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from "pm.h" nogil:
+    ctypedef struct dpestim_pm_law:
+        uint64_t high_inside, low_inside, inside, outside, per_inside, per_outside, window
+        uint64_t zone, zone_size, merge, drop, levels, low_zone, low_gap
+    void dpestim_pm_answer_all(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,
+                               const dpestim_pm_law *law, void *out, int n_bytes) noexcept
+    int64_t dpestim_pm_fixed(double x, double low, double high, double scale, int64_t top) noexcept
+
+ctypedef fused code_t:
+    uint16_t
+    uint32_t
+
+
+def encode(
+    const double[:] x,       # IN   values in the user's units; clipped, and NaN counts as `low`
+    double low,              # IN
+    double high,             # IN   above low
+    double scale,            # IN   fixed-point units a unit of x
+    int64_t top,             # IN   the fixed point of high
+    double low_from,         # IN   values in [low_from, low_to] have low sensitivity; none where low_from > low_to
+    double low_to,           # IN
+    double low_scale,        # IN
+    int64_t low_top,         # IN   the fixed point of low_to, in levels
+    int64_t[::1] out,        # OUT  fixed point, 32 fraction bits; the complement of it for low sensitivity
+):
+    """Write every value as a fixed-point number of steps."""
+    cdef Py_ssize_t n = x.shape[0], i
+    cdef int64_t high_fixed, low_fixed, is_low
+    cdef double v
+    if out.shape[0] != n:
+        raise ValueError("x and out differ in length")
+    with nogil:
+        if low_from > low_to:
+            for i in range(n):
+                out[i] = dpestim_pm_fixed(x[i], low, high, scale, top)
+        else:
+            for i in range(n):
+                v = x[i]
+                high_fixed = dpestim_pm_fixed(v, low, high, scale, top)
+                low_fixed = ~dpestim_pm_fixed(v, low_from, low_to, low_scale, low_top)
+                is_low = -<int64_t>((v >= low_from) & (v <= low_to))  # a mask, because a branch would be unpredictable
+                out[i] = (low_fixed & is_low) | (high_fixed & ~is_low)
+
+
+def answer(
+    const int64_t[::1] fixed,       # IN   as `encode` writes them
+    const uint32_t[::1] lanes,      # IN   a random number each, for the rounding
+    const uint64_t[::1] words,      # IN   a random word each, for the answer
+    tuple law,                      # IN   the integers of `dpestim_pm_law`, in order, without the reciprocals
+    code_t[::1] out,                # OUT  codes
+):
+    """Answer every record: unbiased rounding to the grid, then the piecewise law."""
+    cdef Py_ssize_t n = fixed.shape[0]
+    cdef dpestim_pm_law c
+    if lanes.shape[0] != n or words.shape[0] != n or out.shape[0] != n:
+        raise ValueError("fixed, lanes, words and out differ in length")
+    (c.high_inside, c.low_inside, c.inside, c.outside, c.window, c.zone, c.zone_size, c.merge, c.drop, c.levels,
+     c.low_zone, c.low_gap) = law
+    if n == 0:
+        return
+    c.per_inside = <uint64_t>0xFFFFFFFFFFFFFFFFULL // c.inside
+    c.per_outside = <uint64_t>0xFFFFFFFFFFFFFFFFULL // c.outside
+    with nogil:
+        dpestim_pm_answer_all(&fixed[0], &lanes[0], &words[0], n, &c, <void *>&out[0], sizeof(code_t))

@@ -1,0 +1,171 @@
+"""Expectation maximisation: the distribution of inputs under which the counted reports are likeliest.
+
+Two channels with one face: `Piecewise` (a window over a constant, O(bins + outputs) an iteration) and `Dense` (any
+matrix). Pure functions of counts, so all of it is post-processing and costs no privacy.
+"""
+
+import numpy as np
+
+from dpestim._core import em
+
+#: Iterations between two looks at the likelihood, whose logarithms cost as much as an iteration.
+STRIDE = 10
+
+
+class Piecewise:
+    """Inputs spread evenly within bins, answered with a window of `window` codes over a constant.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        Bin edges in grid steps; input g has the window g, ..., g + window - 1, and what lies between two grid points
+        is rounded to one of them without bias.
+    cuts : ndarray of int, shape (n_axis + 1,)
+        Output k is the codes cuts[k], ..., cuts[k + 1] - 1.
+    window, gain : int and float
+        A code inside the window is likelier by `gain`.
+    base : ndarray of shape (n_outputs,)
+        The constant part of the law of each output; those beyond n_axis belong to the low bins alone.
+    low : (int, int), default=(0, 0)
+        Bins whose law has no window but is ``base_low`` and `band`.
+    base_low : ndarray of shape (n_outputs,), optional
+    band : scipy.sparse.csr_array of shape (number of low bins, n_outputs), optional
+    """
+
+    def __init__(self, edges, cuts, window, gain, base, low=(0, 0), base_low=None, band=None):
+        unit = (edges[-1] - edges[0]) / (len(edges) - 1)  # in units of a bin sums lose the fewest digits
+        self.n_bins, self.n_outputs = len(edges) - 1, len(base)
+        self.edges, self.cuts, self.window, self.gain = edges, cuts, window, gain
+        self.base, self.low, self.base_low, self.band = base, low, base_low, band
+        knots, past = zip(*(_locate(edges, cuts - shift, edges[0]) for shift in (0, window)))
+        output_knots, output_past = zip(*(_locate(cuts, edges + shift, cuts[0]) for shift in (window, 0)))
+        self._arguments = (
+            *low,
+            gain * unit,
+            np.diff(edges) / unit,
+            np.diff(cuts) / unit,
+            np.ascontiguousarray(base, np.float64),
+            np.zeros(len(base)) if base_low is None else np.ascontiguousarray(base_low, np.float64),
+            np.ascontiguousarray(np.stack(knots, axis=1), np.int32),
+            np.ascontiguousarray(np.stack(past, axis=1) / unit),
+            np.ascontiguousarray(np.stack(output_knots, axis=1), np.int32),
+            np.ascontiguousarray(np.stack(output_past, axis=1) / unit),
+            np.zeros(1, np.int32) if band is None else band.indptr.astype(np.int32),
+            np.zeros(0, np.int32) if band is None else band.indices.astype(np.int32),
+            np.zeros(0) if band is None else band.data.astype(np.float64),
+        )
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place."""
+        self._run(f, counts, n_steps, smooth)
+
+    def expected(self, f):
+        """Return the probability of each output under f."""
+        return self._run(f, np.ones(self.n_outputs), 0, False)
+
+    def _run(self, f, counts, n_steps, smooth):
+        p = np.empty(self.n_outputs)
+        em.steps(n_steps, smooth, counts, f, p, *self._arguments, np.empty(6 * (self.n_outputs + self.n_bins) + 16))
+        return p
+
+    def matrix(self):
+        """Return the same channel as a dense matrix of shape (n_bins, n_outputs), made from its definition."""
+        first, last = int(np.floor(self.edges[0])), int(np.ceil(self.edges[-1]))
+        grid = np.arange(first, last + 1)
+        # the share of each bin that is rounded to each grid point: integrals of the hat function around it
+        share = np.diff(_hat_integral(self.edges[:, None] - grid), axis=0) / np.diff(self.edges)[:, None]
+        rows = np.zeros((len(grid), self.n_outputs))
+        for k, g in enumerate(grid):
+            inside = np.minimum(self.cuts[1:], g + self.window) - np.maximum(self.cuts[:-1], g)
+            rows[k, : len(self.cuts) - 1] = self.gain * np.maximum(inside, 0)
+        out = share @ rows + self.base
+        start, stop = self.low
+        if stop > start:
+            out[start:stop] = self.base_low + self.band.toarray()
+        return out
+
+
+class Dense:
+    """Any channel: row i is the law of the outputs for input i."""
+
+    def __init__(self, rows):
+        self.rows = np.ascontiguousarray(rows, np.float64)
+        self.n_bins, self.n_outputs = self.rows.shape
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place."""
+        n = counts.sum()
+        for _ in range(n_steps):
+            f *= self.rows @ (counts / np.maximum(self.expected(f), 1e-300)) / n
+            if smooth and len(f) > 1:
+                f[:] = np.concatenate([
+                    [(2 * f[0] + f[1]) / 3], f[:-2] / 4 + f[1:-1] / 2 + f[2:] / 4, [(f[-2] + 2 * f[-1]) / 3]
+                ])
+            f /= f.sum()
+
+    def expected(self, f):
+        """Return the probability of each output under f."""
+        return f @ self.rows
+
+    def matrix(self):
+        """Return the matrix."""
+        return self.rows
+
+
+def maximise(channel, counts, start, *, smooth, max_iter, tol):
+    """Return (distribution, log-likelihood of the reports, iterations, whether it converged).
+
+    Stops where the log-likelihood changes by less than tol an iteration (on the average of `STRIDE`).
+    """
+    f, counts = np.array(start, np.float64), np.ascontiguousarray(counts, np.float64)
+    likelihood, done = _log_likelihood(channel, f, counts), 0
+    while done < max_iter:
+        n_steps = min(STRIDE, max_iter - done)
+        channel.steps(f, counts, n_steps, smooth)
+        before, likelihood, done = likelihood, _log_likelihood(channel, f, counts), done + n_steps
+        if abs(likelihood - before) < tol * n_steps:
+            return f, likelihood, done, True
+    return f, likelihood, done, False
+
+
+def _log_likelihood(channel, f, counts):
+    seen = counts > 0
+    return float(counts[seen] @ np.log(np.maximum(channel.expected(f)[seen], 1e-300)))
+
+
+def output_edges(start, stop, size):
+    """Return integer edges from start to stop, about `size` apart and at least 1."""
+    n = max(1, int(np.ceil((stop - start) / max(size, 1.0) - 1e-9)))
+    edges = start + np.minimum(np.rint(np.arange(n + 1) * max(size, 1.0)), stop - start)
+    edges[-1] = stop
+    return np.unique(edges).astype(np.int64)
+
+
+def hat_shares(edges, n_levels):
+    """Return, for bins in units of levels, the share of each that unbiased rounding sends to each level (a CSR array)."""
+    from scipy.sparse import csr_array
+
+    if n_levels == 1:
+        return csr_array(np.ones((len(edges) - 1, 1)))
+    data, columns, starts = [], [], [0]
+    for left, right in zip(edges[:-1], edges[1:]):
+        near = np.arange(max(0, int(np.floor(left))), min(n_levels - 1, int(np.ceil(right))) + 1)
+        share = (_hat_integral(right - near) - _hat_integral(left - near)) / (right - left)
+        near, share = near[share > 0], share[share > 0]
+        data.append(share)
+        columns.append(near)
+        starts.append(starts[-1] + len(near))
+    return csr_array((np.concatenate(data), np.concatenate(columns), starts), shape=(len(edges) - 1, n_levels))
+
+
+def _hat_integral(u):
+    """Return the integral up to u of the hat function max(0, 1 - |u|)."""
+    u = np.clip(u, -1.0, 1.0)
+    return np.where(u < 0, np.square(1 + u) / 2, 0.5 + u - np.square(u) / 2)
+
+
+def _locate(knots, places, lowest):
+    """Return (index of the last knot at or before each place, distance behind it); below the first knot counts as it."""
+    places = np.maximum(np.asarray(places, np.float64), lowest)
+    index = np.clip(np.searchsorted(knots, places, side="right") - 1, 0, len(knots) - 1)
+    return index, places - np.asarray(knots, np.float64)[index]
