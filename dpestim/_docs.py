@@ -109,6 +109,43 @@ def document_numbers(cls):
     return cls
 
 
+_COLLECTOR_PARAMETERS = """
+    Parameters
+    ----------
+    transformer : transformer of numbers, default=None
+        Randomises and pays for it; cloned, never changed. None: ``PMTransformer()``, which learns its bounds from the
+        data and so protects nothing (`PrivacyLeakWarning`): declare bounds.
+{parameters}
+    Attributes
+    ----------{attributes}
+    n_users_ : int
+        Reports counted so far.
+    privacy_ : PrivacyGuarantee
+        What one user's report promises.
+    transformer_ : transformer
+        The clone in use, with its law frozen by the first data.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
+        expected, never the value, and changes nothing.
+"""
+
+
+def document_collector(cls):
+    """Fill ``{parameters}`` in the docstring of what estimates from the reports of a transformer."""
+    if cls.__doc__:
+        more = getattr(cls, "_more_parameters", "\n    ").rstrip(" ")[1:]
+        attributes = cls._more_attributes.rstrip(" ").rstrip("\n")
+        text = _COLLECTOR_PARAMETERS.lstrip("\n").replace("{parameters}\n", more + "\n" if more.strip() else "\n")
+        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text.replace("{attributes}", attributes) + "\n")
+    return cls
+
+
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
     rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]

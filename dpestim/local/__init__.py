@@ -21,19 +21,27 @@ as an object and not as one array.
 """
 
 from dpestim.local._binary import BinaryFrequencyEstimator
+from dpestim.local._distribution import DistributionEstimator
 from dpestim.local._grr import GRRFrequencyEstimator
 from dpestim.local._hr import HRFrequencyEstimator
+from dpestim.local._mean import MeanEstimator
 from dpestim.local._olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local._pm import PMTransformer
+from dpestim.local._sdpm import SDPMTransformer
 from dpestim.local._ss import SSFrequencyEstimator
 from dpestim.local._unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 
 __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
+    "DistributionEstimator",
     "GRRFrequencyEstimator",
     "HRFrequencyEstimator",
+    "MeanEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
+    "PMTransformer",
+    "SDPMTransformer",
     "SSFrequencyEstimator",
     "SUEFrequencyEstimator",
 ]

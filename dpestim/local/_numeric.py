@@ -225,8 +225,8 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
     def __sklearn_is_fitted__(self):
         return self._columns is not None
 
-    def _make_randomizer(self, share, column, low, high):
-        """Return the randomizer of a column with these bounds and this share of epsilon."""
+    def _make_randomizer(self, share, column, low, high, n_columns):
+        """Return the randomizer of one of n_columns columns, with these bounds and this share of epsilon."""
         raise TypeError(f"{type(self).__name__} does not say how to randomise")
 
     @staticmethod
@@ -254,12 +254,12 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
 
     def _make(self, lows, highs, inferred=False):
         share = canonical_epsilon(self.epsilon) / len(lows)
-        made = [self._make_randomizer(share, j, low, high) for j, (low, high) in enumerate(zip(lows, highs))]
+        made = [self._make_randomizer(share, j, low, high, len(lows)) for j, (low, high) in enumerate(zip(lows, highs))]
         return Columns(made, lows, highs, inferred)
 
     def _declared(self, n_columns):
         """Return the columns that declared bounds give; n_columns None: as many as the bounds have, or one."""
-        lows, highs = _pair(self.bounds, "bounds", n_columns)
+        lows, highs = pair_of(self.bounds, "bounds", n_columns)
         return self._make(lows, highs)
 
     def _columns_of(self, n_columns):
@@ -283,7 +283,7 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
         )
         lows, highs = np.asarray(X.min(axis=0), np.float64), np.asarray(X.max(axis=0), np.float64)
         room = np.where(highs > lows, 0.0, np.maximum(1.0, np.abs(lows)))  # a constant column
-        return self._make(*_pair((lows - room, highs + room), "bounds", len(lows)), inferred=True)
+        return self._make(*pair_of((lows - room, highs + room), "bounds", len(lows)), inferred=True)
 
     def _checked_X(self, X, reset=False):
         """Check shape, dtype and that all values are finite (in strict mode any float will do)."""
@@ -307,7 +307,7 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
 
     def _test_data(self, n_rows, seed=0):
         """Return rows within and a little beyond the declared bounds."""
-        lows, highs = (np.array(end) for end in _pair(self.bounds, "bounds", None))
+        lows, highs = (np.array(end) for end in pair_of(self.bounds, "bounds", None))
         return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, len(lows))), None
 
     def _prepare(self, X):
@@ -319,6 +319,15 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
             raise ValueError(f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {len(columns)} "
                              "features as input")
         return X, columns
+
+    @property
+    def _needs_data(self):
+        """Whether the law is known only after `fit`."""
+        return self.bounds is None
+
+    @staticmethod
+    def _n_rows(data):
+        return len(data)
 
     def _pay(self, columns, n_rows):
         """Charge a release of n_rows rows and return its words."""
@@ -341,7 +350,7 @@ def _fresh(estimator):
     return type(estimator)(**estimator.get_params(deep=False))
 
 
-def _pair(pair, name, n_columns):
+def pair_of(pair, name, n_columns):
     """Return (lows, highs), lists of floats, from a pair of scalars or of arrays; n_columns None: as many as it has."""
     if isinstance(pair, str) or not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise ValueError(f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column")

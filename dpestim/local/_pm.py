@@ -195,7 +195,7 @@ class PMTransformer(NumericTransformer):
         super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.grid = grid
 
-    def _make_randomizer(self, share, column, low, high):
+    def _make_randomizer(self, share, column, low, high, n_columns):
         return PM.make(share, self.grid)
 
     @classmethod

@@ -1,0 +1,465 @@
+"""The sensitivity-aware piecewise mechanism (SDPM): full protection for high values, accuracy for those declared low."""
+
+import math
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from dpestim._core import pm
+from dpestim._docs import document_numbers
+from dpestim.local._em import Piecewise, hat_shares, output_edges
+from dpestim.local._numeric import NumericTransformer, pair_of
+from dpestim.local._pm import _NO_ZONE, FRACTION, LARGEST_GRID, PM
+from dpestim.privacy.exact import WORD, log_upper
+
+#: Singular values below this share of the largest are noise: inverting them would cost more than the bias they leave.
+CUT_OFF = 1e-4
+#: Rows of each kind, and blocks of outputs, from which the unbiased estimator is solved.
+_RESOLUTION = 128
+
+
+class SDPM(PM):
+    """PM for high inputs; a low input reports its own level or, as likely as any input would, a high output.
+
+    Low are the positions in [low_from, low_to] (shares of the bounds). They are rounded without bias to `n_levels` levels,
+    from low_from to low_to. Merged (the discretised form), PM's outputs between low_from and low_to become as many cells as
+    there are levels, and level i reports cell i; else (the continuous form on the grid) levels have codes of their own.
+    """
+
+    def __init__(self, epsilon, grid, low_from, low_to, n_levels, merged):
+        super().__init__(epsilon, grid)
+        self._arguments = (self.epsilon, self.grid, low_from, low_to, n_levels, merged)
+        w, middle = self.weights, Fraction(self.n_pm - 1, 2)
+        self.low_from, self.low_to, self.merged = low_from, low_to, merged
+        # PM's outputs zone .. zone_stop - 1 stand for positions between low_from and low_to
+        self.zone = max(0, math.ceil((low_from - Fraction(1, 2)) / self.step + middle))
+        self.zone_stop = min(self.n_pm, math.floor((low_to - Fraction(1, 2)) / self.step + middle) + 1)
+        size = self.zone_stop - self.zone
+        if not merged:
+            n_levels = max(1, math.floor((low_to - low_from) * self.grid) + 1)
+        self.n_levels = n_levels
+        if size < (n_levels if merged else 1):
+            raise ValueError("low_sensitivity must be wider (or n_cells smaller) for this grid: "
+                             f"{size} outputs lie between its ends")
+        self.n_high_outputs = self.n_pm - size
+        self.own = WORD - w.outside * self.n_high_outputs  # weight of a low input's own level
+        self._merge = -(-(n_levels << 31) // size)
+        if merged:
+            self.n_counts = self.n_pm - size + n_levels
+            self.first_level, low_gap = self.zone, n_levels
+            moved = (self.zone, size, self._merge, size - n_levels)
+        else:
+            self.n_counts = self.n_pm + n_levels
+            self.first_level, low_gap = self.n_pm, size
+            moved = (_NO_ZONE, 0, 0, 0)
+        self.law = (w.window * w.inside, self.own, w.inside, w.outside, w.window, *moved, self.first_level, self.zone,
+                    low_gap)
+        self.low_high = self._low_high()
+        self._set_format()
+
+    def __reduce__(self):
+        """Pickle what it was made from."""
+        return type(self).make, self._arguments
+
+    @property
+    def n_pm(self):
+        """Outputs of PM, before any are merged."""
+        return self.weights.n_outputs
+
+    def encode(self, x, low, high, out):
+        """Write the fixed point of values in the user's units; of low values the complement, in levels."""
+        low_from, low_to = self.low_bounds(low, high)
+        top = (self.n_levels - 1) << FRACTION
+        low_scale = float(top) / (low_to - low_from)
+        pm.encode(x, low, high, self.scale(low, high), self.grid << FRACTION, low_from, low_to, low_scale, top, out)
+
+    def low_bounds(self, low, high):
+        """Return the low interval in the user's units, where the bounds are low and high."""
+        return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low)))
+                     for share in (self.low_from, self.low_to))
+
+    # ---------------------------------------------------------------- what is promised
+
+    @cached_property
+    def high_points(self):
+        """Grid points that a high value may be rounded to, with one to spare for the rounding of floats."""
+        left = np.arange(0, min(self.grid, math.ceil(self.low_from * self.grid) + 1) + 1)
+        right = np.arange(max(0, math.floor(self.low_to * self.grid) - 1), self.grid + 1)
+        return np.union1d(left if self.low_from > 0 else [], right if self.low_to < 1 else []).astype(np.int64)
+
+    def _low_high(self):
+        """Return the largest ratio of a low input's own level to a high input's report of it; None if infinite."""
+        if not self.merged:
+            return None
+        w, points, worst = self.weights, self.high_points, Fraction(0)
+        # how much of a cell a window covers first grows and then falls with the input: the ends of a run are extreme
+        runs = np.flatnonzero(np.diff(points) > 1)
+        ends = {int(points[k]) for k in (0, -1, *runs, *(runs + 1))}
+        for start, stop in zip(self._cell_edges[:-1], self._cell_edges[1:]):
+            inside = min(max(0, min(stop, g + w.window) - max(start, g)) for g in ends)
+            worst = max(worst, Fraction(self.own, w.outside * (stop - start) + (w.inside - w.outside) * inside))
+        return worst
+
+    @property
+    def guarantee_by_input(self):
+        """Epsilon for each pair of kinds of inputs; ``math.inf`` where an output of the one cannot come from the other."""
+        epsilon, one = self.epsilon, self.merged and self.n_levels == 1
+        low_high = math.inf if self.low_high is None else max(epsilon, log_upper(self.low_high))
+        return {
+            "high-high": epsilon,
+            "low-high": low_high,  # how much likelier the own level is for a low value than for any high one
+            "high-low": low_high if one else math.inf,  # the reverse: high values report levels that are not the own
+            "low-low": Fraction(0) if one else math.inf,
+        }
+
+    @property
+    def plain_epsilon(self):
+        """Epsilon without the relaxation: infinite with two levels or more, and with levels that only low values report."""
+        return max(self.guarantee_by_input.values())
+
+    def relaxation(self, low, high):
+        """Return the name of the relaxed model."""
+        return "SDLDP(low=({:g}, {:g}))".format(*self.low_bounds(low, high))
+
+    @property
+    def notes(self):
+        """What holds for which inputs, in sentences."""
+        e, by = float(self.epsilon), self.guarantee_by_input
+        text = [f"Two high values of a column are protected by epsilon {e:g}, and so is any value while it reports a "
+                "high output."]
+        if not self.merged:
+            text.append("The continuous form: a low value is reported as it is with probability "
+                        f"{self.own / WORD:.3g}, in a form that no high value takes, so that whoever reads it knows it.")
+        elif self.n_levels > 1:
+            text.append(f"Which of the {self.n_levels} low cells a low value lies in is not protected; that it is low is "
+                        f"protected by epsilon {float(by['low-high']):.3g}.")
+        else:
+            text.append(f"That a value is low is protected by epsilon {float(by['low-high']):.3g}.")
+        return tuple(text)
+
+    # ---------------------------------------------------------------- the law, row by row
+
+    @cached_property
+    def _cell_edges(self):
+        """PM's outputs at which the cells start, and where the last one ends; the kernel's own division, solved."""
+        return [self.zone - (-(k << 31) // self._merge) for k in range(self.n_levels)] + [self.zone_stop]
+
+    @cached_property
+    def _code_of_output(self):
+        """The code of each of PM's outputs."""
+        codes = np.arange(self.n_pm)
+        if self.merged:
+            cells = np.repeat(np.arange(self.n_levels), np.diff(self._cell_edges))
+            codes[self.zone : self.zone_stop] = self.zone + cells
+            codes[self.zone_stop :] -= self.zone_stop - self.zone - self.n_levels
+        return codes
+
+    @cached_property
+    def _high_codes(self):
+        """The codes that are high outputs."""
+        return np.concatenate([self._code_of_output[: self.zone], self._code_of_output[self.zone_stop :]])
+
+    @property
+    def _levels(self):
+        return slice(self.first_level, self.first_level + self.n_levels)
+
+    def level_positions(self):
+        """Return the exact position of each level."""
+        if self.n_levels == 1:
+            return [(self.low_from + self.low_to) / 2]
+        step = (self.low_to - self.low_from) / (self.n_levels - 1)
+        return [self.low_from + k * step for k in range(self.n_levels)]
+
+    @property
+    def n_inputs(self):
+        """Rows of the law: the grid points of high values, then the levels."""
+        return len(self.high_points) + self.n_levels
+
+    @property
+    def input_codes(self):
+        """The fixed point of every row."""
+        return np.concatenate([self.high_points << FRACTION, ~(np.arange(self.n_levels, dtype=np.int64) << FRACTION)])
+
+    def inputs(self):
+        """Return the exact position of every row."""
+        return [Fraction(int(g), self.grid) for g in self.high_points] + self.level_positions()
+
+    def outputs(self):
+        """Return the exact position that each code stands for: a level its own, whatever is merged into its cell."""
+        exact = super().outputs()
+        out = [None] * self.n_counts
+        for code, position in zip(self._code_of_output.tolist(), exact):
+            out[code] = position
+        out[self._levels] = self.level_positions()
+        return out
+
+    @cached_property
+    def positions(self):
+        """The position of each code, as floats."""
+        out = np.empty(self.n_counts)
+        out[self._code_of_output] = 0.5 + float(self.step) * (np.arange(self.n_pm) - (self.n_pm - 1) / 2)
+        out[self._levels] = [float(p) for p in self.level_positions()]
+        return out
+
+    def transition_matrix(self):
+        """Return rows of Fractions, in the order of `inputs`."""
+        rows = []
+        for g in self.high_points.tolist():
+            row = [Fraction(0)] * self.n_counts
+            for code, p in zip(self._code_of_output.tolist(), self._row(g)):
+                row[code] += p
+            rows.append(row)
+        for level in range(self.n_levels):
+            row = [Fraction(0)] * self.n_counts
+            for code in self._high_codes.tolist():
+                row[code] = Fraction(self.weights.outside, WORD)
+            row[self.first_level + level] = Fraction(self.own, WORD)
+            rows.append(row)
+        return rows
+
+    def law_indices(self, codes, reports):
+        """Return (row, code); the fixed points must be those of rows."""
+        high = np.searchsorted(self.high_points, codes >> FRACTION)
+        rows = np.where(codes < 0, len(self.high_points) + (~codes >> FRACTION), high)
+        return rows, reports[:, 0].astype(np.int64)
+
+    def expect(self, values):
+        """Return the mean of values[code] for every row, in O(inputs + outputs)."""
+        values = np.asarray(values, np.float64)
+        high = super().expect(values[self._code_of_output])[self.high_points]
+        others = self.weights.outside / WORD * values[self._high_codes].sum()
+        return np.concatenate([high, self.own / WORD * values[self._levels] + others])
+
+    # ---------------------------------------------------------------- the mean
+
+    def mean_values(self):
+        """Return (a number for each code whose mean is the input's position, the largest bias that is left).
+
+        Unknown are the mean number of each of some 128 blocks of high outputs (inside a block numbers rise as PM's do)
+        and, for the levels, a line: their rows allow nothing else. Solved for rows all over the range by least squares,
+        with the least variance for values spread evenly, without the singular values below `CUT_OFF`. The bias that is
+        left is then computed for every row.
+        """
+        return self._mean_values
+
+    @cached_property
+    def _mean_values(self):
+        values = _least_variance(self)
+        bias = np.abs(self.expect(values) - np.array([float(x) for x in self.inputs()])).max()
+        return values, float(bias)
+
+    # ---------------------------------------------------------------- binned, for expectation maximisation
+
+    def channel(self, n_bins):
+        """Return (bin edges as positions, output of each code, `Piecewise`); bins are aligned with the low interval."""
+        w, m = self.weights, self.grid
+        left, low, right = self._bins_each(n_bins)
+        ends = (0.0, float(self.low_from), float(self.low_to), 1.0)
+        parts = [np.linspace(a, b, n + 1)[: n + 1] for a, b, n in zip(ends, ends[1:], (left, low, right)) if n]
+        edges = np.concatenate([parts[0], *(part[1:] for part in parts[1:])])
+        size = m / n_bins
+        zone = self._cell_edges if self.merged else output_edges(self.zone, self.zone_stop, size)
+        before, after = output_edges(0, self.zone, size), output_edges(self.zone_stop, self.n_pm, size)
+        cuts = np.unique(np.concatenate([before, zone, after]))
+        in_zone = (cuts[:-1] >= self.zone) & (cuts[:-1] < self.zone_stop)
+        extra = 0 if self.merged else self.n_levels
+        base = np.concatenate([w.outside / WORD * np.diff(cuts), np.zeros(extra)])
+        base_low = np.where(np.concatenate([in_zone, np.zeros(extra, bool)]), 0.0, base)
+        # the levels are outputs side by side: the cells of the zone, or those behind the axis
+        first = int(np.flatnonzero(in_zone)[0]) if self.merged else len(cuts) - 1
+        band = hat_shares(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels) * (self.own / WORD)
+        band = type(band)((band.data, band.indices + first, band.indptr), shape=(low, len(base)))
+        channel = Piecewise(edges * m, cuts, w.window, (w.inside - w.outside) / WORD, base, (left, left + low), base_low,
+                            band)
+        output = np.empty(self.n_counts, np.int64)
+        output[self._code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+        output[self._levels] = first + np.arange(self.n_levels)
+        return edges, output, channel
+
+    def _bins_each(self, n_bins):
+        """Return the number of bins below, in and above the low interval; at least one where there is room."""
+        low = min(max(1, round(n_bins * float(self.low_to - self.low_from))), self.n_levels)
+        left, right = self.low_from, 1 - self.low_to
+        sides = (left > 0) + (right > 0)
+        low = max(1, min(low, n_bins - sides))
+        if n_bins < low + sides:
+            raise ValueError("n_bins must leave a bin for each side of low_sensitivity and one for itself")
+        first = round((n_bins - low) * float(left / (left + right)))
+        if sides == 2:
+            first = min(max(first, 1), n_bins - low - 1)
+        return first, low, n_bins - low - first
+
+    def __repr__(self):
+        return f"{type(self).__name__}{self._arguments[1:]}".replace("(", f"(epsilon={float(self.epsilon):g}, ", 1)
+
+
+def _least_variance(r):
+    """Return the numbers of `SDPM.mean_values`."""
+    w, points = r.weights, r.high_points
+    step, middle = float(r.step), (r.n_pm - 1) / 2
+    size = max(1, r.n_pm // _RESOLUTION)
+    cuts = np.unique(np.concatenate([output_edges(0, r.zone, size), output_edges(r.zone_stop, r.n_pm, size)]))
+    starts, stops = cuts[:-1], cuts[1:]
+    high = starts != r.zone if r.zone_stop > r.zone else np.ones(len(starts), bool)
+    starts, stops = starts[high], stops[high]
+    rows = points[np.unique(np.linspace(0, len(points) - 1, 2 * _RESOLUTION).astype(int))]
+    levels = np.array([float(p) for p in r.level_positions()])
+    centred = levels - 0.5
+    some = np.unique(np.linspace(0, r.n_levels - 1, _RESOLUTION).astype(int))
+    line = np.stack([np.ones_like(centred), centred], axis=1)[:, : 1 if r.n_levels == 1 else 2]
+    base, gain, own = w.outside / WORD, (w.inside - w.outside) / WORD, r.own / WORD
+
+    def covered(start, stop):  # outputs of [start, stop) in the window of each row, and the sum of their positions - 1/2
+        first = np.maximum(start, rows[:, None])
+        last = np.maximum(np.minimum(stop, rows[:, None] + w.window), first)
+        return last - first, step * ((last - first) * ((first + last - 1) / 2 - middle))
+
+    n_inside, sums = covered(starts, stops)
+    centre = step * ((starts + stops - 1) / 2 - middle)
+    blocks = base * (stops - starts) + gain * n_inside
+    within = (gain * (sums - n_inside * centre)).sum(axis=1)  # what the slope inside a block adds
+    if r.merged:
+        edges = np.array(r._cell_edges)
+        cells = base * np.diff(edges) + gain * covered(edges[:-1], edges[1:])[0]
+        low_of_high = cells @ line
+    else:
+        stretch = covered(np.array([r.zone]), np.array([r.zone_stop]))
+        # outputs in the zone are high values' own in this form: one more block, with PM's slope
+        zone_centre = step * ((r.zone + r.zone_stop - 1) / 2 - middle)
+        within = within + gain * (stretch[1][:, 0] - stretch[0][:, 0] * zone_centre)
+        blocks = np.hstack([blocks, base * (r.zone_stop - r.zone) + gain * stretch[0]])
+        centre = np.append(centre, zone_centre)
+        starts, stops = np.append(starts, r.zone), np.append(stops, r.zone_stop)
+        cells, low_of_high = np.zeros((len(rows), r.n_levels)), np.zeros((len(rows), line.shape[1]))
+    constant = base * (stops - starts) * np.where(starts == r.zone, 0.0 if not r.merged else 1.0, 1.0)
+    matrix = np.vstack([
+        np.hstack([blocks, low_of_high]),
+        np.hstack([np.broadcast_to(constant, (len(some), len(constant))), own * line[some]]),
+    ])
+    target = np.concatenate([rows / r.grid - 0.5 - within, centred[some]])
+    # weights of the variance: how likely each unknown's outputs are for values spread evenly over the bounds
+    low_share = float(r.low_to - r.low_from)
+    likely = (1 - low_share) * blocks.mean(axis=0) + low_share * constant
+    weight = (1 - low_share) * cells.mean(axis=0) + low_share * own / r.n_levels
+    factor = np.linalg.cholesky(line.T @ (line * weight[:, None]))
+    scale = np.zeros((matrix.shape[1],) * 2)
+    scale[: len(likely), : len(likely)] = np.diag(1 / np.sqrt(likely))
+    scale[len(likely) :, len(likely) :] = np.linalg.inv(factor).T
+    solution = scale @ (np.linalg.pinv(matrix @ scale, rcond=CUT_OFF) @ target)
+    # back to one number a code
+    of_output = step * (np.arange(r.n_pm) - middle)
+    for start, stop, old, new in zip(starts, stops, centre, solution):
+        of_output[start:stop] += new - old
+    values = np.empty(r.n_counts)
+    values[r._code_of_output] = of_output
+    values[r._levels] = line @ solution[len(likely) :]
+    return values + 0.5
+
+
+@document_numbers
+class SDPMTransformer(NumericTransformer):
+    """Numbers by the sensitivity-aware piecewise mechanism (SDPM): less noise for values in a range declared low.
+
+    Whoever's value lies outside `low_sensitivity` is protected as by `PMTransformer`. A value inside is reported, with
+    the probability that this leaves, as the low cell it lies in. Choose it where one part of the range is nobody's
+    secret; it is no plain local differential privacy, and says so.
+
+    **Privacy.** Among high values, and for every value that reports a high output: epsilon-local differential privacy,
+    exact (proof in ``_sdpm.md``). That a value is low: the larger "low-high" epsilon of `guarantee_by_input_`. Which
+    low cell: not protected with two cells or more. So ``privacy_.epsilon`` is infinite unless there is one cell, and
+    ``privacy_.relaxed_epsilon`` is epsilon. The continuous form reveals low values that are reported as such.
+
+    **Utility.** Plain means of reports are biased: low values report themselves, and otherwise as if they had no value.
+    `MeanEstimator` and `DistributionEstimator` undo this.
+
+    **Complexity.** O(1) a user; as many bits as `PMTransformer`, or fewer.
+
+    {parameters}
+    References
+    ----------
+    The sensitivity-aware model (SDLDP) and its continuous mechanism are a paper's; the discretised form, its guarantee
+    by kinds of inputs and its unbiased estimator are derived in ``_sdpm.md``. PM: N. Wang et al., ICDE 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import MeanEstimator, SDPMTransformer
+    >>> weights = np.random.default_rng(0).normal(68, 12, (50_000, 1))
+    >>> sdpm = SDPMTransformer(2.0, bounds=(30, 130), low_sensitivity=(50, 80), random_state=0)
+    >>> mean = MeanEstimator(sdpm).fit(weights).mean_
+    >>> bool(abs(mean[0] - weights.mean()) < 1.0)
+    True
+    """
+
+    _more_parameters = """
+    low_sensitivity : (l, r), default=None
+        The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), in the units
+        of X, within the bounds and not all of them. Public, and chosen without the data. None: the middle half.
+    n_cells : int, default=16
+        Values that a low input may report, evenly spaced from l to r; low inputs are rounded to them without bias.
+        Fewer cells make it harder to tell that a value is low. The continuous form has one for each step of the grid.
+    form : {"discretised", "continuous"}, default="discretised"
+        Continuous is the paper's: a low value is reported as it is, which reveals it.
+    grid : int, default=32768
+        Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+    """
+
+    def __init__(self, epsilon=1.0, *, low_sensitivity=None, n_cells=16, form="discretised", bounds=None,
+                 grid=LARGEST_GRID, ledger=None, random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+        self.low_sensitivity = low_sensitivity
+        self.n_cells = n_cells
+        self.form = form
+        self.grid = grid
+
+    @property
+    def guarantee_by_input_(self):
+        """Epsilon of each column for each pair of kinds of inputs: a list of dicts, one for each column."""
+        return [r.guarantee_by_input for r in self._columns_of(None).randomizers]
+
+    @property
+    def privacy_(self):
+        """What the report of one row promises; known before any data where the number of columns is."""
+        if self._columns is None and self.n_cells == 1 and self.bounds is not None and not any(
+            np.ndim(end) for pair in (self.bounds, self.low_sensitivity or ()) for end in pair
+        ):
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: with one cell the guarantee "
+                                 "depends on the number of columns")
+        return super().privacy_
+
+    def _declared(self, n_columns):
+        if n_columns is None and self.low_sensitivity is not None:
+            n_columns = max(len(pair_of(p, name, None)[0]) for p, name in (
+                (self.bounds, "bounds"), (self.low_sensitivity, "low_sensitivity")))
+        return super()._declared(n_columns)
+
+    def _make(self, lows, highs, inferred=False):
+        if self.form not in ("discretised", "continuous"):
+            raise ValueError(f"form must be 'discretised' or 'continuous', got {self.form!r}")
+        if isinstance(self.n_cells, bool) or not isinstance(self.n_cells, int | np.integer) or self.n_cells < 1:
+            raise ValueError("n_cells must be an integer of at least 1")
+        return super()._make(lows, highs, inferred)
+
+    def _make_randomizer(self, share, column, low, high, n_columns):
+        low, high = Fraction(low), Fraction(high)
+        if self.low_sensitivity is None:
+            shares = Fraction(1, 4), Fraction(3, 4)
+        else:
+            ends = pair_of(self.low_sensitivity, "low_sensitivity", n_columns)
+            shares = tuple((Fraction(end[column]) - low) / (high - low) for end in ends)
+        if not (0 <= shares[0] < shares[1] <= 1 and shares != (0, 1)):
+            raise ValueError(f"low_sensitivity of column {column} must lie within the bounds and not be all of them")
+        return SDPM.make(share, self.grid, *shares, int(self.n_cells), self.form == "discretised")
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [
+            {"epsilon": 1.0, "bounds": (-1.0, 1.0), "low_sensitivity": (-0.5, 0.25), "n_cells": 2, "grid": 16},
+            {"epsilon": 2.0, "bounds": (0.0, 10.0), "low_sensitivity": (0.0, 4.0), "n_cells": 1, "grid": 16},
+            {"epsilon": 1.0, "bounds": (0.0, 1.0), "low_sensitivity": (0.25, 0.75), "form": "continuous", "grid": 8},
+            {"epsilon": 3.0, "bounds": ([0.0, -5.0], [1.0, 5.0]), "low_sensitivity": ([0.5, -4.0], [1.0, -1.0]),
+             "n_cells": 3, "grid": 32},
+        ]
