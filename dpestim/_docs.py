@@ -74,8 +74,9 @@ _NUMERIC_PARAMETERS = """
         The public range of the values: a pair of numbers, or of arrays of shape (n_features,). Values outside are
         clipped. None learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
-    ledger : None or object, default=None
-        Its ``charge(guarantee, estimator=name, n_rows=n)`` is called before anything is drawn; it refuses by raising.
+    ledger : dpestim.accounting.Ledger, default=None
+        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
+        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
         the result must not be published. A clone of an estimator with a generator repeats its noise.
@@ -86,6 +87,8 @@ _NUMERIC_PARAMETERS = """
     ----------
     bounds_ : (ndarray, ndarray) of shape (n_features,)
         Lower and upper bounds of the columns, after `fit`.
+    randomizers_ : list of randomizers
+        The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
     privacy_ : PrivacyGuarantee
         What one row's report promises.
     n_features_in_ : int

@@ -104,6 +104,6 @@ class MeanEstimator(Collector):
         """Return settings that the common checks run with."""
         return [
             {"transformer": PMTransformer(1.0, bounds=(-1.0, 3.0), grid=16)},
-            {"transformer": PMTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]))},
+            {"transformer": PMTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256)},
             {"transformer": SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0), n_cells=4)},
         ]

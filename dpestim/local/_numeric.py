@@ -146,6 +146,7 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
             if hasattr(trial, name):
                 setattr(self, name, getattr(trial, name))
         self._columns = columns
+        self.randomizers_ = columns.randomizers
         self.bounds_ = (np.array(columns.lows), np.array(columns.highs))
         return self
 
@@ -293,7 +294,13 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
             dtypes = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
             if any(getattr(dtype, "kind", "O") not in "biuf" for dtype in dtypes):
                 raise ValueError("strict mode: X must be an array or a data frame of numbers")
-        X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        X = _two_dimensional(X)
+        try:
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        except ValueError as error:
+            if "convert" not in str(error):
+                raise
+            raise ValueError("X must hold numbers: a value cannot be read as a float") from None  # (the error shows it)
         if not self._is_strict():
             names = column_names(X.shape[1], getattr(self, "feature_names_in_", None))
             for at in range(0, len(X), _ROWS):
@@ -334,6 +341,21 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
         names = column_names(len(columns), getattr(self, "feature_names_in_", None))
         self._charge(self._guarantee(columns, self.random_state is not None), n_rows, names)
         return WordSource(self.random_state)
+
+
+def _two_dimensional(X):
+    """Return X, or raise ValueError where scikit-learn's own error would show values."""
+    if not hasattr(X, "shape"):
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            raise ValueError("X must be two-dimensional, with rows of equal length") from None
+    if len(X.shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data: X.reshape(-1, 1) for "
+                         "one column, X.reshape(1, -1) for one row")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported")
+    return X
 
 
 def _notes(columns, times):

@@ -55,6 +55,21 @@ class PM(BaseRandomizer):
         """Epsilon without any relaxation."""
         return self.epsilon
 
+    @property
+    def guarantee_by_input(self):
+        """Epsilon for each pair of kinds of inputs; here all are high."""
+        return {"high-high": self.epsilon}
+
+    @property
+    def is_low(self):
+        """Whether each row of the law is that of a low input."""
+        return np.zeros(self.n_inputs, bool)
+
+    @staticmethod
+    def low_of(x, low, high):
+        """Tell which values in the user's units are low, where the bounds are low and high."""
+        return np.zeros(len(x), bool)
+
     def _set_format(self):
         self.report_dtype = np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)
         self.report_bits = math.log2(self.n_counts)

@@ -80,6 +80,16 @@ class SDPM(PM):
         return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low)))
                      for share in (self.low_from, self.low_to))
 
+    def low_of(self, x, low, high):
+        """Tell which values in the user's units are low, where the bounds are low and high."""
+        low_from, low_to = self.low_bounds(low, high)
+        return (x >= low_from) & (x <= low_to)
+
+    @property
+    def is_low(self):
+        """Whether each row of the law is that of a low input."""
+        return np.arange(self.n_inputs) >= len(self.high_points)
+
     # ---------------------------------------------------------------- what is promised
 
     @cached_property
@@ -106,11 +116,11 @@ class SDPM(PM):
     def guarantee_by_input(self):
         """Epsilon for each pair of kinds of inputs; ``math.inf`` where an output of the one cannot come from the other."""
         epsilon, one = self.epsilon, self.merged and self.n_levels == 1
-        low_high = math.inf if self.low_high is None else max(epsilon, log_upper(self.low_high))
+        low_high = math.inf if self.low_high is None else log_upper(self.low_high)
         return {
             "high-high": epsilon,
             "low-high": low_high,  # how much likelier the own level is for a low value than for any high one
-            "high-low": low_high if one else math.inf,  # the reverse: high values report levels that are not the own
+            "high-low": epsilon if one else math.inf,  # the reverse: high values report levels that are not the own
             "low-low": Fraction(0) if one else math.inf,
         }
 

@@ -7,13 +7,18 @@ are of two kinds:
                 named n and alpha, and each shown to *reject* a law whose epsilon is 0.7 or 1.3 times the true one
     _contract   behaviour: threads, blocks, merging, pickles, frames, dtypes, bad input
 
+Transformers of numbers have their own (`_numeric_checks`: the law by kinds of inputs, exact means, rounding), and so has
+what estimates from their reports (`_collector_checks`).
+
 A check raises `MechanismError` (an AssertionError), which says what was expected. All samples are seeded, so that a
 verdict is reproducible.
 """
 
+from dpestim.testing._collector_checks import COLLECTOR_CHECKS
 from dpestim.testing._contract import CONTRACT_CHECKS
 from dpestim.testing._law import LAW_CHECKS
-from dpestim.testing._tools import MechanismError, check_setting
+from dpestim.testing._numeric_checks import NUMERIC_CHECKS
+from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -23,8 +28,9 @@ def mechanism_checks(estimator):
 
     Parameters
     ----------
-    estimator : FrequencyEstimator
-        Unfitted, with declared categories: lists of at most 9 str, int, float or bool values, of one type a column and
+    estimator : FrequencyEstimator, transformer of numbers, or what estimates from such a transformer
+        Transformers: declared bounds, a grid of at most 64 steps, and a share of epsilon for each column between 0.1 and 5.
+        Frequency estimators: unfitted, with declared categories: lists of at most 9 str, int, float or bool values, of one type a column and
         none missing. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
         0.7 and 1.3 times as much. It is cloned, never changed.
 
@@ -59,4 +65,9 @@ def _checks_for(estimator):
     if hasattr(estimator, "categories"):
         check_setting(estimator)
         return (*LAW_CHECKS, *CONTRACT_CHECKS)
+    if hasattr(estimator, "decode"):
+        check_numeric_setting(estimator)
+        return NUMERIC_CHECKS
+    if hasattr(estimator, "transformer"):
+        return COLLECTOR_CHECKS
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

@@ -70,12 +70,12 @@ def check_merge(estimator):
     require(_same(left.merge(right), whole), "merge must equal the aggregate of all reports")
     empty = fresh(estimator).merge(whole)
     require(_same(empty, whole), "merging into an empty aggregate must copy it")
-    _refuses(lambda: whole.merge(whole), "itself", whole)
+    refuses(lambda: whole.merge(whole), "itself", whole)
     other = fresh(estimator, epsilon=float(estimator.epsilon) / 2).fit(X)
-    _refuses(lambda: whole.merge(other), "another epsilon", whole)
-    _refuses(lambda: whole.merge(fresh(estimator)), "an aggregate without data", whole)
+    refuses(lambda: whole.merge(other), "another epsilon", whole)
+    refuses(lambda: whole.merge(fresh(estimator)), "an aggregate without data", whole)
     a, b = fresh(estimator).fit(X), fresh(estimator).fit(X[:5])
-    _refuses(lambda: a.merge(b), "repeated seeded noise", a)
+    refuses(lambda: a.merge(b), "repeated seeded noise", a)
     require(a.merge(fresh(estimator, random_state=1).fit(X)).n_users_ == 120, "different seeds must merge")
 
 
@@ -88,7 +88,7 @@ def check_clone_and_pickle(estimator):
     require(_same(copied, est) and copied.privacy_ == est.privacy_, "pickle must keep the state")
     state = est.__getstate__()
     state["_dpestim_format"] = -1
-    _refuses(lambda: type(est).__new__(type(est)).__setstate__(state), "a pickle of another format")
+    refuses(lambda: type(est).__new__(type(est)).__setstate__(state), "a pickle of another format")
 
 
 def check_transform(estimator):
@@ -194,7 +194,7 @@ def check_bad_input(estimator):
             "complex numbers": np.full(X.shape, 8888j),
             "another number of columns": np.concatenate([X, X], axis=1),
         }.items():
-            message = _refuses(lambda verb=verb, data=data: getattr(est, verb)(data), f"{name} in {verb}", est)
+            message = refuses(lambda verb=verb, data=data: getattr(est, verb)(data), f"{name} in {verb}", est)
             require(secret not in message and "8888" not in message, "an error message shows a private value")
             if name in ("an unknown category", "None", "NaN"):
                 require(f"column {X.shape[1] - 1}" in message, f"the error for {name} does not name the column")
@@ -215,7 +215,7 @@ def check_bad_input(estimator):
         "a ledger that is none": {"ledger": object()},
     }.items():
         bad = fresh(estimator, **params)
-        message = _refuses(lambda bad=bad: bad.fit(X), name)
+        message = refuses(lambda bad=bad: bad.fit(X), name)
         require(next(iter(params)) in message, f"the error for {name} does not name the parameter")
         require(not hasattr(bad, "n_users_"), f"{name} left state behind")
     reports = est.privatize(X)
@@ -228,7 +228,7 @@ def check_bad_input(estimator):
     }
     wrong["a masked array"] = np.ma.array(reports, mask=reports > 0)
     for name, data in wrong.items():
-        _refuses(lambda data=data: est.aggregate(data), f"reports: {name}", est)
+        refuses(lambda data=data: est.aggregate(data), f"reports: {name}", est)
     start = 0
     for randomizer in randomizers(estimator):
         columns = slice(start, start + randomizer.report_width)
@@ -239,7 +239,7 @@ def check_bad_input(estimator):
             for row in (0, len(reports) // 2, len(reports) - 1):
                 bad = reports.copy()
                 bad[row, columns] = part
-                _refuses(lambda bad=bad: est.aggregate(bad), f"a report that no input can give, in row {row}", est)
+                refuses(lambda bad=bad: est.aggregate(bad), f"a report that no input can give, in row {row}", est)
 
 
 def _same(a, b):
@@ -260,7 +260,7 @@ def _equal_state(a, b):
     return pickle.dumps(a) == pickle.dumps(b)
 
 
-def _refuses(call, what, estimator=None):
+def refuses(call, what, estimator=None):
     """Require a ValueError that leaves the estimator as it was, and return its message."""
     before = pickle.dumps(estimator)
     try:

@@ -31,6 +31,14 @@ def check_setting(estimator):
         raise ValueError("the checks need an epsilon between 0.1 and 5 for each column")
 
 
+def check_numeric_setting(estimator):
+    """Raise ValueError where the checks of a transformer of numbers have no power, or would not end."""
+    if estimator.bounds is None or getattr(estimator, "grid", 64) > 64:
+        raise ValueError("declare the bounds of the transformer to check, and a grid of at most 64 steps")
+    if not 0.1 <= float(estimator.epsilon) / max(np.size(end) for end in estimator.bounds) <= 5:
+        raise ValueError("the checks need an epsilon between 0.1 and 5 for each column")
+
+
 def fresh(estimator, **params):
     """Return an unfitted clone with other parameters, seeded unless they say otherwise."""
     return clone(estimator).set_params(**{"random_state": 0, **params})

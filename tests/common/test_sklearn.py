@@ -13,6 +13,11 @@ if sklearn.__version__.startswith("1.6."):
     EXPECTED["check_positive_only_tag_during_fit"] = "scikit-learn 1.6 subtracts a float from its own integer codes"
 
 
-@parametrize_with_checks([cls() for _, cls in all_estimators()], expected_failed_checks=lambda estimator: EXPECTED)
+def expected(estimator):
+    """Only what has rows of output can depend on their order."""
+    return EXPECTED if hasattr(estimator, "transform") else {}
+
+
+@parametrize_with_checks([cls() for _, cls in all_estimators()], expected_failed_checks=expected)
 def test_sklearn(estimator, check):
     check(estimator)
