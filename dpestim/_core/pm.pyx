@@ -8,7 +8,10 @@ cdef extern from "pm.h" nogil:
         uint64_t zone, zone_size, merge, drop, levels, low_zone, low_gap
     void dpestim_pm_answer_all(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,
                                const dpestim_pm_law *law, void *out, int n_bytes) noexcept
-    int64_t dpestim_pm_fixed(double x, double low, double high, double scale, int64_t top) noexcept
+    void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale, int64_t top,
+                           int64_t *out) noexcept
+    void dpestim_pm_encode_low(const double *x, size_t n, double low, double high, double scale, int64_t top,
+                               double low_from, double low_to, double low_scale, int64_t low_top, int64_t *out) noexcept
 
 ctypedef fused code_t:
     uint16_t
@@ -16,7 +19,7 @@ ctypedef fused code_t:
 
 
 def encode(
-    const double[:] x,       # IN   values in the user's units; clipped, and NaN counts as `low`
+    const double[::1] x,     # IN   values in the user's units; clipped, and NaN counts as `low`
     double low,              # IN
     double high,             # IN   above low
     double scale,            # IN   fixed-point units a unit of x
@@ -28,22 +31,16 @@ def encode(
     int64_t[::1] out,        # OUT  fixed point, 32 fraction bits; the complement of it for low sensitivity
 ):
     """Write every value as a fixed-point number of steps."""
-    cdef Py_ssize_t n = x.shape[0], i
-    cdef int64_t high_fixed, low_fixed, is_low
-    cdef double v
+    cdef Py_ssize_t n = x.shape[0]
     if out.shape[0] != n:
         raise ValueError("x and out differ in length")
+    if n == 0:
+        return
     with nogil:
         if low_from > low_to:
-            for i in range(n):
-                out[i] = dpestim_pm_fixed(x[i], low, high, scale, top)
+            dpestim_pm_encode(&x[0], n, low, high, scale, top, &out[0])
         else:
-            for i in range(n):
-                v = x[i]
-                high_fixed = dpestim_pm_fixed(v, low, high, scale, top)
-                low_fixed = ~dpestim_pm_fixed(v, low_from, low_to, low_scale, low_top)
-                is_low = -<int64_t>((v >= low_from) & (v <= low_to))  # a mask, because a branch would be unpredictable
-                out[i] = (low_fixed & is_low) | (high_fixed & ~is_low)
+            dpestim_pm_encode_low(&x[0], n, low, high, scale, top, low_from, low_to, low_scale, low_top, &out[0])
 
 
 def answer(

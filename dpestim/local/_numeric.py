@@ -78,7 +78,7 @@ class Columns:
 
                 def one(rows, values, words):
                     n = len(values)
-                    randomizer.encode(np.asarray(values, np.float64), low, high, fixed[:n])
+                    randomizer.encode(np.ascontiguousarray(values, np.float64), low, high, fixed[:n])
                     randomizer.privatize(fixed[:n], words, report[:n])
                     use(rows, report[:n, 0])
 

@@ -74,8 +74,26 @@ static inline void dpestim_pm_answer_all(const int64_t *t, const uint32_t *lanes
 /* Fixed point of bounded floats. Every step is exact or correctly rounded and none can be fused, so the result is the
  * same everywhere. Total: what is not above `low`, NaN included, is 0 and what is not below `high` is the top. */
 static inline int64_t dpestim_pm_fixed(double x, double low, double high, double scale, int64_t top) {
-    const double inside = x > low ? (x < high ? x : high) : low;
+    const double above = x > low ? x : low, inside = above < high ? above : high; /* a maximum and a minimum */
     const int64_t t = (int64_t)((inside - low) * scale);
-    return (x >= high) | (t > top) ? top : t;
+    const int64_t full = -(int64_t)((x >= high) | (t > top)); /* a mask: values may be clipped half of the time */
+    return (top & full) | (t & ~full);
+}
+
+/* Values in [low_from, low_to] have low sensitivity and become the complement of their own fixed point. These loops are
+ * of floats, and cloned all the same: no product is added to anything, so there is nothing to fuse. */
+DPESTIM_WIDE static void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale, int64_t top,
+                                           int64_t *out) {
+    for (size_t i = 0; i < n; i++) out[i] = dpestim_pm_fixed(x[i], low, high, scale, top);
+}
+
+DPESTIM_WIDE static void dpestim_pm_encode_low(const double *x, size_t n, double low, double high, double scale,
+                                               int64_t top, double low_from, double low_to, double low_scale,
+                                               int64_t low_top, int64_t *out) {
+    for (size_t i = 0; i < n; i++) {
+        const int64_t is_low = -(int64_t)((x[i] >= low_from) & (x[i] <= low_to));
+        const int64_t own = ~dpestim_pm_fixed(x[i], low_from, low_to, low_scale, low_top);
+        out[i] = (own & is_low) | (dpestim_pm_fixed(x[i], low, high, scale, top) & ~is_low);
+    }
 }
 #endif

@@ -1,0 +1,180 @@
+"""Numbers: the piecewise mechanisms and expectation maximisation."""
+
+import math
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks._harness import Row, interleave, limit, share
+from dpestim.local import PMTransformer, SDPMTransformer
+from dpestim.local._em import Dense
+from dpestim.rng import WordSource
+
+EPSILON = 1.0
+LOW = (-0.25, 0.25)
+TRANSFORMERS = {
+    "PM": lambda: PMTransformer(EPSILON, bounds=(-1.0, 1.0)),
+    "SDPM": lambda: SDPMTransformer(EPSILON, bounds=(-1.0, 1.0), low_sensitivity=LOW),
+}
+
+
+def rows(settings):
+    """Yield the rows."""
+    X = np.random.default_rng(0).uniform(-1, 1, (settings.n_large, 1))
+    for name, make in TRANSFORMERS.items():
+        yield _privatize(settings, name, make(), X)
+    yield from _maximise(settings)
+
+
+# ---------------------------------------------------------------- privatize
+
+
+def pm_numpy(x, out, rng):
+    """Draw reports of the continuous mechanism, two floats a value, a block at a time."""
+    s = math.exp(EPSILON / 2)
+    C = (s + 1) / (s - 1)
+    for at in range(0, len(x), 1 << 14):
+        block = x[at : at + (1 << 14)]
+        coin, place = rng.random((2, len(block)), np.float32)
+        left = (C + 1) / 2 * block - (C - 1) / 2
+        inside = left + (C - 1) * place
+        place *= C + 1
+        place -= C
+        outside = np.where(place < left, place, place + (C - 1))
+        out[at : at + (1 << 14)] = np.where(coin < s / (s + 1), inside, outside)
+    return out
+
+
+def sdpm_numpy(x, out, rng):
+    """Draw the same, where low values report themselves or a uniform high output (the continuous form)."""
+    s, width = math.exp(EPSILON / 2), LOW[1] - LOW[0]
+    C = (s + 1) / (s - 1)
+    own = 1 - (2 * C - width) * (s * s - s) / (2 * s + 2) / (s * s)
+    for at in range(0, len(x), 1 << 14):
+        block = x[at : at + (1 << 14)]
+        coin, place = rng.random((2, len(block)), np.float32)
+        left = (C + 1) / 2 * block - (C - 1) / 2
+        inside = left + (C - 1) * place
+        other = place * (C + 1) - C
+        outside = np.where(other < left, other, other + (C - 1))
+        high = np.where(coin < s / (s + 1), inside, outside)
+        place *= 2 * C - width
+        place -= C
+        low = np.where(coin < own, block, np.where(place < LOW[0], place, place + width))
+        out[at : at + (1 << 14)] = np.where((block >= LOW[0]) & (block <= LOW[1]), low, high)
+    return out
+
+
+def _privatize(settings, name, transformer, X):
+    draw = {"PM": pm_numpy, "SDPM": sdpm_numpy}[name]
+
+    def numpy():
+        return draw(X[:, 0], np.empty(len(X)), np.random.default_rng())
+
+    times, results, repeats = interleave(
+        {"ours": lambda: transformer.privatize(X), "numpy": numpy, "limit": limit("keystream")}
+    )
+    # the baseline draws the same law: equal means of what reports stand for, within six standard errors
+    values = transformer.decode(results["ours"])[:, 0]
+    apart = abs(values.mean() - results["numpy"].mean())
+    if not apart < 6 * math.sqrt((values.var() + results["numpy"].var()) / len(X)):
+        raise RuntimeError(f"{name}: the baseline has another mean")
+    return Row(
+        f"{name} privatize, {len(X):,} values",
+        ours=times["ours"],
+        peer="NumPy, PCG64, float32 draws, blocks",
+        baseline=times["numpy"],
+        ratio=times["numpy"] / times["ours"],
+        limit="keystream",
+        share=share("keystream", times["limit"], 12 * len(X), times["ours"]),
+        repeats=repeats,
+        note="ours: secure words, checked input, exact integers",
+    ).judge(settings, 3)
+
+
+# ---------------------------------------------------------------- expectation maximisation
+
+
+class PrefixSums:
+    """The same channel in NumPy, by first-order prefix sums: bins are whole numbers of codes, so rows are shifts."""
+
+    def __init__(self, randomizer, n_bins):
+        w = randomizer.weights
+        self.n_bins, self.size = n_bins, randomizer.grid // n_bins
+        self.whole, rest = divmod(w.window, self.size)
+        b = self.size
+        self.n_outputs = -(-w.n_outputs // b)
+        counts = np.diff(np.minimum(np.arange(self.n_outputs + 1) * b, w.n_outputs))
+        total = 2.0**64
+        self.base, gain = w.outside / total * counts, (w.inside - w.outside) / total
+        # the window's share of an output grows over one bin's distance and falls over two
+        self.full, self.first = gain * b, gain * b / 2
+        self.last0 = gain * (b - rest) ** 2 / (2 * b)
+        self.last1 = gain * ((b * b - (b - rest) ** 2) / (2 * b) + b - rest)
+        self.pad = self.whole + 2
+
+    def iterate(self, f, counts, n_steps):
+        d, k, pad = self.n_bins, self.whole, self.pad
+        fp, S = np.zeros(self.n_outputs + 2 * pad), np.zeros(self.n_outputs + 2 * pad + 1)
+        rp, R = np.zeros(self.n_outputs + 2 * pad), np.zeros(self.n_outputs + 2 * pad + 1)
+        n, m = counts.sum(), self.n_outputs
+        for _ in range(n_steps):
+            fp[pad : pad + d] = f
+            np.cumsum(fp, out=S[1:])
+            p = self.full * (S[pad : pad + m] - S[pad - k - 1 : pad - k - 1 + m])
+            p += self.first * fp[pad : pad + m]
+            p -= self.last0 * fp[pad - k : pad - k + m]
+            p -= self.last1 * fp[pad - k - 1 : pad - k - 1 + m]
+            p += self.base
+            r = counts / p
+            rp[pad : pad + m] = r
+            np.cumsum(rp, out=R[1:])
+            g = self.full * (R[pad + k + 2 : pad + k + 2 + d] - R[pad + 1 : pad + 1 + d])
+            g += self.first * rp[pad : pad + d]
+            g -= self.last0 * rp[pad + k : pad + k + d]
+            g -= self.last1 * rp[pad + k + 1 : pad + k + 1 + d]
+            g += r @ self.base
+            f = f * g / n
+        return f
+
+
+def _maximise(settings):
+    d, n_steps = (64, 100) if settings.quick else (1024, 1000)
+    randomizer = PMTransformer(EPSILON, bounds=(-1.0, 1.0)).randomizer()
+    X = np.random.default_rng(0).normal(0.1, 0.3, 100_000)
+    fixed = np.empty(len(X), np.int64)
+    randomizer.encode(X, -1.0, 1.0, fixed)
+    reports = np.empty((len(X), 1), np.uint16)
+    randomizer.privatize(fixed, WordSource(0).reader().words(0, 0, 0, len(X)), reports)
+    edges, output, channel = randomizer.channel(d)
+    counts = np.bincount(output[reports[:, 0]], minlength=channel.n_outputs).astype(float)
+    start = np.full(d, 1 / d)
+    prefix, dense = PrefixSums(randomizer, d), Dense(channel.matrix())
+
+    def ours():
+        f = start.copy()
+        channel.steps(f, counts, n_steps, False)
+        return f
+
+    def by_matrix():
+        f = start.copy()
+        with threadpool_limits(1):
+            dense.steps(f, counts, n_steps, False)
+        return f
+
+    times, results, repeats = interleave(
+        {"ours": ours, "prefix": lambda: prefix.iterate(start.copy(), counts, n_steps), "dense": by_matrix}
+    )
+    for name in ("prefix", "dense"):
+        if not np.allclose(results[name], results["ours"], rtol=1e-6, atol=1e-12):
+            raise RuntimeError(f"{name}: another distribution")
+    for name, peer, target in (("dense", "NumPy, dense product (BLAS, one thread)", 40), ("prefix", "NumPy, prefix sums", 4)):
+        yield Row(
+            f"EM of PM, {n_steps:,} iterations, {d:,} bins x {channel.n_outputs:,} outputs",
+            ours=times["ours"],
+            peer=peer,
+            baseline=times[name],
+            ratio=times[name] / times["ours"],
+            repeats=repeats,
+            note="the same distribution in every run",
+        ).judge(settings, target)
