@@ -26,6 +26,20 @@ cdef inline void integrate(const double *density, const double *widths, Py_ssize
     table[4 * n + 2] = 0.0
 
 
+cdef inline double dot(const double *a, const double *b, Py_ssize_t n) noexcept nogil:
+    """Return the scalar product, in four sums that need not wait for each other."""
+    cdef double s = 0.0, t = 0.0, u = 0.0, v = 0.0
+    cdef Py_ssize_t i
+    for i in range(0, n - 3, 4):
+        s += a[i] * b[i]
+        t += a[i + 1] * b[i + 1]
+        u += a[i + 2] * b[i + 2]
+        v += a[i + 3] * b[i + 3]
+    for i in range(n - n % 4, n):
+        s += a[i] * b[i]
+    return (s + t) + (u + v)
+
+
 cdef inline double at(const double *table, int32_t knot, double past) noexcept nogil:
     """Return the second integral at a place `past` behind a knot."""
     cdef const double *t = table + 4 * <Py_ssize_t>knot
@@ -54,7 +68,7 @@ def steps(
     const double[::1] band_weight,      # IN   their probabilities
     double[::1] scratch,                # OUT  6 * (outputs + bins) + 16 places
 ):
-    """Do iterations of f <- f * (M (counts / (M' f))) / n, of which M' f is left in p; n_steps = 0 only computes p."""
+    """Do iterations of f <- f * (M (counts / (M' f))) / n, which keep the sum of f; of them M' f is left in p; n_steps = 0 only computes p."""
     cdef Py_ssize_t n_bins = f.shape[0], n_out = counts.shape[0], n_axis = output_widths.shape[0], b, o, k
     cdef int64_t step
     cdef double high, low, before, here, added, total, rest_high, rest_low, n = 0.0, left, middle
@@ -73,15 +87,14 @@ def steps(
             n += counts[o]
         for step in range(n_steps + 1):
             # ---- p = M' f
-            high, low = 0.0, 0.0
+            low = 0.0
             for b in range(n_bins):
                 density[b] = f[b] / bin_widths[b]
-                high += f[b]
             for b in range(low_start, low_stop):
                 density[b] = 0.0
                 low += f[b]
-            high -= low
             integrate(density, &bin_widths[0], n_bins, table)
+            high = table[4 * n_bins + 1]
             before = at(table, edge_knot[0, 0], edge_past[0, 0]) - at(table, edge_knot[0, 1], edge_past[0, 1])
             for o in range(n_axis):
                 here = (at(table, edge_knot[o + 1, 0], edge_past[o + 1, 0])
@@ -97,15 +110,12 @@ def steps(
             if step == n_steps:
                 break
             # ---- f <- f * (M ratio) / n
-            rest_high, rest_low = 0.0, 0.0
             for o in range(n_out):
                 ratio[o] = counts[o] / (p[o] if p[o] > 1e-300 else 1e-300)
-            for o in range(n_out):
-                rest_high += ratio[o] * base_high[o]
-                rest_low += ratio[o] * base_low[o]
+            rest_high = dot(ratio, &base_high[0], n_out)
+            rest_low = dot(ratio, &base_low[0], n_out) if low_stop > low_start else 0.0
             integrate(ratio, &output_widths[0], n_axis, table)
             before = at(table, bin_knot[0, 0], bin_past[0, 0]) - at(table, bin_knot[0, 1], bin_past[0, 1])
-            total = 0.0
             for b in range(n_bins):
                 here = (at(table, bin_knot[b + 1, 0], bin_past[b + 1, 0])
                         - at(table, bin_knot[b + 1, 1], bin_past[b + 1, 1]))
@@ -118,7 +128,6 @@ def steps(
                 else:
                     added = rest_high + gain * (added if added > 0.0 else 0.0) / bin_widths[b]
                 f[b] *= added / n
-                total += f[b]
             if smooth and n_bins > 1:
                 for b in range(n_bins):
                     density[b] = f[b] / bin_widths[b]
@@ -133,5 +142,5 @@ def steps(
                         middle = 0.25 * density[b - 1] + 0.5 * density[b] + 0.25 * density[b + 1]
                     f[b] = middle * bin_widths[b]
                     total += f[b]
-            for b in range(n_bins):
-                f[b] /= total
+                for b in range(n_bins):
+                    f[b] /= total
