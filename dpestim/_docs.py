@@ -152,13 +152,22 @@ def document_collector(cls):
 def mechanism_table():
     """Return the table of mechanisms, in Markdown, from the registry."""
     rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]
-    for name, cls in ((name, cls) for name, cls in all_estimators() if hasattr(cls, "_randomizer")):
-        summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-        d = getattr(cls, "_typical_domain", 1024)
-        bits = cls(1.0)._make_randomizers([d])[0].report_bits
-        proof = cls._proof().name
-        rows.append(f"| `dpestim.{name}` | {summary} | {bits:,.0f} (d = {d:,}) | `{proof}` |")
+    for name, cls in all_estimators():
+        bits = _bits(cls)
+        if bits:
+            summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
+            rows.append(f"| `dpestim.{name}` | {summary} | {bits} | `{cls._proof().name}` |")
     return "\n".join(rows)
+
+
+def _bits(cls):
+    """Return how much a user sends, where the class belongs to the local model."""
+    if hasattr(cls, "_randomizer"):
+        d = getattr(cls, "_typical_domain", 1024)
+        return f"{cls(1.0)._make_randomizers([d])[0].report_bits:,.0f} (d = {d:,})"
+    if hasattr(cls, "decode"):
+        return f"{cls(1.0, bounds=(0.0, 1.0)).randomizer().report_bits:,.0f} a number"
+    return "as its transformer" if "transformer" in inspect.signature(cls).parameters else ""
 
 
 def write_table(path):

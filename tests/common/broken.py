@@ -5,9 +5,18 @@ import threading
 import numpy as np
 
 from dpestim._core import grr, olh
-from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    MeanEstimator,
+    OLHFrequencyEstimator,
+    OUEFrequencyEstimator,
+    PMTransformer,
+    SDPMTransformer,
+)
 from dpestim.local._grr import GRR
 from dpestim.local._olh import OLH
+from dpestim.local._pm import PM
+from dpestim.local._sdpm import SDPM
 from dpestim.local._unary import OUE
 from dpestim.privacy import exact
 from dpestim.rng import Stage, Words
@@ -259,4 +268,197 @@ BROKEN = [
     (ChangesBeforeFailing, "check_bad_input"),
     (RandomisesTwice, "check_transform"),
     (FloatEpsilon, "check_privacy_statement"),
+]
+
+
+# -------------------------------------------------------------------------------------------------------- numbers
+
+
+class WindowShifted(PM):
+    """The window stands one code too high."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        out[:, 0] = np.minimum(out[:, 0] + (out[:, 0] > 2), self.n_counts - 1)
+
+
+class NeverRounds(PM):
+    """Values between two grid points always go to the lower one."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes >> 32 << 32, words, out)
+
+
+class TwiceTheEpsilon(PM):
+    """A law of twice the epsilon, honestly stated in the matrix."""
+
+    def __init__(self, epsilon, grid):
+        super().__init__(2 * exact.canonical_epsilon(epsilon), grid)
+        self.epsilon = self.epsilon / 2
+
+
+class HalfTheEpsilon(PM):
+    """A law of half the epsilon."""
+
+    def __init__(self, epsilon, grid):
+        super().__init__(exact.canonical_epsilon(epsilon) / 2, grid)
+        self.epsilon = 2 * self.epsilon
+
+
+class ShrunkPositions(PM):
+    """Positions a thousandth too close to the middle: unbiased no more."""
+
+    def __init__(self, epsilon, grid):
+        super().__init__(epsilon, grid)
+        self.step = self.step * 999 / 1000
+
+
+class WrongSpread(PM):
+    """The variance without what the input's position adds."""
+
+    def variance(self):
+        return np.full(self.n_inputs, super().variance().min())
+
+
+class ClipsBadly(PM):
+    """Values beyond the upper bound wrap around."""
+
+    def encode(self, x, low, high, out):
+        super().encode(np.where(x > high, low, x), low, high, out)
+
+
+class OneWord(PM):
+    """All rows of a block use the words of its first row."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, FirstWordOfNumbers(words), out)
+
+
+class FirstWordOfNumbers(FirstWord):
+    """The same, for the words of the rounding too."""
+
+    def halves(self, stage):
+        drawn = self._words.halves(stage)
+        return np.repeat(drawn[:1], len(drawn))
+
+
+class ThreadNumbers(PM):
+    """Noise belongs to the thread that happens to run the block."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        out[:, 0] = (out[:, 0] + len(threading.current_thread().name)) % self.n_counts
+
+
+class LowLeaks(SDPM):
+    """High values of the right side are rounded into the low interval's own levels: the stated matrix says so."""
+
+    def transition_matrix(self):
+        rows = super().transition_matrix()
+        rows[len(self.high_points) - 1] = rows[-1]
+        return rows
+
+
+class Unsaid(SDPM):
+    """Two cells, and an epsilon that pretends to be plain."""
+
+    @property
+    def plain_epsilon(self):
+        return self.epsilon
+
+
+def broken_numbers(face, randomizer):
+    """Return a transformer with the broken randomizer in place of its own."""
+    own = face._make_randomizer
+
+    def make(self, share, column, low, high, n_columns):
+        good = own(self, share, column, low, high, n_columns)
+        return randomizer.make(share, *good.__reduce__()[1][1:])
+
+    cls = type(randomizer.__name__ + "Face", (face,), {"_make_randomizer": make, "__module__": __name__})
+    return globals().setdefault(cls.__name__, cls)
+
+
+class FitCharges(PMTransformer):
+    """Fit spends although it releases nothing."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self._charge(self.privacy_, len(X))
+        return self
+
+
+class ForgetsItsBounds(PMTransformer):
+    """Bounds learned from the data, and a guarantee that does not say so."""
+
+    def _infer(self, X):
+        columns = super()._infer(X)
+        columns.inferred = False
+        return columns
+
+
+#: (transformer class, the check that must fail)
+BROKEN_NUMBERS = [
+    (broken_numbers(PMTransformer, WindowShifted), "check_kernel_follows_law"),
+    (broken_numbers(PMTransformer, NeverRounds), "check_rounding"),
+    (broken_numbers(PMTransformer, TwiceTheEpsilon), "check_ratios_by_input"),
+    (broken_numbers(PMTransformer, HalfTheEpsilon), "check_ratios_by_input"),
+    (broken_numbers(PMTransformer, ShrunkPositions), "check_mean_is_exact"),
+    (broken_numbers(PMTransformer, WrongSpread), "check_variance"),
+    (broken_numbers(PMTransformer, ClipsBadly), "check_encoding"),
+    (broken_numbers(PMTransformer, OneWord), "check_words_are_never_repeated"),
+    (broken_numbers(PMTransformer, ThreadNumbers), "check_threads_and_blocks"),
+    (broken_numbers(SDPMTransformer, LowLeaks), "check_ratios_by_input"),
+    (broken_numbers(SDPMTransformer, Unsaid), "check_ratios_by_input"),
+    (FitCharges, "check_freeze_and_charge"),
+    (ForgetsItsBounds, "check_privacy_statement"),
+]
+
+
+class ForgetsTheOthers(MeanEstimator):
+    """The mean of SDPM's reports as they are: biased towards the middle."""
+
+    def _numbers(self):
+        columns = self._columns
+        return [columns.to_units(r.positions, j) for j, r in enumerate(columns.randomizers)]
+
+
+class CountsNothing(MeanEstimator):
+    """A merge that loses the other's counts."""
+
+    def merge(self, other, *, users="disjoint"):
+        return self if self._n_users else super().merge(other, users=users)
+
+
+class PaysTwice(MeanEstimator):
+    """The estimator charges what its transformer has already charged."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self.transformer_.privatize(X)
+        return self
+
+
+class TouchesWhatItWasGiven(MeanEstimator):
+    """Works on the transformer itself instead of a clone."""
+
+    def _new_side(self):
+        return self.transformer
+
+
+class TakesAnything(MeanEstimator):
+    """Changes before it looks."""
+
+    def fit(self, X, y=None):
+        self._forget()
+        return super().fit(X, y)
+
+
+#: (collector class, the check that must fail)
+BROKEN_COLLECTORS = [
+    (ForgetsTheOthers, "check_means_cover"),
+    (CountsNothing, "check_verbs"),
+    (PaysTwice, "check_budget"),
+    (TouchesWhatItWasGiven, "check_state"),
+    (TakesAnything, "check_collector_bad_input"),
 ]

@@ -1,12 +1,14 @@
 """The negative half: every deliberately broken mechanism is rejected, by the check that is there for it."""
 
 import pytest
-from broken import BROKEN
+from broken import BROKEN, BROKEN_COLLECTORS, BROKEN_NUMBERS
 
-from dpestim.local import GRRFrequencyEstimator
+from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, SDPMTransformer
 from dpestim.testing import MechanismError, check_mechanism, mechanism_checks
 
 CATEGORIES = [["a", "b", "c", "d"]]
+BOUNDS = {"bounds": (0.0, 10.0), "grid": 16}
+LOW = {"low_sensitivity": (2.0, 7.0), "n_cells": 2}
 
 
 @pytest.mark.parametrize(("cls", "check"), BROKEN, ids=lambda v: v if isinstance(v, str) else f"{v.__name__}")
@@ -29,6 +31,30 @@ def test_every_check_has_rejected_something_or_is_known_not_to():
     assert tried <= names
     assert names - tried == {"check_reports_format", "check_merge", "check_clone_and_pickle", "check_containers",
                              "check_freeze"}
+
+
+@pytest.mark.parametrize(("cls", "check"), BROKEN_NUMBERS, ids=lambda v: v if isinstance(v, str) else v.__name__)
+def test_a_broken_transformer_is_rejected(cls, check):
+    more = LOW if issubclass(cls, SDPMTransformer) else {}
+    with pytest.raises(MechanismError):
+        dict(mechanism_checks(cls(1.0, **BOUNDS, **more)))[check]()
+
+
+@pytest.mark.parametrize(("cls", "check"), BROKEN_COLLECTORS, ids=lambda v: v if isinstance(v, str) else v.__name__)
+def test_a_broken_collector_is_rejected(cls, check):
+    with pytest.raises(MechanismError):
+        dict(mechanism_checks(cls(SDPMTransformer(2.0, **BOUNDS, **LOW))))[check]()
+
+
+def test_every_check_of_numbers_has_rejected_something_or_is_known_not_to():
+    """The exempt ones (state, containers, formats, bad input) are the siblings of those shown to fail elsewhere here."""
+    names = {name for name, _ in mechanism_checks(PMTransformer(1.0, **BOUNDS))}
+    tried = {check for _, check in BROKEN_NUMBERS}
+    assert tried <= names
+    assert names - tried == {"check_rows_sum_to_one", "check_reports_and_decoding", "check_clone_and_pickle",
+                             "check_containers", "check_bad_input"}
+    names = {name for name, _ in mechanism_checks(MeanEstimator(PMTransformer(1.0, **BOUNDS)))}
+    assert names == {check for _, check in BROKEN_COLLECTORS}
 
 
 def break_and_run(check, **methods):
