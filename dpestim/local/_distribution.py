@@ -154,12 +154,14 @@ class DistributionEstimator(Collector):
         """Return one (n_bootstrap, n_bins) array for each column: estimates from resampled counts of reports."""
         if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, Integral) or n_bootstrap < 2:
             raise ValueError("n_bootstrap must be an integer of at least 2")
+        self._check_fitted()
+        self._check_own_parameters()
         rng, out = _generator(self.random_state), []
-        for (f, _, _), (_, output, channel), counts in zip(self._estimates(), self._channels(), self._counts):
-            seen = _grouped(counts, output, channel.n_outputs)
-            # started at the estimate, not evenly: fewer iterations to about the same place
+        for (edges, output, channel), counts in zip(self._channels(), self._counts):
+            shares = _grouped(counts, output, channel.n_outputs) / self._n_users
+            # from the same start: what stops before a maximum is reached stops there for the estimate, too
             out.append(np.stack([
-                self._maximise(channel, rng.multinomial(self._n_users, seen / self._n_users), (f + 1e-6) / (f + 1e-6).sum())[0]
+                self._maximise(channel, rng.multinomial(self._n_users, shares), _evenly(edges))[0]
                 for _ in range(n_bootstrap)
             ]))
         return out
@@ -227,8 +229,8 @@ class DistributionEstimator(Collector):
             self._check_own_parameters()
             out = []
             for (edges, output, channel), counts in zip(self._channels(), self._counts):
-                start = np.diff(edges) / (edges[-1] - edges[0])
-                f, value, n_iter, converged = self._maximise(channel, _grouped(counts, output, channel.n_outputs), start)
+                seen = _grouped(counts, output, channel.n_outputs)
+                f, value, n_iter, converged = self._maximise(channel, seen, _evenly(edges))
                 if not converged:
                     warnings.warn("expectation maximisation did not converge: raise max_iter or tol", ConvergenceWarning,
                                   stacklevel=4)
@@ -249,6 +251,11 @@ class DistributionEstimator(Collector):
 def _grouped(counts, output, n_outputs):
     """Return the counts of the outputs of a channel from those of codes."""
     return np.bincount(output, weights=counts, minlength=n_outputs)
+
+
+def _evenly(edges):
+    """Return the shares of bins over which values are spread evenly."""
+    return np.diff(edges) / (edges[-1] - edges[0])
 
 
 def _quantile(f, edges, q):

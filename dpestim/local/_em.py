@@ -122,6 +122,7 @@ def maximise(channel, counts, start, *, smooth, max_iter, tol):
     while done < max_iter:
         n_steps = min(STRIDE, max_iter - done)
         channel.steps(f, counts, n_steps, smooth)
+        f /= f.sum()
         before, likelihood, done = likelihood, _log_likelihood(channel, f, counts), done + n_steps
         if abs(likelihood - before) < tol * n_steps:
             return f, likelihood, done, True
