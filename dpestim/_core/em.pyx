@@ -144,3 +144,115 @@ def steps(
                     total += f[b]
                 for b in range(n_bins):
                     f[b] /= total
+
+
+cdef inline void prefix(const double *x, Py_ssize_t n, double *sums) noexcept nogil:
+    """Fill sums with the sums of the first 0, 1, ..., n of x, in four runs that need not wait for each other."""
+    cdef double s = 0.0, t = 0.0, u = 0.0, v = 0.0, before
+    cdef Py_ssize_t q = n // 4, i
+    sums[0] = 0.0
+    for i in range(q):
+        s += x[i]
+        t += x[q + i]
+        u += x[2 * q + i]
+        v += x[3 * q + i]
+        sums[1 + i] = s
+        sums[1 + q + i] = t
+        sums[1 + 2 * q + i] = u
+        sums[1 + 3 * q + i] = v
+    for i in range(q):
+        sums[1 + q + i] += s
+    before = s + t
+    for i in range(q):
+        sums[1 + 2 * q + i] += before
+    before += u
+    for i in range(q):
+        sums[1 + 3 * q + i] += before
+    before += v
+    for i in range(4 * q, n):
+        before += x[i]
+        sums[1 + i] = before
+
+
+cdef inline double total_of(const double[::1] x, Py_ssize_t n) noexcept nogil:
+    """Return the sum, in four sums that need not wait for each other."""
+    cdef double s = 0.0, t = 0.0, u = 0.0, v = 0.0
+    cdef Py_ssize_t i
+    for i in range(0, n - 3, 4):
+        s += x[i]
+        t += x[i + 1]
+        u += x[i + 2]
+        v += x[i + 3]
+    for i in range(n - n % 4, n):
+        s += x[i]
+    return (s + t) + (u + v)
+
+
+def shifts(
+    int64_t n_steps,             # IN   iterations to do
+    bint smooth,                 # IN   whether to smooth after each
+    const double[::1] counts,    # IN   (outputs), reports in each output
+    double[::1] f,               # I/O  (bins), the distribution, positive
+    double[::1] p,               # OUT  (outputs), probabilities of the outputs under the last f but one
+    Py_ssize_t whole,            # IN   whole outputs in a window
+    double full,                 # IN   what an output adds that lies in the window of all values of a bin
+    double first,                # IN   what the first output adds, which lies in those of half of them
+    double less,                 # IN   how much less than `full` the output `whole` further on adds
+    double last,                 # IN   how much less the next one adds, which is the last to add anything
+    const double[::1] base,      # IN   (outputs), constant part of the law
+    double[::1] scratch,         # OUT  4 * (outputs + 2 * whole + 8) places
+):
+    """Do what `steps` does where bins are whole numbers of codes, and outputs as wide: all rows are shifts of one.
+
+    One pass of first-order sums is enough then, and every other loop runs over neighbours.
+    """
+    cdef Py_ssize_t n_bins = f.shape[0], n_out = counts.shape[0], pad = whole + 2, i
+    cdef Py_ssize_t size = n_out + 2 * pad + 2
+    cdef int64_t step
+    cdef double total, rest, n = 0.0, value
+    if (p.shape[0] != n_out or base.shape[0] != n_out or n_bins + whole > n_out or whole < 0
+            or scratch.shape[0] < 4 * (n_out + 2 * whole + 8)):
+        raise ValueError("arrays differ in length")
+    # zeros on both sides of f and of the ratios, and sums that are 0 before and constant behind
+    cdef double *shares = &scratch[0]
+    cdef double *sums = shares + size
+    cdef double *ratios = sums + size
+    cdef double *ratio_sums = ratios + size
+    with nogil:
+        for i in range(4 * size):
+            scratch[i] = 0.0
+        for i in range(n_out):
+            n += counts[i]
+        for step in range(n_steps + 1):
+            for i in range(n_bins):
+                shares[pad + i] = f[i]
+            prefix(shares + pad, n_bins, sums + pad)
+            total = sums[pad + n_bins]
+            for i in range(pad + n_bins, size):
+                sums[i] = total
+            for i in range(n_out):
+                value = (full * (sums[pad + i] - sums[pad + i - whole - 1]) + first * shares[pad + i]
+                         - less * shares[pad + i - whole] - last * shares[pad + i - whole - 1])
+                p[i] = base[i] * total + (value if value > 0.0 else 0.0)
+            if step == n_steps:
+                break
+            for i in range(n_out):
+                ratios[pad + i] = counts[i] / (p[i] if p[i] > 1e-300 else 1e-300)
+            rest = dot(ratios + pad, &base[0], n_out)
+            prefix(ratios + pad, n_out, ratio_sums + pad)
+            for i in range(pad + n_out, size):
+                ratio_sums[i] = ratio_sums[pad + n_out]
+            for i in range(n_bins):
+                value = (full * (ratio_sums[pad + i + whole + 2] - ratio_sums[pad + i + 1]) + first * ratios[pad + i]
+                         - less * ratios[pad + i + whole] - last * ratios[pad + i + whole + 1])
+                f[i] *= (rest + (value if value > 0.0 else 0.0)) / n
+            if smooth and n_bins > 1:
+                for i in range(n_bins):
+                    shares[pad + i] = f[i]
+                for i in range(1, n_bins - 1):
+                    f[i] = 0.25 * shares[pad + i - 1] + 0.5 * shares[pad + i] + 0.25 * shares[pad + i + 1]
+                f[0] = (2.0 * shares[pad] + shares[pad + 1]) / 3.0
+                f[n_bins - 1] = (shares[pad + n_bins - 2] + 2.0 * shares[pad + n_bins - 1]) / 3.0
+                total = 1.0 / total_of(f, n_bins)
+                for i in range(n_bins):
+                    f[i] *= total

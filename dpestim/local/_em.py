@@ -36,7 +36,8 @@ class Piecewise:
         unit = (edges[-1] - edges[0]) / (len(edges) - 1)  # in units of a bin sums lose the fewest digits
         self.n_bins, self.n_outputs = len(edges) - 1, len(base)
         self.edges, self.cuts, self.window, self.gain = edges, cuts, window, gain
-        self.base, self.low, self.base_low, self.band = base, low, base_low, band
+        self.base, self.low, self.base_low, self.band = np.ascontiguousarray(base, np.float64), low, base_low, band
+        self._shifts = None if band is not None else _shifts(edges, cuts, window, gain, self.base)
         knots, past = zip(*(_locate(edges, cuts - shift, edges[0]) for shift in (0, window)))
         output_knots, output_past = zip(*(_locate(cuts, edges + shift, cuts[0]) for shift in (window, 0)))
         self._arguments = (
@@ -44,7 +45,7 @@ class Piecewise:
             gain * unit,
             np.diff(edges) / unit,
             np.diff(cuts) / unit,
-            np.ascontiguousarray(base, np.float64),
+            self.base,
             np.zeros(len(base)) if base_low is None else np.ascontiguousarray(base_low, np.float64),
             np.ascontiguousarray(np.stack(knots, axis=1), np.int32),
             np.ascontiguousarray(np.stack(past, axis=1) / unit),
@@ -65,6 +66,10 @@ class Piecewise:
 
     def _run(self, f, counts, n_steps, smooth):
         p = np.empty(self.n_outputs)
+        if self._shifts is not None:
+            places = 4 * (self.n_outputs + 2 * self._shifts[0] + 8)
+            em.shifts(n_steps, smooth, counts, f, p, *self._shifts, np.empty(places))
+            return p
         em.steps(n_steps, smooth, counts, f, p, *self._arguments, np.empty(6 * (self.n_outputs + self.n_bins) + 16))
         return p
 
@@ -127,6 +132,20 @@ def maximise(channel, counts, start, *, smooth, max_iter, tol):
         if abs(likelihood - before) < tol * n_steps:
             return f, likelihood, done, True
     return f, likelihood, done, False
+
+
+def _shifts(edges, cuts, window, gain, base):
+    """Return the arguments of the faster kernel where bins and outputs are equally many codes wide, else None."""
+    size = int(edges[1] - edges[0])
+    lattice = np.minimum(np.arange(len(cuts)) * size, cuts[-1])
+    if not np.array_equal(edges, np.arange(len(edges)) * size) or not np.array_equal(cuts, lattice):
+        return None
+    whole, rest = divmod(window, size)
+    # an output adds the share of the (bin's value, code) pairs that are window: half at first; `rest` codes more than
+    # whole outputs leave the ramp of the end in two outputs
+    less = gain * (size - rest) ** 2 / (2 * size)
+    last = gain * (size**2 - (size - rest) ** 2) / (2 * size) + gain * (size - rest)
+    return whole, gain * size, gain * size / 2, less, last, base
 
 
 def _log_likelihood(channel, f, counts):

@@ -378,7 +378,7 @@ def pair_of(pair, name, n_columns):
         raise ValueError(f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column")
     ends = [_numbers(end, name) for end in pair]
     found = {len(end) for end in ends if end.ndim}
-    if len(found) > 1 or n_columns is not None and found and found != {n_columns}:
+    if len(found) > 1 or (n_columns is not None and found and found != {n_columns}):
         each = "column" if n_columns is None else f"of the {n_columns} columns"
         raise ValueError(f"{name} must have one number for each {each}")
     n = n_columns if n_columns is not None else found.pop() if found else 1
