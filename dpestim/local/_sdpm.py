@@ -10,14 +10,10 @@ from sklearn.exceptions import NotFittedError
 from dpestim._core import pm
 from dpestim._docs import document_numbers
 from dpestim.local._em import Piecewise, hat_shares, output_edges
+from dpestim.local._inversion import numbers_of_least_variance
 from dpestim.local._numeric import NumericTransformer, pair_of
 from dpestim.local._pm import _NO_ZONE, FRACTION, LARGEST_GRID, PM
 from dpestim.privacy.exact import WORD, log_upper
-
-#: Singular values below this share of the largest are noise: inverting them would cost more than the bias they leave.
-CUT_OFF = 1e-4
-#: Rows of each kind, and blocks of outputs, from which the unbiased estimator is solved.
-_RESOLUTION = 128
 
 
 class SDPM(PM):
@@ -107,7 +103,7 @@ class SDPM(PM):
         # how much of a cell a window covers first grows and then falls with the input: the ends of a run are extreme
         runs = np.flatnonzero(np.diff(points) > 1)
         ends = {int(points[k]) for k in (0, -1, *runs, *(runs + 1))}
-        for start, stop in zip(self._cell_edges[:-1], self._cell_edges[1:]):
+        for start, stop in zip(self.cell_edges[:-1], self.cell_edges[1:]):
             inside = min(max(0, min(stop, g + w.window) - max(start, g)) for g in ends)
             worst = max(worst, Fraction(self.own, w.outside * (stop - start) + (w.inside - w.outside) * inside))
         return worst
@@ -152,16 +148,16 @@ class SDPM(PM):
     # ---------------------------------------------------------------- the law, row by row
 
     @cached_property
-    def _cell_edges(self):
+    def cell_edges(self):
         """PM's outputs at which the cells start, and where the last one ends; the kernel's own division, solved."""
         return [self.zone - (-(k << 31) // self._merge) for k in range(self.n_levels)] + [self.zone_stop]
 
     @cached_property
-    def _code_of_output(self):
+    def code_of_output(self):
         """The code of each of PM's outputs."""
         codes = np.arange(self.n_pm)
         if self.merged:
-            cells = np.repeat(np.arange(self.n_levels), np.diff(self._cell_edges))
+            cells = np.repeat(np.arange(self.n_levels), np.diff(self.cell_edges))
             codes[self.zone : self.zone_stop] = self.zone + cells
             codes[self.zone_stop :] -= self.zone_stop - self.zone - self.n_levels
         return codes
@@ -169,10 +165,11 @@ class SDPM(PM):
     @cached_property
     def _high_codes(self):
         """The codes that are high outputs."""
-        return np.concatenate([self._code_of_output[: self.zone], self._code_of_output[self.zone_stop :]])
+        return np.concatenate([self.code_of_output[: self.zone], self.code_of_output[self.zone_stop :]])
 
     @property
-    def _levels(self):
+    def levels(self):
+        """The codes of the levels."""
         return slice(self.first_level, self.first_level + self.n_levels)
 
     def level_positions(self):
@@ -200,17 +197,17 @@ class SDPM(PM):
         """Return the exact position that each code stands for: a level its own, whatever is merged into its cell."""
         exact = super().outputs()
         out = [None] * self.n_counts
-        for code, position in zip(self._code_of_output.tolist(), exact):
+        for code, position in zip(self.code_of_output.tolist(), exact):
             out[code] = position
-        out[self._levels] = self.level_positions()
+        out[self.levels] = self.level_positions()
         return out
 
     @cached_property
     def positions(self):
         """The position of each code, as floats."""
         out = np.empty(self.n_counts)
-        out[self._code_of_output] = 0.5 + float(self.step) * (np.arange(self.n_pm) - (self.n_pm - 1) / 2)
-        out[self._levels] = [float(p) for p in self.level_positions()]
+        out[self.code_of_output] = 0.5 + float(self.step) * (np.arange(self.n_pm) - (self.n_pm - 1) / 2)
+        out[self.levels] = [float(p) for p in self.level_positions()]
         return out
 
     def transition_matrix(self):
@@ -218,7 +215,7 @@ class SDPM(PM):
         rows = []
         for g in self.high_points.tolist():
             row = [Fraction(0)] * self.n_counts
-            for code, p in zip(self._code_of_output.tolist(), self._row(g)):
+            for code, p in zip(self.code_of_output.tolist(), self._row(g)):
                 row[code] += p
             rows.append(row)
         for level in range(self.n_levels):
@@ -238,25 +235,19 @@ class SDPM(PM):
     def expect(self, values):
         """Return the mean of values[code] for every row, in O(inputs + outputs)."""
         values = np.asarray(values, np.float64)
-        high = super().expect(values[self._code_of_output])[self.high_points]
+        high = super().expect(values[self.code_of_output])[self.high_points]
         others = self.weights.outside / WORD * values[self._high_codes].sum()
-        return np.concatenate([high, self.own / WORD * values[self._levels] + others])
+        return np.concatenate([high, self.own / WORD * values[self.levels] + others])
 
     # ---------------------------------------------------------------- the mean
 
     def mean_values(self):
-        """Return (a number for each code whose mean is the input's position, the largest bias that is left).
-
-        Unknown are the mean number of each of some 128 blocks of high outputs (inside a block numbers rise as PM's do)
-        and, for the levels, a line: their rows allow nothing else. Solved for rows all over the range by least squares,
-        with the least variance for values spread evenly, without the singular values below `CUT_OFF`. The bias that is
-        left is then computed for every row.
-        """
+        """Return (a number for each code whose mean is the input's position, the largest bias that is left)."""
         return self._mean_values
 
     @cached_property
     def _mean_values(self):
-        values = _least_variance(self)
+        values = numbers_of_least_variance(self)
         bias = np.abs(self.expect(values) - np.array([float(x) for x in self.inputs()])).max()
         return values, float(bias)
 
@@ -270,7 +261,7 @@ class SDPM(PM):
         parts = [np.linspace(a, b, n + 1)[: n + 1] for a, b, n in zip(ends, ends[1:], (left, low, right)) if n]
         edges = np.concatenate([parts[0], *(part[1:] for part in parts[1:])])
         size = m / n_bins
-        zone = self._cell_edges if self.merged else output_edges(self.zone, self.zone_stop, size)
+        zone = self.cell_edges if self.merged else output_edges(self.zone, self.zone_stop, size)
         before, after = output_edges(0, self.zone, size), output_edges(self.zone_stop, self.n_pm, size)
         cuts = np.unique(np.concatenate([before, zone, after]))
         in_zone = (cuts[:-1] >= self.zone) & (cuts[:-1] < self.zone_stop)
@@ -284,8 +275,8 @@ class SDPM(PM):
         channel = Piecewise(edges * m, cuts, w.window, (w.inside - w.outside) / WORD, base, (left, left + low), base_low,
                             band)
         output = np.empty(self.n_counts, np.int64)
-        output[self._code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-        output[self._levels] = first + np.arange(self.n_levels)
+        output[self.code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+        output[self.levels] = first + np.arange(self.n_levels)
         return edges, output, channel
 
     def _bins_each(self, n_bins):
@@ -303,69 +294,6 @@ class SDPM(PM):
 
     def __repr__(self):
         return f"{type(self).__name__}{self._arguments[1:]}".replace("(", f"(epsilon={float(self.epsilon):g}, ", 1)
-
-
-def _least_variance(r):
-    """Return the numbers of `SDPM.mean_values`."""
-    w, points = r.weights, r.high_points
-    step, middle = float(r.step), (r.n_pm - 1) / 2
-    size = max(1, r.n_pm // _RESOLUTION)
-    cuts = np.unique(np.concatenate([output_edges(0, r.zone, size), output_edges(r.zone_stop, r.n_pm, size)]))
-    starts, stops = cuts[:-1], cuts[1:]
-    high = starts != r.zone if r.zone_stop > r.zone else np.ones(len(starts), bool)
-    starts, stops = starts[high], stops[high]
-    rows = points[np.unique(np.linspace(0, len(points) - 1, 2 * _RESOLUTION).astype(int))]
-    levels = np.array([float(p) for p in r.level_positions()])
-    centred = levels - 0.5
-    some = np.unique(np.linspace(0, r.n_levels - 1, _RESOLUTION).astype(int))
-    line = np.stack([np.ones_like(centred), centred], axis=1)[:, : 1 if r.n_levels == 1 else 2]
-    base, gain, own = w.outside / WORD, (w.inside - w.outside) / WORD, r.own / WORD
-
-    def covered(start, stop):  # outputs of [start, stop) in the window of each row, and the sum of their positions - 1/2
-        first = np.maximum(start, rows[:, None])
-        last = np.maximum(np.minimum(stop, rows[:, None] + w.window), first)
-        return last - first, step * ((last - first) * ((first + last - 1) / 2 - middle))
-
-    n_inside, sums = covered(starts, stops)
-    centre = step * ((starts + stops - 1) / 2 - middle)
-    blocks = base * (stops - starts) + gain * n_inside
-    within = (gain * (sums - n_inside * centre)).sum(axis=1)  # what the slope inside a block adds
-    if r.merged:
-        edges = np.array(r._cell_edges)
-        cells = base * np.diff(edges) + gain * covered(edges[:-1], edges[1:])[0]
-        low_of_high = cells @ line
-    else:
-        stretch = covered(np.array([r.zone]), np.array([r.zone_stop]))
-        # outputs in the zone are high values' own in this form: one more block, with PM's slope
-        zone_centre = step * ((r.zone + r.zone_stop - 1) / 2 - middle)
-        within = within + gain * (stretch[1][:, 0] - stretch[0][:, 0] * zone_centre)
-        blocks = np.hstack([blocks, base * (r.zone_stop - r.zone) + gain * stretch[0]])
-        centre = np.append(centre, zone_centre)
-        starts, stops = np.append(starts, r.zone), np.append(stops, r.zone_stop)
-        cells, low_of_high = np.zeros((len(rows), r.n_levels)), np.zeros((len(rows), line.shape[1]))
-    constant = base * (stops - starts) * np.where(starts == r.zone, 0.0 if not r.merged else 1.0, 1.0)
-    matrix = np.vstack([
-        np.hstack([blocks, low_of_high]),
-        np.hstack([np.broadcast_to(constant, (len(some), len(constant))), own * line[some]]),
-    ])
-    target = np.concatenate([rows / r.grid - 0.5 - within, centred[some]])
-    # weights of the variance: how likely each unknown's outputs are for values spread evenly over the bounds
-    low_share = float(r.low_to - r.low_from)
-    likely = (1 - low_share) * blocks.mean(axis=0) + low_share * constant
-    weight = (1 - low_share) * cells.mean(axis=0) + low_share * own / r.n_levels
-    factor = np.linalg.cholesky(line.T @ (line * weight[:, None]))
-    scale = np.zeros((matrix.shape[1],) * 2)
-    scale[: len(likely), : len(likely)] = np.diag(1 / np.sqrt(likely))
-    scale[len(likely) :, len(likely) :] = np.linalg.inv(factor).T
-    solution = scale @ (np.linalg.pinv(matrix @ scale, rcond=CUT_OFF) @ target)
-    # back to one number a code
-    of_output = step * (np.arange(r.n_pm) - middle)
-    for start, stop, old, new in zip(starts, stops, centre, solution):
-        of_output[start:stop] += new - old
-    values = np.empty(r.n_counts)
-    values[r._code_of_output] = of_output
-    values[r._levels] = line @ solution[len(likely) :]
-    return values + 0.5
 
 
 @document_numbers

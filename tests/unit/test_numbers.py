@@ -80,7 +80,7 @@ def answer(r, t, lane, u):
     else:
         k = (u - w.window * w.inside) // w.outside
         j = k if k < at else k + w.window
-    return int(r._code_of_output[j]) if size else j
+    return int(r.code_of_output[j]) if size else j
 
 
 @pytest.mark.parametrize("r", [
@@ -170,7 +170,7 @@ def test_the_worst_high_value_is_found_among_all():
     r, w = LAWS[3], LAWS[3].weights
     ratios = [
         Fraction(r.own, w.outside * (b - a) + (w.inside - w.outside) * max(0, min(b, g + w.window) - max(a, g)))
-        for a, b in itertools.pairwise(r._cell_edges)
+        for a, b in itertools.pairwise(r.cell_edges)
         for g in r.high_points.tolist()
     ]
     assert r.low_high == max(ratios)
