@@ -146,7 +146,7 @@ def _maximise(settings):
     randomizer.encode(X, -1.0, 1.0, fixed)
     reports = np.empty((len(X), 1), np.uint16)
     randomizer.privatize(fixed, WordSource(0).reader().words(0, 0, 0, len(X)), reports)
-    edges, output, channel = randomizer.channel(d)
+    _, output, channel = randomizer.channel(d)
     counts = np.bincount(output[reports[:, 0]], minlength=channel.n_outputs).astype(float)
     start = np.full(d, 1 / d)
     prefix, dense = PrefixSums(randomizer, d), Dense(channel.matrix())
@@ -168,7 +168,8 @@ def _maximise(settings):
     for name in ("prefix", "dense"):
         if not np.allclose(results[name], results["ours"], rtol=1e-6, atol=1e-12):
             raise RuntimeError(f"{name}: another distribution")
-    for name, peer, target in (("dense", "NumPy, dense product (BLAS, one thread)", 40), ("prefix", "NumPy, prefix sums", 4)):
+    peers = (("dense", "NumPy, dense product (BLAS, one thread)", 40), ("prefix", "NumPy, prefix sums", 4))
+    for name, peer, target in peers:
         yield Row(
             f"EM of PM, {n_steps:,} iterations, {d:,} bins x {channel.n_outputs:,} outputs",
             ours=times["ours"],

@@ -125,7 +125,7 @@ def draw(curves):
 def print_results(results, promises):
     """Print the table and what is promised."""
     print()
-    print("Means with 95 % intervals; quartiles of the estimated distribution (EM, smoothed), and whether the bootstrap")
+    print("Means with 95 % intervals; quartiles of the estimated distribution (EM, smoothed); whether the bootstrap")
     print("interval of the median holds the truth. `plain` is the mean of the reports as they are: biased under SDPM.")
     print()
     head = f"{'column':<8}{'epsilon':>8}  {'':<6}{'truth':>8}{'mean':>9}{'± 95 %':>9}{'holds':>7}{'plain':>9}"
@@ -161,16 +161,18 @@ def section(results, promises, picture, n, outside):
                        for name in MECHANISMS)
     return f"""<h2>Numbers: weights and heights of {n:,} teenagers</h2>
 <p>Two numbers a person, bounds {_bounds_text()} declared beforehand ({outside} people lie beyond and are clipped). The
-piecewise mechanism (PM) sends a number from a wider range, without bias. SDPM does so for people outside {_bounds_text(LOW)}
-and mostly tells, of those inside, in which eighth of that range they lie: an assumption about what nobody minds.</p>
+piecewise mechanism (PM) sends a number from a wider range, without bias. SDPM does so for people outside
+{_bounds_text(LOW)} and mostly tells, of those inside, in which eighth of that range they lie: an assumption about what
+nobody minds.</p>
 <pre>transformer = PMTransformer({EPSILONS[1]:g}, bounds={BOUNDS})
 reports = transformer.privatize(people)           # all that leaves the devices
 MeanEstimator(transformer).aggregate(reports).confidence_interval(0.95)
 DistributionEstimator(transformer, n_bins={N_BINS}).aggregate(reports).distribution_</pre>
 <div class="scroll"><table><tr>{head}</tr>{"".join(body)}</table></div>
 <p>The plain mean of what SDPM's reports stand for is biased, because a low value that does not report itself reports
-anything; <code>MeanEstimator</code> undoes it. Bands, and the intervals of medians, come from a bootstrap of the reports: they
-cover the noise, not the bias of a smoothed estimate, so that more of them miss than the 5&nbsp;% that a mean's interval may.</p>
+anything; <code>MeanEstimator</code> undoes it. Bands, and the intervals of medians, come from a bootstrap of the
+reports: they cover the noise, not the bias of a smoothed estimate, so that more of them miss than the 5&nbsp;% that a
+mean's interval may.</p>
 {_report._picture(picture, "Estimated densities of weight and height with bands, over the true histograms")}
 <p>What is promised, in the transformers' own words:</p>
 {promised}

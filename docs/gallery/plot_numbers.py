@@ -3,9 +3,9 @@ Numbers: bias, variance, and a value that gives itself away
 ===========================================================
 
 What reports of one number look like, for every input from -1 to 1, beside theory: the piecewise mechanism
-(`PMTransformer`) and its sensitivity-aware sibling (`SDPMTransformer`), for which the values from -0.4 to 0.4 are declared
-low. Two things that the paper of the latter passes over become visible: the mean of its reports is biased, and its
-continuous form reveals low values.
+(`PMTransformer`) and its sensitivity-aware sibling (`SDPMTransformer`), for which the values from -0.4 to 0.4 are
+declared low. Two things that the paper of the latter passes over become visible: the mean of its reports is biased, and
+its continuous form reveals low values.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ reports = {name: t.fit(inputs).transform(inputs).reshape(len(x), USERS) for name
 
 # %%
 # Theory, for continuous outputs: PM is unbiased, and with s = e^(epsilon / 2) its variance is
-# x^2 / (s - 1) + (s + 3) / (3 (s - 1)^2). An SDPM report of a low value is that value with probability p', else anything high: its
-# mean is p' x. Points are means and variances of 20,000 reports each; nothing was fitted.
+# x^2 / (s - 1) + (s + 3) / (3 (s - 1)^2). An SDPM report of a low value is that value with probability p', else
+# anything high: its mean is p' x. Points are means and variances of 20,000 reports each; nothing was fitted.
 
 s = np.exp(EPSILON / 2)
 C, E = (s + 1) / (s - 1), np.exp(EPSILON)
@@ -58,9 +58,9 @@ worst = np.abs(reports["PM"].mean(axis=1) - x) / np.sqrt(pm_variance / USERS)
 print(f"PM: {np.mean(worst < 1.96):.0%} of {len(x)} means lie within 1.96 standard errors of x")
 
 # %%
-# So the plain mean of SDPM reports is wrong, towards zero, for whoever is low. (Outside, it is a little off as well: cells
-# stand for all outputs that they take in.) `MeanEstimator` gives each code another number, found from the law, whose mean
-# *is* the input:
+# So the plain mean of SDPM reports is wrong, towards zero, for whoever is low. (Outside, it is a little off as well:
+# cells stand for all outputs that they take in.) `MeanEstimator` gives each code another number, found from the law,
+# whose mean *is* the input:
 
 people = np.random.default_rng(1).normal(0.3, 0.15, (200_000, 1))
 estimator = MeanEstimator(sdpm).fit(people)
@@ -69,10 +69,10 @@ print(f"truth {people.clip(-1, 1).mean():.4f}, plain mean of reports {plain:.4f}
       f"({low:.4f} to {high:.4f})")
 
 # %%
-# The paper's continuous form reports a low value as it is. Here 20,000 people whose value is 0.2, and 20,000 whose value is
-# 0.7, report. What high values send into the same bar lies near 0.2, but never is the value itself (it has a code of its
-# own here; on real numbers, where nobody's noise hits it): who sends it has said it. In the discretised form high values
-# land in the same cells, so that a report leaves room for doubt: how much is stated.
+# The paper's continuous form reports a low value as it is. Here 20,000 people whose value is 0.2, and 20,000 whose
+# value is 0.7, report. What high values send into the same bar lies near 0.2, but never is the value itself (it has a
+# code of its own here; on real numbers nobody's noise hits it): who sends it has said it. In the discretised form high
+# values land in the same cells, so that a report leaves room for doubt: how much is stated.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, layout="constrained", dpi=120)
 for axis, form in zip(axes, ("continuous", "discretised")):
@@ -82,7 +82,8 @@ for axis, form in zip(axes, ("continuous", "discretised")):
         same = np.full((USERS, 1), value)
         axis.hist(t.fit(same).transform(same)[:, 0], edges, histtype="step", color=colour, lw=1.4, label=f"x = {value}")
     promised = t.guarantee_by_input_[0]
-    axis.set(title=f"{form}: that a value is low, epsilon {float(promised['low-high']):.3g}", xlabel="report", yscale="log")
+    axis.set(title=f"{form}: that a value is low, epsilon {float(promised['low-high']):.3g}", xlabel="report")
+    axis.set_yscale("log")
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].set_ylabel("people")
 axes[0].legend(frameon=False)

@@ -1,4 +1,4 @@
-"""Expectation maximisation on a piecewise-constant channel: O(bins + outputs) an iteration, by second-order prefix sums.
+"""Expectation maximisation on a piecewise-constant channel: O(bins + outputs) an iteration, by prefix sums.
 
 An answer's law is a constant on all outputs and another constant inside a window that moves with the input. With S the
 distribution function of the inputs and A its integral, the window part of an interval of outputs [u, v) has the
@@ -68,7 +68,10 @@ def steps(
     const double[::1] band_weight,      # IN   their probabilities
     double[::1] scratch,                # OUT  6 * (outputs + bins) + 16 places
 ):
-    """Do iterations of f <- f * (M (counts / (M' f))) / n, which keep the sum of f; of them M' f is left in p; n_steps = 0 only computes p."""
+    """Do iterations of f <- f * (M (counts / (M' f))) / n, which keep the sum of f, and leave M' f in p.
+
+    With n_steps = 0 only p is computed.
+    """
     cdef Py_ssize_t n_bins = f.shape[0], n_out = counts.shape[0], n_axis = output_widths.shape[0], b, o, k
     cdef int64_t step
     cdef double high, low, before, here, added, total, rest_high, rest_low, n = 0.0, left, middle

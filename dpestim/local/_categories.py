@@ -105,8 +105,8 @@ class CategoryLaw:
         self.randomizer = randomizer
         plain = type(randomizer).public_part is BaseRandomizer.public_part and randomizer.report_width == 1
         if not plain or randomizer.n_categories**2 > LARGEST_MATRIX:
-            raise ValueError("transformer must send one code of a small alphabet for each column, as randomised response "
-                             "does: its law must be one matrix")
+            raise ValueError("transformer must send one code of a small alphabet for each column, as randomised "
+                             "response does: its law must be one matrix")
 
     def channel(self, n_bins):
         """Return (edges around the codes, identity, the matrix); the bins are the categories."""

@@ -128,7 +128,7 @@ class Collector(PrivateEstimator):
             side._bound = self._to_bind()
             return side
         if not isinstance(self.transformer, NumericTransformer):
-            raise ValueError("transformer must be None or a transformer of numbers, such as dpestim.local.PMTransformer")
+            raise ValueError("transformer must be None or a transformer of numbers such as dpestim.local.PMTransformer")
         return clone(self.transformer)
 
     def _side(self, other=None):

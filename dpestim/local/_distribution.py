@@ -27,8 +27,9 @@ class DistributionEstimator(Collector):
     **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``_distribution.md``).
     `n_iter_` and `log_likelihood_` are functions of reports, too.
 
-    **Utility.** A maximum of the likelihood where ``smoothing=False`` (no other has a larger one). Biased, with a smaller
-    error than any unbiased estimate of so many numbers. Non-negative, sums to one.
+    **Utility.** Near a maximum of the likelihood where ``smoothing=False`` (as near as `tol` says). Biased, with a
+    smaller error than unbiased estimates of so many numbers; non-negative, sums to one. Smoothing reaches over
+    neighbouring bins: with a small epsilon take more bins (256, say), not fewer.
 
     **Complexity.** O(n) for n reports, once; O(n_bins) an iteration for `PMTransformer` and `SDPMTransformer`, else
     O(inputs x outputs).
@@ -232,8 +233,8 @@ class DistributionEstimator(Collector):
                 seen = _grouped(counts, output, channel.n_outputs)
                 f, value, n_iter, converged = self._maximise(channel, seen, _evenly(edges))
                 if not converged:
-                    warnings.warn("expectation maximisation did not converge: raise max_iter or tol", ConvergenceWarning,
-                                  stacklevel=4)
+                    warnings.warn("expectation maximisation did not converge: raise max_iter or tol",
+                                  ConvergenceWarning, stacklevel=4)
                 out.append((f, value, n_iter))
             known = self._known = (key, out)
         return known[1]

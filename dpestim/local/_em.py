@@ -4,6 +4,8 @@ Two channels with one face: `Piecewise` (a window over a constant, O(bins + outp
 matrix). Pure functions of counts, so all of it is post-processing and costs no privacy.
 """
 
+import itertools
+
 import numpy as np
 
 from dpestim._core import em
@@ -162,13 +164,13 @@ def output_edges(start, stop, size):
 
 
 def hat_shares(edges, n_levels):
-    """Return, for bins in units of levels, the share of each that unbiased rounding sends to each level (a CSR array)."""
+    """Return, for bins in units of levels, the share of each that rounding sends to each level, as a CSR array."""
     from scipy.sparse import csr_array
 
     if n_levels == 1:
         return csr_array(np.ones((len(edges) - 1, 1)))
     data, columns, starts = [], [], [0]
-    for left, right in zip(edges[:-1], edges[1:]):
+    for left, right in itertools.pairwise(edges):
         near = np.arange(max(0, int(np.floor(left))), min(n_levels - 1, int(np.ceil(right))) + 1)
         share = (_hat_integral(right - near) - _hat_integral(left - near)) / (right - left)
         near, share = near[share > 0], share[share > 0]
@@ -185,7 +187,7 @@ def _hat_integral(u):
 
 
 def _locate(knots, places, lowest):
-    """Return (index of the last knot at or before each place, distance behind it); below the first knot counts as it."""
+    """Return (last knot at or before each place, distance behind it); below the first knot counts as it."""
     places = np.maximum(np.asarray(places, np.float64), lowest)
     index = np.clip(np.searchsorted(knots, places, side="right") - 1, 0, len(knots) - 1)
     return index, places - np.asarray(knots, np.float64)[index]

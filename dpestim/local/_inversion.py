@@ -1,9 +1,9 @@
 """Linear inversion of the sensitivity-aware piecewise law: a number for each code, whose mean is the input's position.
 
-The mean number of a window may change by the same amount from one high grid point g to the next, so the numbers of the
-codes g and g + W differ by a constant: such codes are *linked*. A cell is one number; so wherever a chain of links leads
-from a cell, numbers are constant on the cell's images, and elsewhere they rise as PM's do. Blocks of codes whose edges
-are closed under the shift by W therefore hold an exact solution, where there is one. See `_mean.md`.
+The mean number of a window must change by the same amount from one high grid point g to the next, so the numbers of the
+codes g and g + W differ by a constant: such codes are *linked*. A cell is one number; so wherever a chain of links
+leads from a cell, numbers are constant on the cell's images, and elsewhere they rise as PM's do. Blocks of codes whose
+edges are closed under the shift by W therefore hold an exact solution, where there is one. See `_mean.md`.
 """
 
 import numpy as np
@@ -20,11 +20,11 @@ RESOLUTION, MOST_BLOCKS = 128, 500
 def numbers_of_least_variance(r):
     """Return the numbers of all codes of an `SDPM` randomizer.
 
-    Unknown are the mean number of each block of outputs, and a line for the levels, whose rows allow nothing else. Solved
-    by least squares for rows all over the range, with the least variance for values spread evenly over the bounds.
+    Unknown are the mean number of each block of outputs, and a line for the levels, whose rows allow nothing else.
+    Solved by least squares for rows all over the range, with the least variance for values spread evenly.
     """
     w, points = r.weights, r.high_points
-    step, middle = float(r.step), (r.n_pm - 1) / 2
+    step = float(r.step)
     base, gain, own = w.outside / WORD, (w.inside - w.outside) / WORD, r.own / WORD
     stretches = _stretches(points)
     cuts = _cuts(r, stretches)

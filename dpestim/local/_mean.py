@@ -75,8 +75,8 @@ class MeanEstimator(Collector):
     def bias_(self):
         """The largest bias left."""
         self._check_fitted()
-        columns = self._columns
-        return np.array([r.mean_values()[1] * (b - a) for r, a, b in zip(columns.randomizers, columns.lows, columns.highs)])
+        widths = np.subtract(self._columns.highs, self._columns.lows)
+        return np.array([r.mean_values()[1] for r in self._columns.randomizers]) * widths
 
     def confidence_interval(self, level=0.95):
         """Return an (n_features, 2) array: normal intervals for the means, wider by `bias_` on both sides."""

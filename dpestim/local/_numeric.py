@@ -1,4 +1,4 @@
-"""The one base of the transformers of numbers: bounds, the walk over blocks, and what scikit-learn expects around it."""
+"""The one base of the transformers of numbers: bounds, the walk over blocks, and scikit-learn's face."""
 
 import math
 import warnings
@@ -351,8 +351,8 @@ def _two_dimensional(X):
         except ValueError:
             raise ValueError("X must be two-dimensional, with rows of equal length") from None
     if len(X.shape) != 2:
-        raise ValueError(f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data: X.reshape(-1, 1) for "
-                         "one column, X.reshape(1, -1) for one row")
+        raise ValueError(f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data: X.reshape(-1, 1) "
+                         "for one column, X.reshape(1, -1) for one row")
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported")
     return X

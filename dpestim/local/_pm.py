@@ -1,4 +1,4 @@
-"""The piecewise mechanism (PM) on an integer grid: a window of likely outputs that moves with the input, exactly unbiased."""
+"""The piecewise mechanism (PM) on an integer grid: a window of likely outputs moves with the input; unbiased."""
 
 import math
 from fractions import Fraction
@@ -22,7 +22,7 @@ _NO_ZONE = 1 << 40  # beyond every code
 
 
 class PM(BaseRandomizer):
-    """The piecewise law on `grid` steps; a report is a code. Positions are shares of the bounds: 0 is low, 1 is high."""
+    """The piecewise law on `grid` steps; a report is a code. Positions are shares of the bounds, from 0 to 1."""
 
     report_width = 1
     n_words = 2
@@ -95,7 +95,7 @@ class PM(BaseRandomizer):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        if not grr.count(reports.reshape(-1), counts[None, :]):
+        if not grr.count(reports.reshape(-1), counts):
             self.check_reports(np.full((1, 1), self.n_counts))
 
     # ---------------------------------------------------------------- the law, row by row
@@ -173,15 +173,15 @@ class PM(BaseRandomizer):
 class PMTransformer(NumericTransformer):
     """Numbers by the piecewise mechanism (PM): bounded noise, smaller the larger epsilon, without bias.
 
-    Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than the
-    bounds: likely one of a window around it. Choose it for means and distributions of bounded numbers from an epsilon
-    of about 1.3 a column on; `SDPMTransformer` where part of the range needs less protection.
+    Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
+    the bounds: likely one of a window around it. Choose it for means and distributions of bounded numbers from an
+    epsilon of about 1.3 a column on; `SDPMTransformer` where part of the range needs less protection.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``_pm.md``), neighbours: any two rows of one user; no other party is trusted.
 
-    **Utility.** Unbiased, exactly but for the fixed point that a float becomes (2^-47 of the bounds). For x in [-1, 1], and
-    s = e^(eps / 2), the variance of a report is x^2 / (s - 1) + (s + 3) / (3 (s - 1)^2); worst at the bounds.
+    **Utility.** Unbiased, exactly but for the fixed point that a float becomes (2^-47 of the bounds). For x in [-1, 1]
+    and s = e^(eps / 2), the variance of a report is x^2 / (s - 1) + (s + 3) / (3 (s - 1)^2); worst at the bounds.
 
     **Complexity.** O(1) a user; log2(grid (1 + e^(-eps / 2))) bits sent, stored as 16.
 

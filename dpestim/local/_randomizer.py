@@ -15,8 +15,8 @@ LARGEST_DOMAIN = 1 << 32
 class BaseRandomizer:
     """What every randomizer has: it is made once, never changes, and names its proof and its law.
 
-    A sub-class sets `n_words` (random words a record), `report_dtype`, `report_width`, `report_bits` and `n_counts`, and
-    brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`.
+    A sub-class sets `n_words` (random words a record), `report_dtype`, `report_width`, `report_bits` and `n_counts`,
+    and brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`.
     """
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.

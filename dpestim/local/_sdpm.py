@@ -1,4 +1,4 @@
-"""The sensitivity-aware piecewise mechanism (SDPM): full protection for high values, accuracy for those declared low."""
+"""The sensitivity-aware piecewise mechanism (SDPM): protection for high values, accuracy for those declared low."""
 
 import math
 from fractions import Fraction
@@ -19,9 +19,10 @@ from dpestim.privacy.exact import WORD, log_upper
 class SDPM(PM):
     """PM for high inputs; a low input reports its own level or, as likely as any input would, a high output.
 
-    Low are the positions in [low_from, low_to] (shares of the bounds). They are rounded without bias to `n_levels` levels,
-    from low_from to low_to. Merged (the discretised form), PM's outputs between low_from and low_to become as many cells as
-    there are levels, and level i reports cell i; else (the continuous form on the grid) levels have codes of their own.
+    Low are the positions in [low_from, low_to] (shares of the bounds). They are rounded without bias to `n_levels`
+    levels, from low_from to low_to. Merged (the discretised form), PM's outputs between low_from and low_to become as
+    many cells as there are levels, and level i reports cell i; else (the continuous form on the grid) levels have codes
+    of their own.
     """
 
     def __init__(self, epsilon, grid, low_from, low_to, n_levels, merged):
@@ -110,7 +111,7 @@ class SDPM(PM):
 
     @property
     def guarantee_by_input(self):
-        """Epsilon for each pair of kinds of inputs; ``math.inf`` where an output of the one cannot come from the other."""
+        """Epsilon for each pair of kinds of inputs; ``math.inf`` where one reports what the other cannot."""
         epsilon, one = self.epsilon, self.merged and self.n_levels == 1
         low_high = math.inf if self.low_high is None else log_upper(self.low_high)
         return {
@@ -122,7 +123,7 @@ class SDPM(PM):
 
     @property
     def plain_epsilon(self):
-        """Epsilon without the relaxation: infinite with two levels or more, and with levels that only low values report."""
+        """Epsilon without the relaxation: infinite with two levels or more, and in the continuous form."""
         return max(self.guarantee_by_input.values())
 
     def relaxation(self, low, high):
@@ -137,10 +138,10 @@ class SDPM(PM):
                 "high output."]
         if not self.merged:
             text.append("The continuous form: a low value is reported as it is with probability "
-                        f"{self.own / WORD:.3g}, in a form that no high value takes, so that whoever reads it knows it.")
+                        f"{self.own / WORD:.3g}, as no high value ever is, so that whoever reads it knows it.")
         elif self.n_levels > 1:
-            text.append(f"Which of the {self.n_levels} low cells a low value lies in is not protected; that it is low is "
-                        f"protected by epsilon {float(by['low-high']):.3g}.")
+            text.append(f"Which of the {self.n_levels} low cells a low value lies in is not protected; that it is low "
+                        f"is protected by epsilon {float(by['low-high']):.3g}.")
         else:
             text.append(f"That a value is low is protected by epsilon {float(by['low-high']):.3g}.")
         return tuple(text)
@@ -272,8 +273,8 @@ class SDPM(PM):
         first = int(np.flatnonzero(in_zone)[0]) if self.merged else len(cuts) - 1
         band = hat_shares(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels) * (self.own / WORD)
         band = type(band)((band.data, band.indices + first, band.indptr), shape=(low, len(base)))
-        channel = Piecewise(edges * m, cuts, w.window, (w.inside - w.outside) / WORD, base, (left, left + low), base_low,
-                            band)
+        gain = (w.inside - w.outside) / WORD
+        channel = Piecewise(edges * m, cuts, w.window, gain, base, (left, left + low), base_low, band)
         output = np.empty(self.n_counts, np.int64)
         output[self.code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
         output[self.levels] = first + np.arange(self.n_levels)
@@ -333,8 +334,8 @@ class SDPMTransformer(NumericTransformer):
 
     _more_parameters = """
     low_sensitivity : (l, r), default=None
-        The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), in the units
-        of X, within the bounds and not all of them. Public, and chosen without the data. None: the middle half.
+        The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), in the
+        units of X, within the bounds and not all of them. Public, and chosen without the data. None: the middle half.
     n_cells : int, default=16
         Values that a low input may report, evenly spaced from l to r; low inputs are rounded to them without bias.
         Fewer cells make it harder to tell that a value is low. The continuous form has one for each step of the grid.

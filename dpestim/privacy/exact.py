@@ -216,7 +216,7 @@ def log_upper(ratio):
 
 @dataclass(frozen=True)
 class PMWeights:
-    """Piecewise mechanism on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`, per 2^64."""
+    """Piecewise mechanism on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`."""
 
     grid: int
     window: int
@@ -233,10 +233,11 @@ class PMWeights:
 def pm_weights(epsilon, grid):
     """Return the integer law of the piecewise mechanism on `grid` = 2^k steps (grid + 1 inputs).
 
-    The window W is the odd number next to grid e^(-epsilon / 2), the share that minimises the worst variance, between 1 and
-    grid - 1. With e' <= e^epsilon, any outside >= 2^64 / (W e' + grid) gives inside = (2^64 - grid outside) / W <= e' outside;
-    the smallest one for which W divides is within W of the bound (W is odd and grid a power of two, so there is one). The
-    other direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse for a small epsilon.
+    The window W is the odd number next to grid e^(-epsilon / 2), the share that minimises the worst variance, between 1
+    and grid - 1. With e' <= e^epsilon, any outside >= 2^64 / (W e' + grid) gives
+    inside = (2^64 - grid outside) / W <= e' outside; the smallest one for which W divides is within W of the bound (W
+    is odd and grid a power of two, so there is one). The other direction, outside <= inside, is checked; ``ValueError``
+    where a word is too coarse for a small epsilon.
     """
     e = exp_lower(epsilon)
     ideal = float(grid) * math.exp(-float(epsilon) / 2)

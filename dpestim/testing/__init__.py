@@ -7,8 +7,8 @@ are of two kinds:
                 named n and alpha, and each shown to *reject* a law whose epsilon is 0.7 or 1.3 times the true one
     _contract   behaviour: threads, blocks, merging, pickles, frames, dtypes, bad input
 
-Transformers of numbers have their own (`_numeric_checks`: the law by kinds of inputs, exact means, rounding), and so has
-what estimates from their reports (`_collector_checks`).
+Transformers of numbers have their own (`_numeric_checks`: the law by kinds of inputs, exact means, rounding), and so
+has what estimates from their reports (`_collector_checks`).
 
 A check raises `MechanismError` (an AssertionError), which says what was expected. All samples are seeded, so that a
 verdict is reproducible.
@@ -29,10 +29,10 @@ def mechanism_checks(estimator):
     Parameters
     ----------
     estimator : FrequencyEstimator, transformer of numbers, or what estimates from such a transformer
-        Transformers: declared bounds, a grid of at most 64 steps, and a share of epsilon for each column between 0.1 and 5.
-        Frequency estimators: unfitted, with declared categories: lists of at most 9 str, int, float or bool values, of one type a column and
-        none missing. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
-        0.7 and 1.3 times as much. It is cloned, never changed.
+        Unfitted; it is cloned, never changed. Frequency estimators need declared categories: lists of at most 9 str,
+        int, float or bool values, of one type a column and none missing; transformers declared bounds and a grid of at
+        most 64 steps. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
+        0.7 and 1.3 times as much.
 
     Raises
     ------

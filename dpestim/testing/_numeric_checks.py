@@ -25,7 +25,7 @@ from dpestim.testing._tools import fresh, randomizers, raw_rows, reports_of, req
 
 
 def check_ratios_by_input(estimator):
-    """No report is likelier by more than is stated for the two kinds of inputs, exactly, both ways; nearly all is used."""
+    """No report is likelier by more than is stated for two kinds of inputs, exactly, both ways; nearly all is used."""
     total = Fraction(0)
     for randomizer in randomizers(estimator):
         matrix = np.array(randomizer.transition_matrix(), dtype=object)
@@ -37,7 +37,7 @@ def check_ratios_by_input(estimator):
             worst = _worst(a, b)
             require(_at_most(worst, epsilon), f"{name}: the worst ratio is above e^{float(epsilon)}")
             used = worst == math.inf if epsilon == math.inf else not epsilon or uses_enough(worst, 1, epsilon)
-            require(used or randomizer.slack, f"{name}: much less than e^{float(epsilon)} is used, and no slack is declared")
+            require(used or randomizer.slack, f"{name}: much less than e^{float(epsilon)} is used without a slack")
         # what high values report by their own choice tells no two inputs apart by more than epsilon
         high = matrix[:, [j for j in range(matrix.shape[1]) if min(matrix[:, j]) > 0]]
         if stated.get("low-low") != 0 and high.size:
@@ -56,7 +56,8 @@ def check_mean_is_exact(estimator):
             outputs = randomizer.outputs()
             for row, x in zip(matrix, inputs):
                 require(sum(p * z for p, z in zip(row, outputs)) == x, "the mean of a report is not its input")
-            require(np.allclose(numbers, [float(z) for z in outputs], rtol=0, atol=1e-12), "positions are not those stated")
+            close = np.allclose(numbers, [float(z) for z in outputs], rtol=0, atol=1e-12)
+            require(close, "positions are not those stated")
         means = np.array([[float(p) for p in row] for row in matrix]) @ numbers
         error = np.abs(means - [float(x) for x in inputs]).max()
         require(error <= bias + 1e-10 * np.abs(numbers).max(), f"a bias of {error} is left where {bias} is stated")
@@ -115,7 +116,7 @@ def check_encoding(estimator):
         is_low = randomizer.low_of(x, low, high)
         require(((out < 0) == is_low).all(), "only values of the low interval are low")
         for k, wanted in enumerate(expected):
-            require(is_low[k] or wanted is None or out[k] == wanted, "a bound, or a value beyond, is not clipped exactly")
+            require(is_low[k] or wanted is None or out[k] == wanted, "a bound, or what lies beyond, is not clipped")
         x = np.sort(np.random.default_rng(11).uniform(0.5, 4.5, 5000))
         out = np.empty(len(x), np.int64)
         randomizer.encode(x, low, high, out)
@@ -142,11 +143,12 @@ def check_threads_and_blocks(estimator):
     for column, randomizer in enumerate(laws):
         codes = np.resize(randomizer.input_codes, n)
         backwards = reports_of(randomizer, codes, column=column, order=lambda blocks: list(blocks)[::-1])
-        require(np.array_equal(reports_of(randomizer, codes, column=column), backwards), "reports depend on block order")
+        forwards = reports_of(randomizer, codes, column=column)
+        require(np.array_equal(forwards, backwards), "reports depend on the order of the blocks")
 
 
 def check_reports_and_decoding(estimator):
-    """Reports are C-contiguous and unsigned; transform is decode of privatize, changes nothing, and names its columns."""
+    """Reports are C-contiguous and unsigned; transform is decode of privatize, changes nothing, names its columns."""
     X = raw_rows(estimator, 50)
     reports = fresh(estimator).privatize(X)
     require(reports.flags.c_contiguous and reports.dtype.kind == "u", "reports must be C-contiguous and unsigned")
@@ -219,7 +221,7 @@ def check_privacy_statement(estimator):
                     "epsilon holds under a relaxation, which privacy_ must name")
             require(stated.notes, "privacy_ must say why epsilon is not the declared one")
         else:
-            require(stated.relaxation is None or stated.relaxed_epsilon == plain, "the relaxation states another epsilon")
+            require(stated.relaxation is None or stated.relaxed_epsilon == plain, "the relaxation has another epsilon")
     learned = fresh(estimator, bounds=None)
     if "low_sensitivity" in learned.get_params():
         learned.set_params(low_sensitivity=None)
@@ -246,7 +248,8 @@ def check_freeze_and_charge(estimator):
     est.transform(X)
     est.privatize(X[:7])
     require([n for _, n, _ in paid] == [30, 7], "transform and privatize are releases of their rows")
-    require(all(g.epsilon == est.privacy_.epsilon and len(c) == X.shape[1] for g, _, c in paid), "the charge is not privacy_")
+    right = all(g.epsilon == est.privacy_.epsilon and len(c) == X.shape[1] for g, _, c in paid)
+    require(right, "the charge is not privacy_")
     law = est.randomizers_
     est.set_params(epsilon=float(estimator.epsilon) / 2).privatize(X)
     require(est.randomizers_ is law and paid[-1][0].epsilon == paid[0][0].epsilon, "a later epsilon changed the law")

@@ -47,7 +47,7 @@ def test_a_broken_collector_is_rejected(cls, check):
 
 
 def test_every_check_of_numbers_has_rejected_something_or_is_known_not_to():
-    """The exempt ones (state, containers, formats, bad input) are the siblings of those shown to fail elsewhere here."""
+    """The exempt ones (state, containers, formats, bad input) are siblings of those shown to fail elsewhere here."""
     names = {name for name, _ in mechanism_checks(PMTransformer(1.0, **BOUNDS))}
     tried = {check for _, check in BROKEN_NUMBERS}
     assert tried <= names

@@ -10,7 +10,7 @@
 typedef struct {
     uint64_t high_inside; /* words below it answer inside the window: W a */
     uint64_t low_inside;  /* words below it answer with the own level */
-    uint64_t inside, outside, per_inside, per_outside; /* weights a and c, and their reciprocals floor((2^64 - 1) / .) */
+    uint64_t inside, outside, per_inside, per_outside; /* weights a and c; their reciprocals floor((2^64 - 1) / .) */
     uint64_t window;
     uint64_t zone, zone_size, merge, drop; /* outputs of the zone become cells, those above move down by `drop` */
     uint64_t levels, low_zone, low_gap;    /* code of level 0; high outputs from low_zone on lie low_gap higher */
@@ -28,7 +28,9 @@ static inline uint64_t dpestim_pm_divide32(uint64_t r, uint64_t d, uint64_t per)
     return q + ((r - q * d) >= d);
 }
 
-static inline uint64_t dpestim_pm_select(uint64_t mask, uint64_t yes, uint64_t no) { return (yes & mask) | (no & ~mask); }
+static inline uint64_t dpestim_pm_select(uint64_t mask, uint64_t yes, uint64_t no) {
+    return (yes & mask) | (no & ~mask);
+}
 
 #define DPESTIM_PM_ANSWER(name, divide)                                                                              \
     static inline uint64_t name(int64_t t, uint32_t lane, uint64_t u, const dpestim_pm_law *law) {                    \
@@ -82,8 +84,8 @@ static inline int64_t dpestim_pm_fixed(double x, double low, double high, double
 
 /* Values in [low_from, low_to] have low sensitivity and become the complement of their own fixed point. These loops are
  * of floats, and cloned all the same: no product is added to anything, so there is nothing to fuse. */
-DPESTIM_WIDE static void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale, int64_t top,
-                                           int64_t *out) {
+DPESTIM_WIDE static void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale,
+                                           int64_t top, int64_t *out) {
     for (size_t i = 0; i < n; i++) out[i] = dpestim_pm_fixed(x[i], low, high, scale, top);
 }
 
