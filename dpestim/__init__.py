@@ -1,6 +1,6 @@
 """dpestim: differentially private estimators with scikit-learn's API and typed kernels underneath.
 
-    local            local differential privacy: frequencies of categorical columns
+    local            local differential privacy: frequencies of categories; means and distributions of numbers
     accounting       `Ledger`: a budget that survives clones, workers and crashes
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page
     postprocessing   pure functions of estimates, which cost no privacy

@@ -10,6 +10,8 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     hadamard Hadamard response, and the fast Walsh-Hadamard transform
     subset   k distinct values by multiply-shift draws
     unary    bits against thresholds, packed            (one byte a bit; ties are settled exactly by rare words)
+    pm       the piecewise mechanisms: floats to fixed point, fixed point to codes
+    em       iterations of expectation maximisation on a piecewise-constant channel, by prefix sums
     olh      multiply-shift hashes and their supports
     build    what this build is
 

@@ -12,6 +12,16 @@ How data flows::
 * `_grr.py` ...      one idea a file: its randomizer and its face; the proof beside it (`_grr.md`); the kernel of that
                      name in `dpestim/_core`
 
+Numbers take the same road, in two objects, so that the noisy numbers can also go through a pipeline::
+
+    X --clip, fixed point--> codes --privatize--> reports --count--> counts --release--> mean_, distribution_
+       (NumericTransformer: _numeric, _pm, _sdpm)            (Collector: _collect, _mean, _distribution)
+
+* `_numeric.py`      `NumericTransformer`: bounds, the walk over blocks, decoding, scikit-learn's face
+* `_pm.py` `_sdpm.py`  the piecewise mechanism, and its sensitivity-aware form (`_inversion.py`: its unbiased numbers)
+* `_collect.py`      `Collector`: integer counts of codes, and the three verbs, for any transformer
+* `_em.py`           expectation maximisation on piecewise-constant and on dense channels
+
 A randomizer gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of
 every record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every
 place has a counter of its own, so rare words are reproducible and cannot run out; this is why `privatize` takes `words`

@@ -351,7 +351,7 @@ class ThreadNumbers(PM):
 
 
 class LowLeaks(SDPM):
-    """High values of the right side are rounded into the low interval's own levels: the stated matrix says so."""
+    """The largest input, a high one, is answered as if it were low: the stated matrix says so."""
 
     def transition_matrix(self):
         rows = super().transition_matrix()

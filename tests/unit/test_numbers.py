@@ -442,6 +442,15 @@ def test_guarantees_of_sdpm():
     assert [e["high-high"] for e in two.guarantee_by_input_] == [Fraction(1, 2)] * 2
 
 
+def test_a_ledger_of_the_relaxation_pays_for_sdpm():
+    X, t = np.ones((3, 1)), SDPMTransformer(1.0, bounds=(0.0, 1.0), low_sensitivity=(0.25, 0.5))
+    with Ledger(5), pytest.raises(BudgetExceededError):
+        MeanEstimator(t).fit(X)
+    with Ledger(5, relaxation="SDLDP(low=(0.25, 0.5))") as ledger:
+        MeanEstimator(t).fit(X)
+    assert ledger.remaining().epsilon == 4
+
+
 def test_scalar_bounds_share_epsilon_among_the_columns_that_come():
     t = PMTransformer(3.0, bounds=(0.0, 1.0), random_state=0)
     assert t.randomizer().epsilon == 3
