@@ -68,6 +68,11 @@ class PM(BaseRandomizer):
         return np.zeros(self.n_inputs, bool)
 
     @staticmethod
+    def edges_of(low, high):
+        """Return arrays of values at which an input changes its kind, and their neighbours; here none."""
+        return []
+
+    @staticmethod
     def low_of(x, low, high):
         """Tell which values in the user's units are low, where the bounds are low and high."""
         return np.zeros(len(x), bool)

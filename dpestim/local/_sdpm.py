@@ -77,9 +77,15 @@ class SDPM(PM):
         return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low)))
                      for share in (self.low_from, self.low_to))
 
+    def edges_of(self, low, high):
+        """Return arrays of values at which an input changes its kind, and their neighbours."""
+        edges = np.array(self.low_bounds(low, high))
+        return [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
+
     def low_of(self, x, low, high):
         """Tell which values in the user's units are low, where the bounds are low and high."""
         low_from, low_to = self.low_bounds(low, high)
+        x = np.clip(np.where(np.isnan(x), low, x), low, high)
         return (x >= low_from) & (x <= low_to)
 
     @property

@@ -123,6 +123,14 @@ def check_encoding(estimator):
         is_low = randomizer.low_of(x, low, high)
         require((np.diff(out[~is_low]) >= 0).all() and (np.diff(~out[is_low]) >= 0).all(), "encoding is not monotone")
         require(out.max() <= top, "a fixed point lies beyond the grid")
+        rng = np.random.default_rng(12)
+        x = np.concatenate([rng.normal(2.5, 2.0, 5000), [np.inf, -np.inf, np.nan], *randomizer.edges_of(low, high)])
+        out = np.empty(len(x), np.int64)
+        randomizer.encode(x, low, high, out)
+        fixed = np.where(out < 0, ~out, out)
+        for rounded in (fixed >> 32, fixed + (1 << 32) - 1 >> 32):  # down and up
+            rows = np.where(out < 0, ~(rounded << 32), rounded << 32)
+            require(np.isin(rows, randomizer.input_codes).all(), "a value has a row that the law does not list")
 
 
 # -------------------------------------------------------------------------------------------------------- behaviour

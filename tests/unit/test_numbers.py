@@ -423,6 +423,15 @@ def test_bad_parameters_of_sdpm_are_refused(params):
         SDPMTransformer(1.0, bounds=(0.0, 10.0), **params).privatize(np.ones((3, 1)))
 
 
+def test_values_beyond_a_low_end_of_the_bounds_are_low_too():
+    """Values are clipped first: else what lies beyond would have a row that the guarantee does not know."""
+    t = SDPMTransformer(1.0, bounds=(0.0, 1.0), low_sensitivity=(0.5, 1.0))
+    fixed = np.empty(6, np.int64)
+    t.randomizer().encode(np.array([0.2, 0.5, 1.0, 1.2, np.inf, np.nan]), 0.0, 1.0, fixed)
+    assert (fixed < 0).tolist() == [False, True, True, True, True, False]
+    assert (fixed[2:5] == fixed[2]).all()
+
+
 def test_guarantees_of_sdpm():
     one = SDPMTransformer(1.0, bounds=(0.0, 1.0), low_sensitivity=(0.5, 1.0), n_cells=1).fit(np.ones((2, 1)))
     assert 1 < one.privacy_.epsilon < math.inf

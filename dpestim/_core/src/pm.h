@@ -82,8 +82,8 @@ static inline int64_t dpestim_pm_fixed(double x, double low, double high, double
     return (top & full) | (t & ~full);
 }
 
-/* Values in [low_from, low_to] have low sensitivity and become the complement of their own fixed point. These loops are
- * of floats, and cloned all the same: no product is added to anything, so there is nothing to fuse. */
+/* Values that lie in [low_from, low_to] once they are clipped have low sensitivity and become the complement of their own
+ * fixed point. These loops are of floats, and cloned all the same: no product is added to anything, so there is nothing to fuse. */
 DPESTIM_WIDE static void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale,
                                            int64_t top, int64_t *out) {
     for (size_t i = 0; i < n; i++) out[i] = dpestim_pm_fixed(x[i], low, high, scale, top);
@@ -93,9 +93,10 @@ DPESTIM_WIDE static void dpestim_pm_encode_low(const double *x, size_t n, double
                                                int64_t top, double low_from, double low_to, double low_scale,
                                                int64_t low_top, int64_t *out) {
     for (size_t i = 0; i < n; i++) {
-        const int64_t is_low = -(int64_t)((x[i] >= low_from) & (x[i] <= low_to));
-        const int64_t own = ~dpestim_pm_fixed(x[i], low_from, low_to, low_scale, low_top);
-        out[i] = (own & is_low) | (dpestim_pm_fixed(x[i], low, high, scale, top) & ~is_low);
+        const double above = x[i] > low ? x[i] : low, v = above < high ? above : high;
+        const int64_t is_low = -(int64_t)((v >= low_from) & (v <= low_to));
+        const int64_t own = ~dpestim_pm_fixed(v, low_from, low_to, low_scale, low_top);
+        out[i] = (own & is_low) | (dpestim_pm_fixed(v, low, high, scale, top) & ~is_low);
     }
 }
 #endif
