@@ -24,6 +24,7 @@ _NO_ZONE = 1 << 40  # beyond every code
 class PM(BaseRandomizer):
     """The piecewise law on `grid` steps; a report is a code. Positions are shares of the bounds, from 0 to 1."""
 
+    heavy = True
     report_width = 1
     n_words = 2
     #: An answer takes so little time that Python is felt between blocks of the usual size (1.2 times as long).

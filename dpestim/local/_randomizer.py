@@ -21,6 +21,8 @@ class BaseRandomizer:
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
     block_words = BLOCK_WORDS
+    #: Whether it keeps tables that it has worked out, so that few of its kind are cached.
+    heavy = False
     #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
     slack = ""
 
@@ -32,7 +34,7 @@ class BaseRandomizer:
     @classmethod
     def make(cls, epsilon, *more):
         """Return the randomizer of (epsilon, ...), from a cache where it was made before."""
-        return _make(cls, canonical_epsilon(epsilon), *more)
+        return (_make_heavy if cls.heavy else _make)(cls, canonical_epsilon(epsilon), *more)
 
     @property
     def block_rows(self):
@@ -146,11 +148,13 @@ class PackedBits(Randomizer):
         return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
 
 
-@lru_cache(maxsize=256)
-def _make(cls, *args):
+def _frozen(cls, *args):
     randomizer = cls(*args)
     vars(randomizer)["_frozen"] = True
     return randomizer
+
+
+_make, _make_heavy = lru_cache(maxsize=256)(_frozen), lru_cache(maxsize=16)(_frozen)
 
 
 def smallest_dtype(n):
