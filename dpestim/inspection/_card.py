@@ -58,7 +58,9 @@ def privacy_card(estimator):
     trust = _TRUST[guarantee.model]
     if found.unprotected:
         trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
-    if not guarantee.is_finite:
+    if guarantee.relaxation is not None:
+        found.unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
+    elif not guarantee.is_finite:
         found.unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
     sections = {
         "What was collected": " ".join(_collected(name, step) for name, step in found.private),
@@ -165,11 +167,14 @@ def _collected(name, step):
 
 
 def _odds(guarantee):
-    if not guarantee.is_finite:
+    epsilon = guarantee.epsilon if guarantee.is_finite else guarantee.relaxed_epsilon
+    if epsilon is None:
         return "No bound: the release may tell everything about anybody."
-    times = odds(guarantee.epsilon).removeprefix(" = ") or f"e^{bound(guarantee.epsilon)}"
+    times = odds(epsilon).removeprefix(" = ") or f"e^{bound(epsilon)}"
     text = (f"Whoever held something for as likely as not may, after the release, bet at most {times} to 1: "
-            f"{posterior(guarantee.epsilon)} % instead of 50 %.")
+            f"{posterior(epsilon)} % instead of 50 %.")
+    if not guarantee.is_finite:
+        text = f"What {guarantee.relaxation} protects: {text} Anything else: no bound."
     if guarantee.delta:
         text += f" That leaves out an event of probability {bound(guarantee.delta)}, in which anything may happen."
     return text

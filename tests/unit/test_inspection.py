@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardS
 from dpestim.base import all_estimators
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inspection import privacy_card
-from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator, SDPMTransformer
 
 X = np.array([[0], [1], [1], [0]])
 SECTIONS = ["What was collected", "From whom", "Who must be trusted", "The promise", "The odds",
@@ -52,6 +52,14 @@ def test_what_was_inferred_protects_nothing():
     card = privacy_card(est)
     assert card.sections["What is not protected"].startswith("Nothing, in fact. The categories were learned")
     assert "everything about anybody" in card.sections["The odds"]
+
+
+def test_a_relaxed_model_is_not_called_nothing():
+    sdpm = SDPMTransformer(1.0, bounds=(0, 10), low_sensitivity=(2, 5)).fit(X + 2.5)
+    card = privacy_card(sdpm)
+    assert card.sections["The odds"].startswith("What SDLDP(low=(2, 5)) protects: Whoever")
+    assert "Anything else: no bound" in card.sections["The odds"]
+    assert "low cells a low value lies in is not protected" in card.sections["What is not protected"]
 
 
 def test_steps_that_are_not_private_are_named():
