@@ -24,6 +24,7 @@ except ImportError as error:
 import _report
 from sklearn.model_selection import GridSearchCV, KFold
 
+from dpestim.accounting import Ledger
 from dpestim.datasets import load_us_military
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 
@@ -34,6 +35,7 @@ CURVE_EPSILONS = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]  # error against epsilon, every
 RUNS = 8
 SEARCH_EPSILONS = [0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0]
 N_FOLDS = 3
+SEARCH_BUDGET = 50.0
 
 
 def main():
@@ -70,18 +72,21 @@ def main():
     repeats = beside_truth(pd.concat(repeats, ignore_index=True), truth)
 
     # ---- A grid search over epsilon, as with any scikit-learn estimator. It draws a curve and is not private: `score`
-    # compares with raw data. The table is sorted, so folds must be shuffled. An overdrawn budget would raise here.
+    # compares with raw data. The table is sorted, so folds must be shuffled. The ledger pays for every fit; error_score
+    # keeps an overdraft from hiding as a missing score.
     search = GridSearchCV(
         OUEFrequencyEstimator(categories=domain, n_jobs=-1),
         {"epsilon": SEARCH_EPSILONS},
         cv=KFold(N_FOLDS, shuffle=True, random_state=0),
         refit=False,
         error_score="raise",
-    ).fit(people)
+    )
+    with Ledger(SEARCH_BUDGET) as ledger:
+        search.fit(people)
     say(f"searched {len(SEARCH_EPSILONS)} values of epsilon in {N_FOLDS} folds (OUE)")
 
     # ---- Show it.
-    lesson = search_lesson(search)
+    lesson = search_lesson(search, ledger)
     pictures = {
         "frequencies.png": _report.draw_surveys(surveys, COLUMNS, EPSILONS, list(MECHANISMS)),
         "deviations.png": _report.draw_surveys(surveys, COLUMNS, EPSILONS, list(MECHANISMS), zoom=True),
@@ -134,17 +139,19 @@ def summarise(frame, by):
     )
 
 
-def search_lesson(search):
-    """Return what the search reveals, and what it would have cost."""
+def search_lesson(search, ledger):
+    """Return what the search reveals, and what it cost."""
     best, largest = search.best_params_["epsilon"], max(SEARCH_EPSILONS)
     rank = "the largest on offer, as nearly always" if best == largest else f"by luck of the noise not {largest:g}"
-    spent = sum(SEARCH_EPSILONS) * (N_FOLDS - 1)
+    spent = float(ledger.spent().epsilon)
+    scores = sum(entry["kind"] != "release" for entry in ledger.entries())
     return (
         f"What the search reveals: score compares with raw data, so this curve and best_params_ (epsilon = {best:g}, "
         f"{rank}) are exact, unmetered releases and not private, and the search draws a curve, it does not choose: "
         "more epsilon means less noise, and how much privacy to give up is nothing that a score could tell.",
-        "Each fold and each epsilon would also spend a budget of its own: every person is asked in "
-        f"{N_FOLDS - 1} of {N_FOLDS} folds at {len(SEARCH_EPSILONS)} values of epsilon, {spent:g} in total.",
+        f"What it cost: the ledger, opened with {SEARCH_BUDGET:g}, paid epsilon = {spent:g} for {len(ledger) - scores} "
+        f"fits, {spent / N_FOLDS:g} in each fold, and noted {scores} scores that are not private. Every person was in "
+        f"the training part of {N_FOLDS - 1} of {N_FOLDS} folds and so spent {spent * (N_FOLDS - 1) / N_FOLDS:g}.",
     )
 
 
