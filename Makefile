@@ -9,6 +9,7 @@ KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
 	$(BIN)/python examples/teenagers.py --output demo-output
+	$(BIN)/python examples/yrbss_model.py --output demo-output
 
 test: $(VENV)/.built
 	$(BIN)/python -m pytest

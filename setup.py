@@ -23,8 +23,9 @@ DIRECTIVES = {
 
 # -O3 comes last and so wins over the interpreter's own flags: at -O2 gcc 12 does not vectorise the counting loops.
 # -g0 makes the libraries five times smaller. No -march=native and no -ffast-math: wheels are portable and exact;
-# wide vectors are chosen at run time (_core/src/wide.h).
-COMPILE = ["/O2"] if sys.platform == "win32" else (["-O1", "-g"] if DEBUG else ["-O3", "-g0"])
+# wide vectors are chosen at run time (_core/src/wide.h). No contraction: a fused multiply-add would make floats differ
+# between processors.
+COMPILE = ["/O2"] if sys.platform == "win32" else [*(["-O1", "-g"] if DEBUG else ["-O3", "-g0"]), "-ffp-contract=off"]
 
 # The limited API of CPython 3.11: one wheel serves every later version. Typed memoryviews only, so no NumPy ABI.
 MACROS = [("Py_LIMITED_API", "0x030B0000"), ("DPESTIM_DEBUG", "1" if DEBUG else "0")]

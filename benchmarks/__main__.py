@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import encoding, family, frequencies, ledger, memory, numbers, profile, words
+from benchmarks import encoding, family, frequencies, ledger, logistic, memory, numbers, profile, words
 from benchmarks._harness import Settings, header, table, write
 
 
@@ -18,7 +18,7 @@ def main():
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start = time.perf_counter()
-    modules = (frequencies, family, numbers, words, encoding, ledger, memory, profile)
+    modules = (frequencies, family, numbers, words, encoding, ledger, logistic, memory, profile)
     rows = [row for module in modules for row in module.rows(settings)]
     print(table(rows))
     facts["seconds"] = round(time.perf_counter() - start, 1)

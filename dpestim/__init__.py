@@ -1,5 +1,6 @@
 """dpestim: differentially private estimators with scikit-learn's API and typed kernels underneath.
 
+    linear_model     models under central differential privacy: logistic regression
     local            local differential privacy: frequencies of categories; means and distributions of numbers
     accounting       `Ledger`: a budget that survives clones, workers and crashes
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page
@@ -18,7 +19,7 @@ import importlib
 
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("accounting", "datasets", "inspection", "local", "postprocessing", "privacy", "testing")
+_SUBPACKAGES = ("accounting", "datasets", "inspection", "linear_model", "local", "postprocessing", "privacy", "testing")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

@@ -12,7 +12,7 @@ from dpestim.privacy.config import get_config
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 1
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("local",)
+SUBPACKAGES = ("linear_model", "local")
 
 
 class PrivateEstimator(BaseEstimator):

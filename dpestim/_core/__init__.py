@@ -13,8 +13,10 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     pm       the piecewise mechanisms: floats to fixed point, fixed point to codes
     em       iterations of expectation maximisation on a piecewise-constant channel, by prefix sums
     olh      multiply-shift hashes and their supports
+    logistic loss, gradient and Hessian of clipped rows (floats, in one order of operations for every width of vectors)
     build    what this build is
 
 Loops that need wide vectors stand in ``src/*.h``, compiled for several vector widths and chosen when the library is
-loaded (``src/wide.h``). They are integer-only, so every width gives the same result.
+loaded (``src/wide.h``). They are integer-only, or (logistic) floats in a fixed order of operations without fused ones,
+so every width gives the same result.
 """

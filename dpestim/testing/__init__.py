@@ -6,6 +6,7 @@ are of two kinds:
     _law        the guarantee and the statistics: exact rational laws first, then samples against them, each with a
                 named n and alpha, and each shown to *reject* a law whose epsilon is 0.7 or 1.3 times the true one
     _contract   behaviour: threads, blocks, merging, pickles, frames, dtypes, bad input
+    _model_checks  the same for models, which predict
 
 Transformers of numbers have their own (`_numeric_checks`: the law by kinds of inputs, exact means, rounding), and so
 has what estimates from their reports (`_collector_checks`).
@@ -17,6 +18,7 @@ verdict is reproducible.
 from dpestim.testing._collector_checks import COLLECTOR_CHECKS
 from dpestim.testing._contract import CONTRACT_CHECKS
 from dpestim.testing._law import LAW_CHECKS
+from dpestim.testing._model_checks import MODEL_CHECKS
 from dpestim.testing._numeric_checks import NUMERIC_CHECKS
 from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting
 
@@ -70,4 +72,6 @@ def _checks_for(estimator):
         return NUMERIC_CHECKS
     if hasattr(estimator, "transformer"):
         return COLLECTOR_CHECKS
+    if hasattr(estimator, "predict_proba"):
+        return MODEL_CHECKS
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

@@ -36,9 +36,9 @@ def test_the_registry_is_what_is_expected():
     assert {"local.GRRFrequencyEstimator", "local.OUEFrequencyEstimator", "local.OLHFrequencyEstimator"} <= names
     frequency = [cls for _, cls in all_estimators() if hasattr(cls, "frequencies_")]
     assert {len(mechanism_checks(cls(**cls._test_params()[0]))) for cls in frequency} == {19}
-    assert len(CASES) >= sum(len(cls._test_params()) * 10 for _, cls in all_estimators())
+    assert len(CASES) >= sum(len(cls._test_params()) * 8 for _, cls in all_estimators())
 
 
 def test_check_mechanism_runs_them_all():
-    _, cls = all_estimators()[0]
+    cls = dict(all_estimators())["local.BinaryFrequencyEstimator"]
     assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 19

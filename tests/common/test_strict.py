@@ -73,7 +73,7 @@ def shapes(item):
 
 def outcome(cls, params, X, y, strict=True):
     """Return everything that an analyst sees besides the released numbers."""
-    ledger = Ledger(float("inf"), durability="fast")
+    ledger = Ledger(float("inf"), delta=0.5, durability="fast")
     est, seen = cls(**params), []
     if "random_state" in est.get_params():
         est.set_params(random_state=0)

@@ -1,0 +1,178 @@
+/* Logistic loss of four rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
+ * of every width give the same result: setup.py forbids fused multiply-adds (-ffp-contract=off), which is what makes it
+ * safe to clone loops over floats here. exp is our own for the same reason. Error bounds: linear_model/_logistic.md. */
+#ifndef DPESTIM_LOGISTIC_H
+#define DPESTIM_LOGISTIC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wide.h"
+
+#define DPESTIM_TILE 4 /* rows that share one pass over the Hessian */
+#define DPESTIM_PAD 8  /* a row is padded with zeros to a multiple of this */
+
+#if defined(__GNUC__)
+#define DPESTIM_INLINE static inline __attribute__((always_inline))
+#else
+#define DPESTIM_INLINE static inline
+#endif
+
+/* e^x for x <= 0 with a relative error below 2^-50: x = k ln 2 + r, |r| <= 0.35, Taylor to r^13; below -700: e^-700. */
+DPESTIM_INLINE double dpestim_exp(double x) {
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    x = x < -700.0 ? -700.0 : x;
+    double t = x * 1.4426950408889634 + shift, k = t - shift;
+    double r = x - k * 0.69314718036912381649; /* ln 2 in 33 bits, so that the product is exact */
+    r -= k * 1.90821492927058770002e-10;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    /* t holds k in its lowest bits: shifted into the exponent they make 2^k without a conversion */
+    uint64_t bits;
+    memcpy(&bits, &t, sizeof bits);
+    bits = (bits << 52) + ((uint64_t)1023 << 52);
+    memcpy(&t, &bits, sizeof t);
+    return p * t;
+}
+
+/* What a row of d values is multiplied by so that its norm is at most limit: 0 where a value is not a number. */
+DPESTIM_INLINE double dpestim_clip(const double *x, ptrdiff_t d, double inverse, double limit) {
+    double lane[DPESTIM_PAD] = {0}, norm = 0.0, largest = 0.0;
+    ptrdiff_t j = 0;
+    for (; j + DPESTIM_PAD <= d; j += DPESTIM_PAD)
+        for (int k = 0; k < DPESTIM_PAD; k++) lane[k] += x[j + k] * x[j + k];
+    for (; j < d; j++) norm += x[j] * x[j];
+    norm += ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    if (norm > 1e-280 && norm < 1e280) {
+        norm = sqrt(norm) * inverse; /* in units of the declared norm */
+        return norm <= 1.0 ? inverse * limit : inverse * (limit / norm);
+    }
+    /* squares that overflow, underflow or are not numbers: once more, in units of the largest value */
+    for (j = 0; j < d; j++) {
+        double a = fabs(x[j]);
+        if (!(a <= 1.7976931348623157e308)) return 0.0;
+        largest = a > largest ? a : largest;
+    }
+    if (largest * inverse < 1e-100) return inverse * limit;
+    norm = 0.0;
+    for (j = 0; j < d; j++) norm += (x[j] / largest) * (x[j] / largest);
+    norm = sqrt(norm);
+    return largest * inverse * norm <= 1.0 ? inverse * limit : (limit / norm) / largest;
+}
+
+/* Write one scaled row with its tail (the intercept's constant, or nothing) to z, whose padding is 0 already; return
+ * z w: eight lanes, then a tree. In one loop, because loads that straddle fresh stores wait for them. */
+DPESTIM_INLINE double dpestim_pack(const double *restrict x, ptrdiff_t d, double scale, double tail,
+                                   const double *restrict w, double *restrict z, ptrdiff_t width) {
+    double lane[DPESTIM_PAD] = {0};
+    ptrdiff_t j = 0;
+    for (; j + DPESTIM_PAD <= d; j += DPESTIM_PAD)
+        for (int k = 0; k < DPESTIM_PAD; k++) {
+            double value = scale * x[j + k];
+            z[j + k] = value;
+            lane[k] += value * w[j + k];
+        }
+    for (int k = 0; j + k < d; k++) {
+        double value = scale * x[j + k];
+        z[j + k] = value;
+        lane[k] += value * w[j + k];
+    }
+    if (width > d) {
+        z[d] = tail;
+        lane[d - j] += tail * w[d]; /* d - j is below the padding, or the width would be d */
+    }
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+/* For each of four margins m: pull = 1 / (1 + e^m), bend = pull (1 - pull), and rest = e^-|m|, past = max(-m, 0). */
+DPESTIM_INLINE void dpestim_sigmoid(const double *restrict m, double *restrict pull, double *restrict bend,
+                                    double *restrict rest, double *restrict past) {
+    for (int r = 0; r < DPESTIM_TILE; r++) {
+        double e = dpestim_exp(-fabs(m[r])), inverse = 1.0 / (1.0 + e);
+        pull[r] = m[r] >= 0.0 ? e * inverse : inverse;
+        bend[r] = e * inverse * inverse;
+        rest[r] = e;
+        past[r] = m[r] >= 0.0 ? 0.0 : -m[r];
+    }
+}
+
+/* g += sum_r c_r z_r over a tile. */
+DPESTIM_INLINE void dpestim_add(const double *restrict z, const double *restrict c, double *restrict g,
+                                ptrdiff_t width) {
+    const double *z1 = z + width, *z2 = z1 + width, *z3 = z2 + width;
+    for (ptrdiff_t j = 0; j < width; j++) g[j] += (c[0] * z[j] + c[1] * z1[j]) + (c[2] * z2[j] + c[3] * z3[j]);
+}
+
+/* H += sum_r s_r z_r z_r' over a tile: rows of the upper triangle, from a multiple of two on. */
+DPESTIM_INLINE void dpestim_outer(const double *restrict z, const double *restrict s, double *restrict h,
+                                  ptrdiff_t width) {
+    const double *z1 = z + width, *z2 = z1 + width, *z3 = z2 + width;
+    for (ptrdiff_t i = 0; i < width; i++) {
+        double a0 = s[0] * z[i], a1 = s[1] * z1[i], a2 = s[2] * z2[i], a3 = s[3] * z3[i];
+        double *row = h + i * width;
+        for (ptrdiff_t j = i & ~(ptrdiff_t)1; j < width; j++)
+            row[j] += (a0 * z[j] + a1 * z1[j]) + (a2 * z2[j] + a3 * z3[j]);
+    }
+}
+
+/* Rows first, first + step, ... below last: adds to g (and to the upper triangle of h, if there is one), returns the
+ * loss. A negative scale is computed here and kept; a row whose scale or sign is 0 does not count. */
+DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const int8_t *signs, double *scales,
+                                            double inverse, double limit, double tail, ptrdiff_t first, ptrdiff_t last,
+                                            ptrdiff_t step, const double *w, double *z, ptrdiff_t width, double *g,
+                                            double *h) {
+    double m[DPESTIM_TILE], sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
+        past[DPESTIM_TILE], loss = 0.0, product = 1.0;
+    int merged = 0;
+    memset(z, 0, (size_t)(DPESTIM_TILE * width) * sizeof(double));
+    for (ptrdiff_t i = first; i < last; i += DPESTIM_TILE * step) {
+        for (int r = 0; r < DPESTIM_TILE; r++) {
+            ptrdiff_t at = i + r * step;
+            double *row = z + r * width;
+            sign[r] = 0.0;
+            if (at < last) {
+                if (scales[at] < 0.0) scales[at] = dpestim_clip(x + at * d, d, inverse, limit);
+                /* scale 0: a value is no number, and 0 * NaN must not be formed */
+                if (scales[at] > 0.0) sign[r] = signs[at];
+            }
+            if (sign[r] != 0.0) {
+                m[r] = sign[r] * dpestim_pack(x + at * d, d, scales[at], tail, w, row, width);
+            } else {
+                memset(row, 0, (size_t)width * sizeof(double));
+                m[r] = 0.0;
+            }
+        }
+        dpestim_sigmoid(m, pull, bend, rest, past);
+        for (int r = 0; r < DPESTIM_TILE; r++) {
+            if (sign[r] != 0.0) {
+                product *= 1.0 + rest[r];
+                loss += past[r];
+            }
+            pull[r] *= -sign[r];
+        }
+        merged += DPESTIM_TILE;
+        if (merged >= 512) { /* each factor is at most 2, so 512 of them stay below the largest float */
+            loss += log(product);
+            product = 1.0;
+            merged = 0;
+        }
+        dpestim_add(z, pull, g, width);
+        if (h) dpestim_outer(z, bend, h, width);
+    }
+    return loss + log(product);
+}
+#endif

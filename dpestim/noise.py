@@ -1,0 +1,234 @@
+"""Noise of a release, exact: integers from rational laws, and real numbers whose digits are drawn as they are needed.
+
+A real random number cannot be stored, and one that was cut to a float is another law, whose tails and gaps are what
+attacks use. Here a real is an interval that is known to hold it: its random bits come from a stream of its own
+(`dpestim.rng`, stage NOISE), and more are drawn whenever the interval is too wide for what is asked. So what is
+returned is the exact real, and a float within a proven distance of it; there is no tail that was left out, and no
+probability of failure: `_logistic.md` uses nothing else. Arithmetic is decimal, rounded outward.
+
+    BitStream           words of one purpose, one after the other
+    discrete_laplace    integers with probability proportional to e^(-|z| s / t), exactly (Canonne, Kamath, Steinke)
+    exponential         an interval around -ln U
+    gamma_ball          a vector with density proportional to e^(-rate * norm)
+    gaussian            a vector of independent normals
+"""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from functools import lru_cache
+
+import numpy as np
+
+from dpestim.rng import Stage
+
+#: What vectors promise: the float vector is this close to the real one, relative to its own norm.
+RELATIVE_ERROR = 2.0**-50
+_MIDDLE = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)  # where a relative 1e-59 does not matter
+_FIRST_WORDS = 2  # words of a real that are drawn at once: 128 bits nearly always suffice
+_NARROW = Decimal(2) ** -64  # the width, absolute or relative, at which an interval is narrow enough
+
+
+@lru_cache(maxsize=64)
+def _directed(n_bits):
+    """Return contexts that round down and up, with more digits than so many bits."""
+    digits = 12 + n_bits * 31 // 100
+    return tuple(
+        Context(prec=digits, rounding=rounding, Emax=999_999_999, Emin=-999_999_999)
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+
+
+class BitStream:
+    """The words of one purpose: stage NOISE, one column and one block, read from the start."""
+
+    def __init__(self, reader, column, block, ahead=_FIRST_WORDS):
+        self._reader, self._at, self._ahead = reader, (column, block), ahead
+        self._next, self._words, self._used = 0, [], 0
+
+    def word(self):
+        """Return the next word as an int."""
+        if self._used == len(self._words):
+            drawn = self._reader.dense(Stage.NOISE, *self._at, self._next, self._ahead)
+            self._words, self._used = drawn.tolist(), 0
+            self._next += self._ahead
+        self._used += 1
+        return self._words[self._used - 1]
+
+    def below(self, n):
+        """Return an integer uniform on 0, ..., n - 1 (n >= 1), by rejection."""
+        n_bits = (n - 1).bit_length()
+        n_words = -(-n_bits // 64)
+        while True:
+            drawn = 0
+            for _ in range(n_words):
+                drawn = drawn << 64 | self.word()
+            drawn >>= 64 * n_words - n_bits
+            if drawn < n:
+                return drawn
+
+
+class _Uniform:
+    """A real uniform on (0, 1), known to lie in [digits, digits + 1] / 2^n_bits."""
+
+    def __init__(self, stream):
+        self._stream, self.digits, self.n_bits = stream, 0, 0
+        for _ in range(_FIRST_WORDS):
+            self.extend()
+
+    def extend(self):
+        """Draw 64 more bits."""
+        self.digits, self.n_bits = self.digits << 64 | self._stream.word(), self.n_bits + 64
+
+    def ends(self):
+        """Return a lower and an upper bound as Decimals."""
+        return self._divided(self.digits, self.digits + 1)
+
+    def signed_ends(self):
+        """Return a lower and an upper bound of 2 u - 1, which is uniform on (-1, 1)."""
+        low = 2 * self.digits - (1 << self.n_bits)
+        return self._divided(low, low + 2)
+
+    def _divided(self, low, high):
+        down, up = _directed(self.n_bits)
+        scale = Decimal(1 << self.n_bits)
+        return down.divide(Decimal(low), scale), up.divide(Decimal(high), scale)
+
+
+def _minus_log(low, high, down, up):
+    """Return an interval around -ln of what lies in (low, high], 0 < low, high <= 1.
+
+    Decimal.ln rounds correctly, and is dear: ln(low) is taken as at least ln(high) - (high - low) / low.
+    """
+    log = up.ln(high)
+    # copy_negate is exact, where a minus sign would round as the context of the thread says
+    least = down.subtract(down.next_minus(log), up.divide(up.subtract(high, low), low))
+    return max(up.next_plus(log).copy_negate(), Decimal(0)), least.copy_negate()
+
+
+def exponential(stream):
+    """Return (low, high), Decimals around an exponential real of mean 1, within a relative 2^-64 of each other."""
+    u = _Uniform(stream)
+    while True:
+        down, up = _directed(u.n_bits)
+        if u.digits:
+            low, high = _minus_log(*u.ends(), down, up)
+            if low > 0 and up.subtract(high, low) <= down.multiply(low, _NARROW):
+                return low, high
+        u.extend()
+
+
+def _normal_pair(stream, narrow):
+    """Return two intervals, each at most `narrow` wide, around two independent normals (polar method).
+
+    (x, y) uniform in the unit disk, s = x^2 + y^2: x and y times sqrt(-2 ln(s) / s). Which side of the circle a point
+    is on is decided by as many bits as that takes.
+    """
+    while True:
+        x, y = _Uniform(stream), _Uniform(stream)
+        while True:
+            down, up = _directed(x.n_bits)
+            sides = x.signed_ends(), y.signed_ends()
+            squares = [_square(*side, down, up) for side in sides]
+            low = down.add(squares[0][0], squares[1][0])
+            high = up.add(squares[0][1], squares[1][1])
+            if low >= 1:
+                break  # outside: try another point
+            if low > 0 and high < 1:
+                logs = _minus_log(low, high, down, up)
+                factor = (
+                    max(down.next_minus(down.sqrt(down.divide(down.multiply(2, logs[0]), high))), Decimal(0)),
+                    up.next_plus(up.sqrt(up.divide(up.multiply(2, logs[1]), low))),
+                )
+                pair = [_times(side, factor, down, up) for side in sides]
+                if all(up.subtract(high, low) <= narrow for low, high in pair):
+                    return pair
+            x.extend()
+            y.extend()
+
+
+def _square(low, high, down, up):
+    """Return an interval around the squares of an interval."""
+    ends = sorted((low.copy_abs(), high.copy_abs()))
+    least = Decimal(0) if low <= 0 <= high else ends[0]
+    return down.multiply(least, least), up.multiply(ends[1], ends[1])
+
+
+def _times(side, factor, down, up):
+    """Return an interval around products; the factor is not negative."""
+    low, high = side
+    return down.multiply(low, factor[low < 0]), up.multiply(high, factor[high >= 0])
+
+
+def _normals(reader, column, size, narrow):
+    """Return `size` intervals around independent normals.
+
+    Pair number k reads block k from its start, so that asking for narrower intervals reads on in the very same digits.
+    """
+    pairs = [_normal_pair(BitStream(reader, column, block, 6), narrow) for block in range(-(-size // 2))]
+    return [interval for pair in pairs for interval in pair][:size]
+
+
+def gaussian(reader, column, size):
+    """Return a float vector within `RELATIVE_ERROR` (relative to its norm) of a vector of exact normals."""
+    narrow = _NARROW
+    while True:
+        middle = _middles(_normals(reader, column, size, narrow))
+        out = np.array([float(m) for m in middle])
+        # a middle errs by half a width and its own rounding, a float by half an ulp
+        error = math.sqrt(size) * float(narrow) + 2.0**-52 * _norm(out)
+        if error <= RELATIVE_ERROR * _norm(out):
+            return out
+        narrow = _MIDDLE.multiply(narrow, _NARROW)
+
+
+def gamma_ball(reader, column, size):
+    """Return a float vector within `RELATIVE_ERROR` of an exact one with density proportional to e^(-norm).
+
+    Its norm is a sum of `size` exponentials (a gamma law of that shape), its direction that of a vector of normals.
+    Uses columns `column` and `column` + 1.
+    """
+    narrow = _NARROW
+    parts = _middles([exponential(BitStream(reader, column + 1, block)) for block in range(size)])
+    with localcontext(_MIDDLE):
+        radius = sum(parts)  # within a relative 2^-63
+    while True:
+        middle = _middles(_normals(reader, column, size, narrow))
+        with localcontext(_MIDDLE):
+            norm = sum(m * m for m in middle).sqrt()
+            # the direction errs by at most 2 |error of the middle| / norm, floats by half an ulp
+            if norm > 0 and 2 * Decimal(size).sqrt() * narrow <= norm * Decimal(2) ** -55:
+                return np.array([float(radius * m / norm) for m in middle])
+        narrow = _MIDDLE.multiply(narrow, _NARROW)
+
+
+def _middles(intervals):
+    with localcontext(_MIDDLE):
+        return [(low + high) / 2 for low, high in intervals]
+
+
+def _norm(x):
+    return math.hypot(*x.tolist())
+
+
+def discrete_laplace(stream, t, s):
+    """Return an integer z with probability proportional to e^(-|z| s / t), t and s positive integers, exactly."""
+    while True:
+        u = stream.below(t)
+        if not _bernoulli_exp(stream, u, t):
+            continue
+        v = 0
+        while _bernoulli_exp(stream, 1, 1):
+            v += 1
+        y = (u + t * v) // s
+        if stream.below(2):
+            return y
+        if y:
+            return -y
+
+
+def _bernoulli_exp(stream, numerator, denominator):
+    """Return True with probability e^-(numerator / denominator), a ratio in [0, 1]."""
+    k = 1
+    while stream.below(denominator * k) < numerator:
+        k += 1
+    return k % 2 == 1

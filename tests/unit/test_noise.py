@@ -1,0 +1,161 @@
+"""Exact noise: laws by enumeration and by samples, digits on demand."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpestim import noise
+from dpestim.rng import WordSource
+
+ALPHA = 1e-6
+
+
+class Script:
+    """A reader that deals out scripted words first and seeded ones afterwards."""
+
+    def __init__(self, *words):
+        self.words, self.rng, self.drawn = list(words), np.random.default_rng(0), 0
+
+    def dense(self, stage, column, block, start, size):
+        out = self.rng.integers(0, 2**64, size, dtype=np.uint64)
+        if column == 0 and block == 0:
+            self.drawn = max(self.drawn, start + size)
+            for k in range(start, min(start + size, len(self.words))):
+                out[k - start] = self.words[k]
+        return out
+
+
+def stream(seed=0, column=0, ahead=64):
+    return noise.BitStream(WordSource(seed).reader(), column, 0, ahead)
+
+
+@pytest.mark.parametrize(("t", "s"), [(1, 1), (7, 2), (1, 3), (100, 1), (5, 10**6)])
+def test_discrete_laplace_has_its_law(t, s):
+    n, source = 20_000, stream()
+    z = np.array([noise.discrete_laplace(source, t, s) for _ in range(n)])
+    a = math.exp(-s / t)
+
+    def tail(k, a):
+        return a**k / (1 + a)
+
+    edge = int(4 * t / s) + 1
+
+    def p_value(a):
+        inner = np.arange(-edge + 1, edge)
+        expected = n * np.r_[tail(edge, a), (1 - a) / (1 + a) * a ** np.abs(inner), tail(edge, a)]
+        observed = np.bincount(np.clip(z, -edge, edge) + edge, minlength=2 * edge + 1)
+        keep = expected > 5
+        if keep.sum() < 2:
+            return 1.0 if (observed[~keep] <= 5).all() else 0.0
+        rest = expected[~keep].sum(), observed[~keep].sum()
+        e, o = np.r_[expected[keep], rest[0] + 1e-9], np.r_[observed[keep], rest[1]]
+        return stats.chisquare(o, e * o.sum() / e.sum()).pvalue
+
+    assert p_value(a) > ALPHA
+    if a > 0.01:
+        assert p_value(math.exp(-0.8 * s / t)) < ALPHA, "the test accepts a scale that is a quarter too large"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 2**64 - 1, 2**64, 2**64 + 1, 3 * 2**100])
+def test_below_is_uniform(n):
+    source = stream()
+    drawn = [source.below(n) for _ in range(3000)]
+    assert 0 <= min(drawn) <= max(drawn) < n
+    if n < 100:
+        assert n == 1 or stats.chisquare(np.bincount(drawn, minlength=n)).pvalue > ALPHA
+    else:
+        assert stats.kstest([d / n for d in drawn], "uniform").pvalue > ALPHA
+
+
+def test_exponentials_are_exponential():
+    source = stream(ahead=1000)
+    drawn = [noise.exponential(source) for _ in range(4000)]
+    assert all(0 < low < high < low * (1 + Decimal(2) ** -63) for low, high in drawn)
+    middle = np.array([float(low) for low, _ in drawn])
+    assert stats.kstest(middle, "expon").pvalue > ALPHA
+    assert stats.kstest(1.15 * middle, "expon").pvalue < ALPHA
+
+
+def test_normals_are_normal():
+    x = np.concatenate([noise.gaussian(WordSource(0).reader(), c, 41) for c in range(100)])
+    assert stats.kstest(x, "norm").pvalue > ALPHA
+    assert stats.kstest(1.2 * x, "norm").pvalue < ALPHA
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 5 / math.sqrt(len(x))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_ball_has_a_gamma_radius_and_any_direction(size):
+    reader = WordSource(1).reader()
+    x = np.array([noise.gamma_ball(reader, 2 * c, size) for c in range(1000)])
+    radius = np.linalg.norm(x, axis=1)
+    assert stats.kstest(radius, "gamma", args=(size,)).pvalue > ALPHA
+    assert stats.kstest(radius, "gamma", args=(1.3 * size,)).pvalue < ALPHA
+    assert (np.abs(x.mean(axis=0)) < 5 * x.std(axis=0) / math.sqrt(1000)).all()
+    if size == 2:
+        angle = np.arctan2(x[:, 1], x[:, 0])
+        assert stats.kstest((angle + math.pi) / (2 * math.pi), "uniform").pvalue > ALPHA
+
+
+def test_a_word_of_zeros_makes_it_draw_more():
+    """u near 0 and u near 1: the interval of -ln u is too wide until further digits come."""
+    short, zeros, ones = Script(1 << 63), Script(0, 0, 0, 0), Script(*[2**64 - 1] * 3)
+    for script, digits in ((short, 2), (zeros, 6), (ones, 5)):
+        low, high = noise.exponential(noise.BitStream(script, 0, 0, 1))
+        assert 0 < low < high <= low * (1 + Decimal(2) ** -63)
+        assert script.drawn >= min(digits, 4)
+    low, _ = noise.exponential(noise.BitStream(Script(0, 0, 0, 0), 0, 0, 1))
+    assert low > 4 * 64 * Decimal(2).ln() * Decimal("0.99")  # beyond what any float of 64 or 128 bits could give
+    low, high = noise.exponential(noise.BitStream(Script(*[2**64 - 1] * 3), 0, 0, 1))
+    assert high < Decimal(2) ** -190
+
+
+def test_an_undecided_point_of_the_disk_is_decided_by_more_digits():
+    """(x, y) = (1, 0) as far as 128 bits tell: on which side of the circle it lies takes further ones."""
+    top, half = 2**64 - 1, 1 << 63
+    script = Script(top, top, half, 0)
+    pairs = noise._normal_pair(noise.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
+    assert script.drawn > 4
+    assert all(high - low <= Decimal(2) ** -64 for low, high in pairs)
+    # the centre of the disk: s = 0 until more digits come
+    script = Script(half, 0, half, 0)
+    pairs = noise._normal_pair(noise.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
+    assert script.drawn > 4
+    assert max(abs(low) for low, _ in pairs) > 10
+
+
+def test_narrower_intervals_lie_inside_wider_ones():
+    reader = WordSource(5).reader()
+    wide = noise._normals(reader, 3, 9, Decimal(2) ** -60)
+    narrow = noise._normals(reader, 3, 9, Decimal(2) ** -200)
+    for (a, b), (c, d) in zip(wide, narrow):
+        assert a <= c < d <= b
+        assert d - c <= Decimal(2) ** -200
+
+
+@pytest.mark.parametrize("draw", [noise.gaussian, noise.gamma_ball])
+def test_floats_keep_the_promised_distance(draw, monkeypatch):
+    """Asked for many more digits, the same words give the same vector within the bound."""
+    for seed in range(20):
+        coarse = draw(WordSource(seed).reader(), 0, 7)
+        monkeypatch.setattr(noise, "_NARROW", Decimal(2) ** -150)
+        fine = draw(WordSource(seed).reader(), 0, 7)
+        monkeypatch.undo()
+        assert np.linalg.norm(coarse - fine) <= noise.RELATIVE_ERROR * np.linalg.norm(fine)
+
+
+def test_a_tiny_vector_is_drawn_with_relative_precision(monkeypatch):
+    asked = []
+
+    def tiny(reader, column, size, narrow):
+        asked.append(narrow)
+        return [(Decimal("1e-12"), Decimal("1e-12") + narrow)] * size
+
+    monkeypatch.setattr(noise, "_normals", tiny)
+    noise.gaussian(None, 0, 3)
+    assert len(asked) == 2
+    assert asked[1] < Decimal("1.01") * asked[0] ** 2
+    noise.gamma_ball(WordSource(0).reader(), 0, 3)
+    assert len(asked) == 4
