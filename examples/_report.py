@@ -22,6 +22,7 @@ TRUTH, INK, FAINT = "#dcdcdc", "#333333", "#999999"
 SPELLED_OUT = {"ami/aln": "Native American", "multi": "multiracial", "p/i": "Pacific Islander", "unk": "unknown"}
 NOTE = {"va": "top", "color": "#666666", "fontsize": 8}
 DPI = 150
+_MARK = "<h2>What is not private here</h2>"  # sections that are put in later go before this heading
 
 plt.rcParams.update({
     "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9, "text.color": INK, "axes.labelcolor": INK,
@@ -408,3 +409,19 @@ def write_whole(path, content):
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def put_section(path, name, text):
+    """Put a section into the report, in place of an earlier one of that name; alone in a page where there is none."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    if path.exists() and _MARK in (page := path.read_text(encoding="utf-8")):
+        if begin in page:
+            page = page.split(begin)[0] + page.split(end)[1]
+        before, after = page.split(_MARK)
+        page = before + begin + text + end + _MARK + after
+    else:
+        path = path.with_name(f"{name}.html")
+        page = (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+                f"<style>{STYLE}</style></head><body><main>{text}</main></body></html>\n")
+    write_whole(path, page.encode())
+    return path

@@ -39,7 +39,6 @@ MECHANISMS = {
     "SDPM": lambda epsilon: SDPMTransformer(epsilon, bounds=BOUNDS, low_sensitivity=LOW, n_cells=8),
 }
 COLOURS = {"PM": "#0072B2", "SDPM": "#D55E00"}
-MARK = "<h2>What is not private here</h2>"  # the section goes before this heading of the report
 
 
 def main():
@@ -83,7 +82,8 @@ def main():
     print_results(results, promises)
     output.mkdir(parents=True, exist_ok=True)
     _report.write_whole(output / "numbers.png", picture)
-    page = put_section(output / "report.html", section(results, promises, picture, len(people), outside))
+    text = section(results, promises, picture, len(people), outside)
+    page = _report.put_section(output / "report.html", "numbers", text)
     print("Written:")
     for path in (output / "numbers.png", page):
         print(f"  {os.path.relpath(path)}")
@@ -180,22 +180,6 @@ mean's interval may.</p>
 collection (data set <code>yrbss</code>). Made by <code>examples/teenagers.py</code>.</p>
 
 """
-
-
-def put_section(path, text):
-    """Put the section into the report, in place of an earlier one; alone in a page where there is no report."""
-    begin, end = "<!-- numbers -->\n", "<!-- end of numbers -->\n"
-    if path.exists() and MARK in (page := path.read_text(encoding="utf-8")):
-        if begin in page:
-            page = page.split(begin)[0] + page.split(end)[1]
-        before, after = page.split(MARK)
-        page = before + begin + text + end + MARK + after
-    else:
-        path = path.with_name("numbers.html")
-        page = (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Numbers</title>'
-                f"<style>{_report.STYLE}</style></head><body><main>{text}</main></body></html>\n")
-    _report.write_whole(path, page.encode())
-    return path
 
 
 def _bounds_text(bounds=BOUNDS):

@@ -5,15 +5,18 @@ scikit-learn pipeline, fitted under a budget. Run it from anywhere::
 
     python examples/yrbss_model.py --output demo-output
 
-It prints the account, and writes a picture and the ledger's report. Needs pandas and matplotlib: dpestim[examples].
+It prints the account, writes a picture, and puts a section into the report of examples/us_military.py. Needs pandas
+and matplotlib: dpestim[examples].
 """
 
 import argparse
+import html
 import math
 import os
 import textwrap
 from pathlib import Path
 
+import _report
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -91,11 +94,30 @@ def main():
     print(f"\nThe curve took {len(study)} fits. Had they all been published, they would have cost an epsilon of "
           f"{float(spent.epsilon):g}:\na curve over epsilon is for data that are public, or for deciding in advance.")
 
-    files = {"model.png": draw(curves, plain), "ledger.html": ledger.report("html").encode()}
+    picture = draw(curves, plain)
+    _report.write_whole(output / "model.png", picture)
+    text = section(model[-1], accuracy, ledger, study, picture, len(X), len(T))
+    page = _report.put_section(output / "report.html", "model", text)
     print("\nWritten:")
-    for name, content in files.items():
-        (output / name).write_bytes(content)
-        print(f"  {os.path.relpath(output / name)}")
+    for path in (output / "model.png", page):
+        print(f"  {os.path.relpath(path)}")
+
+
+def section(model, accuracy, ledger, study, picture, n, n_others):
+    """Return the section of the report."""
+    return f"""<h2>A model: who is male, of {n:,} teenagers</h2>
+<p>Logistic regression by objective perturbation, in a scikit-learn pipeline: age, height and weight are mapped from
+public bounds into the unit ball, the classes are declared. At epsilon {float(model.privacy_.epsilon):g} it is right
+about {100 * accuracy:.1f}&nbsp;% of {n_others:,} others. In its own words:</p>
+<blockquote><p>{html.escape(str(model.privacy_))}</p></blockquote>
+{_report._picture(picture, "Area under the ROC curve against epsilon, with the model without privacy")}
+<p>The curve took {len(study)} fits, which would have cost an epsilon of {float(study.spent().epsilon):g} had they all
+been published. The one fit above was paid by a ledger opened with a budget of 1, which refused a second:</p>
+{ledger.report("html")}
+<p>Source: Centers for Disease Control and Prevention, Youth Risk Behavior Surveillance System, through the openintro
+collection (data set <code>yrbss</code>). Made by <code>examples/yrbss_model.py</code>.</p>
+
+"""
 
 
 def draw(curves, plain):
