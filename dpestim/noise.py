@@ -25,7 +25,7 @@ from dpestim.rng import Stage
 RELATIVE_ERROR = 2.0**-50
 _MIDDLE = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)  # where a relative 1e-59 does not matter
 _FIRST_WORDS = 2  # words of a real that are drawn at once: 128 bits nearly always suffice
-_NARROW = Decimal(2) ** -64  # the width, absolute or relative, at which an interval is narrow enough
+_NARROW = Decimal(2.0**-64)  # the width, absolute or relative, at which an interval is narrow enough
 
 
 @lru_cache(maxsize=64)

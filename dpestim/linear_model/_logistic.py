@@ -16,20 +16,22 @@ from dpestim import parallel
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.linear_model._objective import calibrate
-from dpestim.linear_model._release import COLUMNS, release
+from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, release
 from dpestim.linear_model._solver import LogisticLoss, row_shape
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 
+#: Messages of scikit-learn, NumPy and Python that show a value.
+_SHOWS_VALUES = ("could not convert", "cannot convert", "argument must be", "Complex")
+
 
 class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     """Logistic regression by objective perturbation: a random linear term in the objective hides every row.
 
-    The best way known to fit a linear classifier to private data: the noise enters before the fit, so that the fit can
-    counter it. ``perturbation="output"`` adds noise to the coefficients instead; it is simpler and less accurate. With
-    many columns or a small epsilon, a `delta` such as 1e-5 pays: the noise is then Gaussian and grows with the square
-    root of the number of columns, not with the number itself.
+    The noise enters before the fit, so that the fit can counter it. ``perturbation="output"`` adds noise to the
+    coefficients instead; it is simpler and less accurate. With many columns or a small epsilon, a `delta` such as 1e-5
+    pays: the noise is then Gaussian and grows with the square root of the number of columns, not with that number.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row: `coef_`, `intercept_` and everything computed from them may be published. The guarantee covers what runs,
@@ -49,8 +51,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     epsilon : float, default=1.0
         Privacy budget of one `fit`, in (0, 80].
     delta : float, default=0.0
-        Probability with which the guarantee may fail, in [0, 1); 0 is pure differential privacy. Where that needs less
-        noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
+        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
+        less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
     perturbation : {"objective", "output"}, default="objective"
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it. None takes the longest
@@ -60,7 +62,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling` (the intercept is regularised too). None chooses by a rule that sees only the numbers of
-        rows and columns, epsilon and delta. Where C is too large for epsilon it is lowered as far as needed.
+        rows and columns, epsilon and delta. Where C is too large for epsilon or for the number of rows it is lowered
+        as far as needed: see `C_`.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows. Small: features keep more of the norm that the noise is scaled to.
@@ -79,6 +82,11 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     coef_ : ndarray of shape (1 or n_classes, n_features)
         In units of X. Multiples of a public step.
     intercept_ : ndarray of shape (1 or n_classes,)
+    C_ : float
+        The inverse regularisation that was used; public, because it depends on no value.
+    noise_scale_ : float
+        Scale of the perturbation: with delta 0 its mean norm divided by the number of coefficients, else the standard
+        deviation of an entry. Public too.
     privacy_ : PrivacyGuarantee
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -152,6 +160,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         if strict and (self.classes is None or self.data_norm is None):
             raise ValueError("strict mode: classes and data_norm would be learned from the data: declare them")
         trial = type(self)(**self.get_params(deep=False))  # so that a refused fit changes nothing
+        trial._bound = self._bound
         X = trial._checked_X(X, reset=True, total=strict)
         codes, classes = _encode(y, self.classes, len(X), total=strict)
         norm = _longest(X) if self.data_norm is None else float(self.data_norm)
@@ -160,7 +169,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         size = X.shape[1] + bool(self.fit_intercept)
         law = calibrate(self.perturbation, epsilon / n_problems, delta / n_problems, strength, len(X), size)
         guarantee = self._guarantee(epsilon, n_problems * law.delta)
-        self._charge(guarantee, len(X))
+        Grid.of(certificate_of(law, len(X), size), size)  # public numbers: what could fail, fails before the charge
+        self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
 
         reader, scales, rows = WordSource(self.random_state).reader(), None, []
@@ -177,6 +187,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         self.coef_ = w[:, : X.shape[1]] * (limit / norm)
         self.intercept_ = w[:, X.shape[1]] * tail if self.fit_intercept else np.zeros(len(w))
         self.classes_ = classes
+        self.C_, self.noise_scale_ = 1.0 / law.strength, law.scale
         self.privacy_ = guarantee
         self.n_features_in_ = trial.n_features_in_
         vars(self).pop("feature_names_in_", None)
@@ -272,8 +283,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
         _number("intercept_scaling", self.intercept_scaling, "in [1e-6, 1e6]", lambda v: 1e-6 <= v <= 1e6)
-        if self.classes is not None and (np.ndim(self.classes) != 1 or len(set(np.asarray(self.classes).tolist())) < 2):
-            raise ValueError("classes must be a list of at least two different classes")
+        if self.classes is not None:
+            _check_classes(self.classes)
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         return epsilon, delta, strength
@@ -303,6 +314,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
         if total and not _is_numeric(X):
             raise ValueError("strict mode: X must have a numeric dtype in every column")
+        _refuse_kinds(X, "X", "cMm", "Complex data not supported: X must hold real numbers, and no dates")
         with np.errstate(all="ignore"), warnings.catch_warnings():
             if total:
                 warnings.simplefilter("ignore")
@@ -311,11 +323,13 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
                     self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False,
                     ensure_min_samples=0 if total else 1,
                 )
+            except OverflowError:
+                raise ValueError("X must hold numbers that a float can hold") from None
             except (TypeError, ValueError) as error:
-                if "could not convert" in str(error) or "argument must be" in str(error):
+                if any(part in str(error) for part in _SHOWS_VALUES):
                     message = "X must hold numbers: argument must be a string or a real number in every column"
-                    raise type(error)(message) from None  # the original shows a value
-                raise
+                    raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from None
+                raise  # (the original of those above shows a value)
         if not total:
             with np.errstate(all="ignore"):
                 finite = np.isfinite(X.sum()) or np.isfinite(X).all()  # a finite sum saves the temporary array
@@ -333,6 +347,7 @@ def _encode(y, declared, n_rows, *, total):
         raise ValueError("DPLogisticRegression requires y to be passed, but the target y is None")
     if total and not hasattr(y, "dtype"):
         raise ValueError("strict mode: y must have a dtype (a list has none)")
+    _refuse_kinds(y, "y", "c", "Complex data not supported: y must hold classes")
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
@@ -355,6 +370,26 @@ def _encode(y, declared, n_rows, *, total):
     if not total and (codes < 0).any():
         raise ValueError("y holds a class that is not declared in classes")
     return codes, classes
+
+
+def _refuse_kinds(data, name, kinds, message):
+    """Raise ValueError for dtypes that scikit-learn refuses with a message that shows values, or takes silently."""
+    dtypes = list(np.atleast_1d(np.asarray(data.dtypes, dtype=object))) if hasattr(data, "dtypes") else [
+        getattr(data, "dtype", None)
+    ]
+    if any(getattr(dtype, "kind", "O") in tuple(kinds) for dtype in dtypes):
+        raise ValueError(message)
+
+
+def _check_classes(classes):
+    values = np.asarray(classes, dtype=object)
+    if values.ndim != 1 or any(v is None or isinstance(v, complex) or v != v for v in values.tolist()):
+        raise ValueError("classes must be a list of at least two different classes, none of them missing")
+    words = [isinstance(v, str) for v in values.tolist()]
+    if any(words) and not all(words):
+        raise ValueError("classes must be all strings or all numbers")
+    if len(set(values.tolist())) < 2:
+        raise ValueError("classes must be a list of at least two different classes")
 
 
 def _look_up(known, value):

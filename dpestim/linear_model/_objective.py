@@ -15,12 +15,17 @@ from fractions import Fraction
 
 #: The part of epsilon that pays for the minimiser being approximate.
 APPROXIMATION_SHARE = Fraction(1, 100)
+#: A problem's least epsilon: below it nothing but noise would come out, and 60 digits would in the end not suffice.
+LEAST_EPSILON = Fraction(1, 10**9)
+#: The least strength for each row: below it the curvature that the regulariser adds would be lost in rounding, and the
+#: minimiser could not be certified.
+LEAST_SHARE = Fraction(1, 2**27)
 #: Under substitution two rows' gradients differ by at most this.
 SENSITIVITY = 2
 CURVATURE = Decimal("0.25")
 
 _CONTEXT = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)
-_MORE = 1 + Decimal(10) ** -30
+_MORE = Decimal("1.000000000000000000000000000001")  # (a literal is exact; a sum would be rounded to 28 digits here)
 _STRONG = Decimal(10) ** 30  # a strength at which the Hessian costs nothing
 
 
@@ -60,7 +65,11 @@ def calibrate(perturbation, epsilon, delta, strength, n_rows, size):
         1 / C, or None for the rule that looks at nothing but public numbers.
     n_rows, size : int
     """
+    if epsilon < LEAST_EPSILON:
+        raise ValueError(f"epsilon must be at least {float(LEAST_EPSILON):g} for each problem: one, or one for each of "
+                         "more than two classes")
     noise_epsilon = epsilon - epsilon * APPROXIMATION_SHARE
+    floor = n_rows * LEAST_SHARE
     with localcontext(_CONTEXT):
         e = _decimal(noise_epsilon) / _MORE
         if delta and (size + 1) * (SENSITIVITY / e) ** 2 <= _least_sigma(perturbation, e, delta) ** 2:
@@ -68,11 +77,11 @@ def calibrate(perturbation, epsilon, delta, strength, n_rows, size):
         if perturbation == "output":
             unit = output_sigma(e, delta) if delta else SENSITIVITY / e  # for strength 1
             asked = _output_strength(unit, n_rows, size, delta) if strength is None else _decimal(strength)
-            strength = _float_up(asked)
+            strength = _float_up(max(asked, _decimal(floor)))
             scale = unit / Decimal(strength)
         else:
             asked = _objective_strength(e, delta, n_rows, size) if strength is None else _decimal(strength)
-            strength = _float_up(least_strength(e, asked))
+            strength = _float_up(least_strength(e, max(asked, _decimal(floor))))
             exact = Decimal(strength)
             scale = objective_sigma(e, delta, exact) if delta else 1 / gradient_rate(e, exact)
         return Calibration(perturbation, epsilon, delta, strength, _float_up(scale * _MORE))

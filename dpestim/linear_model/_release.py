@@ -31,7 +31,8 @@ def certificate_of(calibration, n_rows, size):
     """Return the public tolerance of a problem."""
     reach = calibration.reach(size)
     before, after = (reach, 0.0) if calibration.perturbation == "objective" else (0.0, reach)
-    # the last noise is about 9 sqrt(size) / epsilon2 times the tolerance: let it be half a per cent of the first
+    # the last noise is about 9 sqrt(size) / epsilon2 times the tolerance: let it be half a per cent of the first, where
+    # rounding lets it (with the default C it does)
     first = calibration.scale * (1.0 if calibration.delta else math.sqrt(size + 1))
     first /= calibration.strength if calibration.perturbation == "objective" else 1.0
     spare = 0.005 * first * float(calibration.approximation_epsilon) / (9 * math.sqrt(size))
@@ -56,7 +57,7 @@ def release(loss, calibration, reader, column):
     if calibration.perturbation == "objective":
         w = minimise(loss, perturbation, certificate)
     else:
-        w = certificate.folded(minimise(loss, np.zeros(size), certificate) + perturbation)
+        w = certificate.folded(minimise(loss, np.zeros(size), certificate, fold=False) + perturbation)
     grid = Grid.of(certificate, size)
     share = calibration.approximation_epsilon
     t, s = grid.sensitivity * share.denominator, share.numerator

@@ -142,8 +142,11 @@ class Certificate:
         return w if norm <= self.fold else w * max(0.0, 2.0 - norm / self.fold)
 
 
-def minimise(loss, noise, certificate):
-    """Return the folded minimiser of loss + strength / 2 |w|^2 + noise w, within ``certificate.distance``."""
+def minimise(loss, noise, certificate, fold=True):
+    """Return the folded minimiser of loss + strength / 2 |w|^2 + noise w, within ``certificate.distance``.
+
+    Without noise (and only then) it may be asked for as it is, within ``certificate.tolerance``.
+    """
     noise_norm = _norm(noise)
     if noise_norm > certificate.beyond:
         return np.zeros(len(noise))
@@ -155,7 +158,8 @@ def minimise(loss, noise, certificate):
         error = certificate.error(gradient_norm, _norm(w), noise_norm)
         return error <= certificate.tolerance or _norm(w) - error > 2 * certificate.fold
 
-    return certificate.folded(_search(loss, noise, certificate.strength, w, good, 1))
+    w = _search(loss, noise, certificate.strength, w, good, 1)
+    return certificate.folded(w) if fold else w
 
 
 def _search(loss, noise, strength, w, good, step):

@@ -240,6 +240,7 @@ class Ledger:
                 raise BudgetExceededError(
                     f"this release needs {name} = {_shown(needed)} and {_shown(left, down=True)} of "
                     f"{_shown(meta[name])} is left{people}: Ledger.open({self.path!r}).report() shows what was spent."
+                    + (" A ledger has the delta that it was opened with." if name == "delta" else "")
                     + (f" {notes}" if notes and needed == "inf" else "")
                 )
             mine.append(new)

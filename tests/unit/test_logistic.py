@@ -283,3 +283,55 @@ def test_every_check_of_models_has_rejected_something():
     names = {name for name, _ in mechanism_checks(DPLogisticRegression(**DPLogisticRegression._test_params()[0]))}
     marks = test_a_broken_model_is_rejected_by_its_check.pytestmark
     assert names == {check for mark in marks for _, check in mark.args[1]}
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("epsilon", [20, 34, 80])
+def test_a_large_epsilon_with_hardly_any_regularisation_ends(epsilon, perturbation):
+    """Separable rows, saturated margins: what cannot be certified is not asked for."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 3)) / np.sqrt(3)
+    for seed in range(4):
+        model = DPLogisticRegression(epsilon, C=1e12, data_norm=1.0, classes=[0, 1], perturbation=perturbation,
+                                     random_state=seed).fit(X, (X[:, 0] > 0).astype(int))
+        assert model.C_ <= 2.0**27 / 500
+        assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-154, 5e-324, Fraction(1, 10**400)])
+@pytest.mark.parametrize("C", [None, 1.0])
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+def test_an_epsilon_that_digits_cannot_express_is_refused_before_it_is_charged(epsilon, C, perturbation):
+    ledger = Ledger(1.0)
+    model = DPLogisticRegression(epsilon, C=C, data_norm=1.0, classes=[0, 1], perturbation=perturbation, ledger=ledger)
+    with pytest.raises(ValueError, match="epsilon must be at least 1e-09"):
+        model.fit(np.eye(4), [0, 1, 0, 1])
+    assert len(ledger) == 0
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_messages_about_odd_types_show_no_value(strict):
+    X, y = np.full((6, 2), 0.12345), np.array([0, 1] * 3)
+    huge = X.astype(object)
+    huge[2, 1] = 10**400
+    model = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1])
+    for rows, classes in ((X + 7.5j, y), (X, y + 0j), (huge, y), (np.full((6, 2), 12345, "M8[s]"), y)):
+        with config_context(strict=strict), pytest.raises(ValueError, match=r"X must|y must|strict") as caught:
+            model.fit(rows, classes)
+        assert not any(value in str(caught.value) for value in ("12345", "7.5", "1000"))
+
+
+@pytest.mark.parametrize("classes", [[0, "a"], [None, 1], [0, float("nan")], [1, 1], [1], [[0, 1]], [0, 1j]])
+def test_bad_classes_are_named(classes):
+    with pytest.raises(ValueError, match="classes must be"):
+        DPLogisticRegression(1.0, data_norm=1.0, classes=classes).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_strictness_and_ledger_of_the_block_travel_with_the_model():
+    ledger = Ledger(5.0)
+    with config_context(strict=True), ledger:
+        model = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1])
+    X = np.eye(4)
+    X[1, 1] = np.nan
+    model.fit(X, np.array([0, 1, 0, 1]))
+    assert len(ledger) == 1

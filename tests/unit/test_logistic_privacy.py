@@ -1,7 +1,7 @@
 """The guarantee of logistic regression, checked by integration and not by sampling; wrong versions are rejected."""
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -267,3 +267,17 @@ def test_extreme_budgets_are_finite(perturbation, delta, epsilon):
             c = law.calibrate(perturbation, epsilon, delta, strength, n, size)
             assert 0 < c.scale < math.inf
             assert 0 < c.strength < math.inf
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 100), Fraction(1), Fraction(80)])
+@pytest.mark.parametrize("C", [Fraction(1, 10**12), Fraction(1), Fraction(10**12)])
+def test_the_pure_budget_holds_to_two_hundred_digits(epsilon, C):
+    """Claim 1 for the very float that is used, far beyond the digits that it was computed with."""
+    assert law._MORE > 1
+    made = law.calibrate("objective", epsilon, Fraction(0), 1 / C, 1000, 3)
+    with localcontext(Context(prec=200, Emax=999_999, Emin=-999_999)):
+        rate, strength = 1 / Decimal(made.scale), Decimal(made.strength)
+        e = Decimal(made.noise_epsilon.numerator) / Decimal(made.noise_epsilon.denominator)
+        loss = 2 * rate + law.hessian_cost(rate, strength)
+        assert loss <= e * (1 - Decimal(10) ** -31)
+        assert loss >= e * Decimal("0.499999")
