@@ -104,17 +104,18 @@ def _connect(path, durability, write):
         ) from None
     if os.path.exists(f"{path}-wal"):
         raise LedgerError(f"{path} was put in WAL mode from outside: part of the account is in another file")
-    writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
-    if write and not writable:
-        raise LedgerError(f"{path} may not be written, and neither charged")
-    key = (os.getpid(), status.st_dev, status.st_ino, durability, writable)
+    key = (os.getpid(), status.st_dev, status.st_ino, durability)
     with _lock:
         known = _connections.get(path)
         # a file that got shorter is read anew, so that SQLite sees what is missing instead of what it remembers
-        if known is not None and known[0] == key and known[2] <= status.st_size:
+        if known is not None and known[0] == (*key, write or known[0][-1]) and known[2] <= status.st_size:
             _connections[path] = _connections.pop(path)
             return known[1]
     _disconnect(path)
+    writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+    if write and not writable:
+        raise LedgerError(f"{path} may not be written, and so not charged")
+    key = (*key, writable)
     connection = sqlite3.connect(
         f"{Path(path).as_uri()}?mode={'rw' if writable else 'ro'}", uri=True, isolation_level=None, timeout=_PATIENCE,
         check_same_thread=False,

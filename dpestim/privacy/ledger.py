@@ -459,7 +459,6 @@ def _number(text):
     return math.inf if text == "inf" else Fraction(text)
 
 
-@lru_cache(maxsize=4096)
 def _text(amount):
     if amount != math.inf and max(amount.numerator, amount.denominator).bit_length() > 10_000:
         raise ValueError("an amount must be a fraction of at most 10,000 bits")

@@ -326,6 +326,9 @@ def test_wal_mode_an_older_copy_and_other_terms_are_noticed(path):
 def test_who_may_only_read_can_read(path, monkeypatch):
     ledger = Ledger(1.0, path=path)
     ledger.charge(TENTH)
+    from dpestim.privacy import _store
+
+    _store._disconnect(ledger.path)  # as in a process that has not charged
     monkeypatch.setattr(os, "access", lambda *_: False)  # (root may write whatever the mode says)
     assert "0.9" in Ledger.open(path).report()
     with pytest.raises(LedgerError, match="may not be written"):
