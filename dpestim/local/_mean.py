@@ -20,9 +20,10 @@ class MeanEstimator(Collector):
 
     **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``_mean.md``).
 
-    **Utility.** Unbiased but for `bias_`, which is computed exactly for the law: 0 for `PMTransformer`.
+    **Utility.** Unbiased but for `bias_`, which is computed for the law: 0 for `PMTransformer`. For an `SDPMTransformer`
+    with ``n_cells=1`` no number tells low values apart, and `bias_` is at least half the width of the low interval.
 
-    **Complexity.** O(n) for n reports, once; the law's inversion a few milliseconds a column.
+    **Complexity.** O(n) for n reports, once; the law's inversion up to seconds a column (SDPM; PM needs none).
 
     {parameters}
     References

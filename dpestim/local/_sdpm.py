@@ -20,7 +20,7 @@ class SDPM(PM):
     """PM for high inputs; a low input reports its own level or, as likely as any input would, a high output.
 
     Low are the positions in [low_from, low_to] (shares of the bounds). They are rounded without bias to `n_levels`
-    levels, from low_from to low_to. Merged (the discretised form), PM's outputs between low_from and low_to become as
+    levels, from low_from to low_to (a single one is the middle, for all of them). Merged (the discretised form), PM's outputs between low_from and low_to become as
     many cells as there are levels, and level i reports cell i; else (the continuous form on the grid) levels have codes
     of their own.
     """
@@ -255,8 +255,10 @@ class SDPM(PM):
     @cached_property
     def _mean_values(self):
         values = numbers_of_least_variance(self)
-        bias = np.abs(self.expect(values) - np.array([float(x) for x in self.inputs()])).max()
-        return values, float(bias)
+        error = np.abs(self.expect(values) - np.array([float(x) for x in self.inputs()]))
+        if self.n_levels == 1:  # all low values are replaced by the middle, which is wrong by half the interval at its ends
+            error[-1] += float(self.low_to - self.low_from) / 2
+        return values, float(error.max())
 
     # ---------------------------------------------------------------- binned, for expectation maximisation
 
@@ -343,8 +345,9 @@ class SDPMTransformer(NumericTransformer):
         The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), in the
         units of X, within the bounds and not all of them. Public, and chosen without the data. None: the middle half.
     n_cells : int, default=16
-        Values that a low input may report, evenly spaced from l to r; low inputs are rounded to them without bias.
-        Fewer cells make it harder to tell that a value is low. The continuous form has one for each step of the grid.
+        Values that a low input may report, evenly spaced from l to r; low inputs are rounded to them, from two cells on
+        without bias. With one, the middle stands for all of them, which means and distributions cannot undo. Fewer
+        cells make it harder to tell that a value is low. The continuous form has one for each step of the grid.
     form : {"discretised", "continuous"}, default="discretised"
         Continuous is the paper's: a low value is reported as it is, which reveals it.
     grid : int, default=32768

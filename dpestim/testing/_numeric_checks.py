@@ -61,6 +61,22 @@ def check_mean_is_exact(estimator):
         means = np.array([[float(p) for p in row] for row in matrix]) @ numbers
         error = np.abs(means - [float(x) for x in inputs]).max()
         require(error <= bias + 1e-10 * np.abs(numbers).max(), f"a bias of {error} is left where {bias} is stated")
+        error = _bias_of_values(randomizer, means)
+        require(error <= bias + 1e-10 * np.abs(numbers).max(), f"values have a bias of {error} where {bias} is stated")
+
+
+def _bias_of_values(randomizer, means):
+    """Return the largest bias for values themselves, from the fixed points that they become and the means of rows."""
+    low, high = 1.0, 4.0
+    x = np.clip(np.concatenate([np.linspace(low, high, 1025), *randomizer.edges_of(low, high)]), low, high)
+    out = np.empty(len(x), np.int64)
+    randomizer.encode(x, low, high, out)
+    fixed, order = np.where(out < 0, ~out, out), np.argsort(randomizer.input_codes)
+    share, near = (fixed & 0xFFFFFFFF) / 2**32, []
+    for point in (fixed >> 32, fixed + 0xFFFFFFFF >> 32):  # it is rounded to one of these two rows
+        codes = np.where(out < 0, ~(point << 32), point << 32)
+        near.append(means[order[np.searchsorted(randomizer.input_codes, codes, sorter=order)]])
+    return np.abs((1 - share) * near[0] + share * near[1] - (x - low) / (high - low)).max()
 
 
 def check_variance(estimator):
