@@ -1,8 +1,12 @@
 """A frequency estimator seen as a transformer: its codes, and the matrix of its law, for expectation maximisation."""
 
+from copy import copy
+
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from dpestim.local._em import Dense
+from dpestim.local._plan import column_names
 from dpestim.local._randomizer import BaseRandomizer
 from dpestim.rng import WordSource
 
@@ -21,6 +25,13 @@ class CategorySide:
         if isinstance(estimator.categories, str):
             raise ValueError("transformer must declare its categories")
 
+    def __copy__(self):
+        return type(self)(copy(self.estimator))
+
+    @property
+    def _payer(self):
+        return self.estimator
+
     @property
     def n_jobs(self):
         return self.estimator.n_jobs
@@ -33,30 +44,50 @@ class CategorySide:
     def privacy_(self):
         return self.estimator.privacy_
 
+    @property
+    def n_features_in_(self):
+        return self.estimator.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        keys = self.estimator._plan_or_declared().keys
+        return self.estimator.feature_names_in_ if keys is None else np.array(keys, dtype=object)
+
     def fit(self, X):
         """Check X and remember its columns, spending nothing."""
         self._prepare(X)
+        self._learn_names(X)
         return self
 
     def privatize(self, X):
-        return self.estimator.privatize(X)
+        codes, columns = self._prepare(X)
+        return columns.plan.randomize(codes, self._pay(columns, self._n_rows(codes)), 0, self.n_jobs)
 
     def _columns_of(self, n_columns):
         return CategoryColumns(self.estimator._plan_or_declared())
+
+    def _freeze(self, columns):
+        """Do nothing: the estimator is a clone, whose parameters nobody else sets."""
+
+    def _learn_names(self, X):
+        if not hasattr(self, "feature_names_in_"):
+            self.estimator._checked_X(X)
 
     def _prepare(self, X):
         self.estimator._check_call_parameters()
         columns = self._columns_of(None)
         X = self.estimator._checked_X(X, columns.plan)
-        self.n_features_in_ = len(columns)
-        return columns.plan.encode(X, self.estimator._is_strict()), columns
+        if columns.plan.keys is None and hasattr(self.estimator, "n_features_in_"):
+            validate_data(self.estimator, X, reset=False, skip_check_array=True)
+        return columns.plan.encode(X, self.n_jobs, self.estimator._is_strict()), columns
 
     @staticmethod
     def _n_rows(codes):
         return len(codes[0])
 
     def _pay(self, columns, n_rows):
-        self.estimator._charge(columns.plan.guarantee(self.random_state is not None), n_rows, columns.plan.names)
+        names = column_names(len(columns), getattr(self, "feature_names_in_", None))
+        self.estimator._charge(columns.plan.guarantee(self.random_state is not None), n_rows, names)
         return WordSource(self.random_state)
 
     @staticmethod
@@ -64,7 +95,7 @@ class CategorySide:
         return columns.plan.guarantee(seeded, times)
 
     def _checked_X(self, X):
-        return np.stack(self.estimator._plan_or_declared().encode(self.estimator._checked_X(X)), axis=1)
+        return np.stack(self._prepare(X)[0], axis=1)
 
 
 class CategoryColumns:

@@ -1,5 +1,7 @@
 """The one base of what estimates from the reports of a transformer: integer counts of codes, and the three verbs."""
 
+from copy import copy
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -71,6 +73,8 @@ class Collector(PrivateEstimator):
             if any(name == n and start < e and s < stop for n, s, e in other._seeds):
                 raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
+        if mine is None and names is not None:
+            side._payer.n_features_in_, side._payer.feature_names_in_ = len(columns), names
         times = (self._reports_each * bool(self._n_users), other._reports_each)
         self._reports_each = sum(times) if users == "same" else max(times)
         self._add(side, columns, other._counts, other._n_users)
@@ -121,37 +125,47 @@ class Collector(PrivateEstimator):
                 f"This {type(self).__name__} instance is not fitted yet: call fit, or aggregate reports, first"
             )
 
-    def _new_side(self):
-        """Return a fresh transformer: a clone of the parameter, or the default."""
-        if self.transformer is None:
-            side = PMTransformer()
-            side._bound = self._to_bind()
-            return side
-        if not isinstance(self.transformer, NumericTransformer):
+    @staticmethod
+    def _clone(transformer):
+        """Return a fresh transformer."""
+        if not isinstance(transformer, NumericTransformer):
             raise ValueError("transformer must be None or a transformer of numbers such as dpestim.local.PMTransformer")
-        return clone(self.transformer)
+        return clone(transformer)
 
-    def _side(self, other=None):
-        """Return the transformer in use, or else a fresh one."""
-        if self._n_users:
-            return self.transformer_
-        side = self._new_side()
-        if other is not None and side._needs_data:
-            return other.transformer_
+    def _side(self, other=None, restart=False):
+        """Return a transformer with the law of the one in use (or of `other` where data would decide), else a fresh one.
+
+        Ledger, seed and threads are those of the parameter as it is now. They are shared, not cloned: the copy of a
+        generator would repeat its noise, and to the copy of a ledger nobody looks.
+        """
+        given = PMTransformer() if self.transformer is None else self.transformer
+        side = self._clone(given)
+        if self._n_users and not restart:
+            side = copy(self.transformer_)
+        elif other is not None and side._needs_data:
+            side = copy(other.transformer_)
+        payer, bound = side._payer, [item._to_bind() for item in (self, given, side._payer)]
+        for name in ("ledger", "random_state", "n_jobs"):
+            setattr(payer, name, getattr(given, name))
+        bound = (next((book for book, _ in bound if book is not None), None), any(strict for _, strict in bound))
+        if bound != payer._bound:
+            payer._bound = bound
         return side
+
+    def _find_ledger(self):
+        """Return the ledger of the transformer, which pays: a score is recorded there."""
+        return self._side()._payer._find_ledger()
 
     def _fit(self, X, restart):
         """Validate, charge (which the transformer does), then randomise and count; nothing changes before."""
-        side = self._new_side().fit(X) if restart else self.transformer_
+        side = self._side(restart=True).fit(X) if restart else self._side()
         data, columns = side._prepare(X)
+        side._learn_names(X)
         n, first = side._n_rows(data), 0 if restart else self._n_users
         source = side._pay(columns, n)
         counts = columns.randomize_and_count(data, source, first, side.n_jobs)
         if restart:
             self._forget()
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(side, name):
-                    setattr(self, name, getattr(side, name))
         self._add(side, columns, counts, n)
         if source.seeded:
             self._seeds = with_range(self._seeds, source.fingerprint, first, first + n)
@@ -161,10 +175,12 @@ class Collector(PrivateEstimator):
     def _add(self, side, columns, counts, n):
         """Freeze the law and add counts."""
         counts = [a + b for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
+        side._freeze(columns)
         self.transformer_, self._columns = side, columns
         self._counts, self._n_users = counts, self._n_users + n
-        if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = len(columns)
+        self.n_features_in_ = len(columns)
+        if hasattr(side, "feature_names_in_"):
+            self.feature_names_in_ = side.feature_names_in_
 
     def _forget(self):
         for name in ("transformer_", "_columns", "_counts", "_n_users", "_reports_each", "_seeds", "_seeded",
@@ -174,8 +190,9 @@ class Collector(PrivateEstimator):
     def _raw(self, X):
         """Return X checked, to compare with: not private, so a ledger is told and strict mode refuses."""
         self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
-        X = self.transformer_._checked_X(X)
+        side = self._side()
+        side._payer._refuse_in_strict("score compares with raw data")
+        X = side._checked_X(X)
         self._note_score(len(X))
         return np.asarray(X, np.float64)
 

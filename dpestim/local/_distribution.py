@@ -185,10 +185,11 @@ class DistributionEstimator(Collector):
         state.pop("_known", None)
         return state
 
-    def _new_side(self):
-        if isinstance(self.transformer, FrequencyEstimator):
-            return CategorySide(clone(self.transformer))
-        return super()._new_side()
+    @staticmethod
+    def _clone(transformer):
+        if isinstance(transformer, FrequencyEstimator):
+            return CategorySide(clone(transformer))
+        return Collector._clone(transformer)
 
     def _fit(self, X, restart):
         self._check_own_parameters()

@@ -34,11 +34,8 @@ class Columns:
 
     def same_law(self, other):
         """Tell whether reports of the two can be counted together."""
-        return (
-            [(type(r), r.epsilon, r.law) for r in self.randomizers]
-            == [(type(r), r.epsilon, r.law) for r in other.randomizers]
-            and (self.lows, self.highs, self.inferred) == (other.lows, other.highs, other.inferred)
-        )
+        mine, theirs = ([(r.__reduce__(), r.law) for r in columns.randomizers] for columns in (self, other))
+        return mine == theirs and (self.lows, self.highs, self.inferred) == (other.lows, other.highs, other.inferred)
 
     def randomize(self, X, source, first, n_jobs):
         """Return the reports of rows, of which the first has this number."""
@@ -138,16 +135,14 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
     def fit(self, X, y=None):
         """Check X and freeze the law; spends nothing, and learns nothing where `bounds` are declared."""
         self._check_call_parameters()
-        trial = type(self)(**self.get_params(deep=False))
+        trial = _fresh(self)
         X = trial._checked_X(X, reset=True)
         columns = self._infer(X) if self.bounds is None else self._declared(X.shape[1])
         for name in ("n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
             if hasattr(trial, name):
                 setattr(self, name, getattr(trial, name))
-        self._columns = columns
-        self.randomizers_ = columns.randomizers
-        self.bounds_ = (np.array(columns.lows), np.array(columns.highs))
+        self._freeze(columns)
         return self
 
     def privatize(self, X):
@@ -327,10 +322,28 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
                              "features as input")
         return X, columns
 
+    # what a `Collector` asks of its transformer; `CategorySide` answers the same
+
     @property
     def _needs_data(self):
         """Whether the law is known only after `fit`."""
         return self.bounds is None
+
+    @property
+    def _payer(self):
+        """The estimator whose ledger, seed, threads and strict mode count."""
+        return self
+
+    def _freeze(self, columns):
+        """Keep this law whatever the parameters become."""
+        self._columns = columns
+        self.randomizers_ = columns.randomizers
+        self.bounds_ = (np.array(columns.lows), np.array(columns.highs))
+
+    def _learn_names(self, X):
+        """Take the names of the columns from checked X, unless earlier data had some."""
+        if not hasattr(self, "feature_names_in_"):
+            validate_data(self, X, reset=True, skip_check_array=True)
 
     @staticmethod
     def _n_rows(data):
@@ -369,7 +382,9 @@ def _notes(columns, times):
 
 def _fresh(estimator):
     """Return an unfitted twin that shares the parameters."""
-    return type(estimator)(**estimator.get_params(deep=False))
+    twin = type(estimator)(**estimator.get_params(deep=False))
+    twin._bound = estimator._bound  # as strict as it was
+    return twin
 
 
 def pair_of(pair, name, n_columns):
