@@ -71,8 +71,9 @@ _NUMERIC_PARAMETERS = """
     epsilon : float, default=1.0
         Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
     bounds : None or (low, high), default=None
-        The public range of the values: a pair of numbers, or of arrays of shape (n_features,). Values outside are
-        clipped. None learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
+        The public range of the values: a pair of numbers, or of arrays of shape (n_features,), as in
+        ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. Values outside are clipped. None
+        learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
     ledger : dpestim.accounting.Ledger, default=None
         Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
@@ -116,8 +117,10 @@ _COLLECTOR_PARAMETERS = """
     Parameters
     ----------
     transformer : transformer of numbers, default=None
-        Randomises and pays for it; cloned, never changed. None: ``PMTransformer()``, which learns its bounds from the
-        data and so protects nothing (`PrivacyLeakWarning`): declare bounds.
+        Randomises and pays for it; cloned, never changed, but for its ledger and a generator as `random_state`, which
+        are shared. The first data freeze the law; ledger, seed and threads are always those it has now. None:
+        ``PMTransformer()``, which learns its bounds from the data and so protects nothing (`PrivacyLeakWarning`):
+        declare bounds.
 {parameters}
     Attributes
     ----------{attributes}

@@ -128,6 +128,10 @@ class CategoryColumns:
     def to_units(positions, column):
         return positions
 
+    @staticmethod
+    def width(column):
+        return 1.0
+
 
 class CategoryLaw:
     """A categorical randomizer whose reports are the columns of its transition matrix."""

@@ -133,7 +133,7 @@ class Collector(PrivateEstimator):
         return clone(transformer)
 
     def _side(self, other=None, restart=False):
-        """Return a transformer with the law of the one in use (or of `other` where data would decide), else a fresh one.
+        """Return a transformer with the law in use (or that of `other` where data would decide), else a fresh one.
 
         Ledger, seed and threads are those of the parameter as it is now. They are shared, not cloned: the copy of a
         generator would repeat its noise, and to the copy of a ledger nobody looks.

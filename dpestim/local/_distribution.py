@@ -112,15 +112,17 @@ class DistributionEstimator(Collector):
     @property
     def mean_(self):
         """Means of the estimated distributions."""
-        return np.array([f @ (e[1:] + e[:-1]) / 2 for f, e in zip(self.distribution_, self.bin_edges_)])
+        return np.array([
+            self._columns.to_units(0.5 + f @ _middles(e), j) for j, (f, e) in enumerate(self._with_positions())
+        ])
 
     @property
     def variance_(self):
         """Variances of the estimated distributions."""
         out = []
-        for f, edges in zip(self.distribution_, self.bin_edges_):
-            middle, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-            out.append(f @ (np.square(middle - f @ middle) + np.square(width) / 12))
+        for j, (f, edges) in enumerate(self._with_positions()):
+            middle, unit = _middles(edges), self._columns.width(j)
+            out.append(f @ (np.square(middle - f @ middle) + np.square(np.diff(edges)) / 12) * unit * unit)
         return np.array(out)
 
     def quantile(self, q):
@@ -219,6 +221,10 @@ class DistributionEstimator(Collector):
     def _channels(self):
         return [r.channel(int(self.n_bins)) for r in self._columns.randomizers]
 
+    def _with_positions(self):
+        """Return (distribution, bin edges as positions within the bounds) of each column."""
+        return list(zip(self.distribution_, (edges for edges, _, _ in self._channels())))
+
     def _maximise(self, channel, counts, start):
         return maximise(channel, counts, start, smooth=bool(self.smoothing), max_iter=int(self.max_iter), tol=self.tol)
 
@@ -253,6 +259,11 @@ class DistributionEstimator(Collector):
 def _grouped(counts, output, n_outputs):
     """Return the counts of the outputs of a channel from those of codes."""
     return np.bincount(output, weights=counts, minlength=n_outputs)
+
+
+def _middles(edges):
+    """Return the middles of bins less 1/2, so that sums lose no digits."""
+    return (edges[1:] + edges[:-1] - 1) / 2
 
 
 def _evenly(edges):

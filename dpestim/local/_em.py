@@ -59,7 +59,7 @@ class Piecewise:
         )
 
     def steps(self, f, counts, n_steps, smooth):
-        """Do iterations on f in place."""
+        """Do iterations on f in place; for a large epsilon rounding moves its sum from 1, which `maximise` mends."""
         self._run(f, counts, n_steps, smooth)
 
     def expected(self, f):

@@ -1,7 +1,7 @@
 """Means of numbers from the reports of a transformer, without bias where its law allows that."""
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from dpestim._docs import document_collector
 from dpestim.local._collect import Collector
@@ -20,7 +20,7 @@ class MeanEstimator(Collector):
 
     **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``_mean.md``).
 
-    **Utility.** Unbiased but for `bias_`, which is computed for the law: 0 for `PMTransformer`. For an `SDPMTransformer`
+    **Utility.** Unbiased but for `bias_`, which is computed for the law: 0 for `PMTransformer`. For `SDPMTransformer`
     with ``n_cells=1`` no number tells low values apart, and `bias_` is at least half the width of the low interval.
 
     **Complexity.** O(n) for n reports, once; the law's inversion up to seconds a column (SDPM; PM needs none).
@@ -61,7 +61,10 @@ class MeanEstimator(Collector):
     @property
     def mean_(self):
         """Estimated means."""
-        return np.array([n @ c / self._n_users for n, c in zip(self._numbers(), self._counts)])
+        return np.array([
+            self._columns.to_units(0.5 + v @ c / self._n_users, j)
+            for j, (v, c) in enumerate(zip(self._numbers(), self._counts))
+        ])
 
     @property
     def standard_error_(self):
@@ -70,20 +73,19 @@ class MeanEstimator(Collector):
         if n == 1:
             return np.full(len(self._counts), np.nan)
         spread = [np.square(v - v @ c / n) @ c / (n - 1) for v, c in zip(self._numbers(), self._counts)]
-        return np.sqrt(np.array(spread) / n)
+        return np.sqrt(np.array(spread) / n) * self._widths()
 
     @property
     def bias_(self):
         """The largest bias left."""
         self._check_fitted()
-        widths = np.subtract(self._columns.highs, self._columns.lows)
-        return np.array([r.mean_values()[1] for r in self._columns.randomizers]) * widths
+        return np.array([r.mean_values()[1] for r in self._columns.randomizers]) * self._widths()
 
     def confidence_interval(self, level=0.95):
-        """Return an (n_features, 2) array: normal intervals for the means, wider by `bias_` on both sides."""
+        """Return an (n_features, 2) array: Student's intervals for the means, wider by `bias_` on both sides."""
         if not 0 < level < 1:
             raise ValueError("level must lie strictly between 0 and 1")
-        reach = ndtri(0.5 + level / 2) * self.standard_error_ + self.bias_
+        reach = stdtrit(max(1, self.n_users_ - 1), 0.5 + level / 2) * self.standard_error_ + self.bias_
         return np.stack([self.mean_ - reach, self.mean_ + reach], axis=1)
 
     def score(self, X, y=None):
@@ -95,10 +97,12 @@ class MeanEstimator(Collector):
         return -float(np.square(self._raw(X).mean(axis=0) - self.mean_).mean())
 
     def _numbers(self):
-        """Return, for each column, the number that stands for each code, in the units of X."""
+        """Return, for each column, the position that stands for each code, less 1/2 (to lose no digits in sums)."""
         self._check_fitted()
-        columns = self._columns
-        return [columns.to_units(r.mean_values()[0], j) for j, r in enumerate(columns.randomizers)]
+        return [r.mean_values()[0] - 0.5 for r in self._columns.randomizers]
+
+    def _widths(self):
+        return np.array([self._columns.width(j) for j in range(len(self._columns))])
 
     @classmethod
     def _test_params(cls):

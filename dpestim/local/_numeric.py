@@ -75,7 +75,9 @@ class Columns:
 
                 def one(rows, values, words):
                     n = len(values)
-                    randomizer.encode(np.ascontiguousarray(values, np.float64), low, high, fixed[:n])
+                    with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
+                        values = np.ascontiguousarray(values, np.float64)
+                    randomizer.encode(values, low, high, fixed[:n])
                     randomizer.privatize(fixed[:n], words, report[:n])
                     use(rows, report[:n, 0])
 
@@ -112,8 +114,11 @@ class Columns:
 
     def to_units(self, positions, column):
         """Return positions within the bounds (0 low, 1 high) in the user's units."""
-        low, high = self.lows[column], self.highs[column]
-        return low + (high - low) * positions
+        return self.lows[column] + self.width(column) * positions
+
+    def width(self, column):
+        """Return the distance between the bounds."""
+        return self.highs[column] - self.lows[column]
 
 
 class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -233,9 +238,10 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimato
         epsilon = sum(r.plain_epsilon for r in columns.randomizers)
         relaxation, relaxed = None, None
         if all(r.relaxation for r in columns.randomizers):
-            relaxation = " x ".join(dict.fromkeys(
+            # one name for each column, in their order: another order is another relaxation
+            relaxation = " x ".join(
                 r.relaxation(low, high) for r, low, high in zip(columns.randomizers, columns.lows, columns.highs)
-            ))
+            )
             relaxed = times * sum(r.epsilon for r in columns.randomizers)
         return PrivacyGuarantee(
             times * epsilon, model="local", neighbours=Neighbours.LOCAL, seeded=seeded,
@@ -389,6 +395,8 @@ def _fresh(estimator):
 
 def pair_of(pair, name, n_columns):
     """Return (lows, highs), lists of floats, from a pair of scalars or of arrays; n_columns None: as many as it has."""
+    if isinstance(pair, list) and pair and all(isinstance(end, tuple) for end in pair):  # two columns, or two ends?
+        raise ValueError(f"{name} must be ([lows], [highs]), not one pair for each column")
     if isinstance(pair, str) or not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
         raise ValueError(f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column")
     ends = [_numbers(end, name) for end in pair]

@@ -20,9 +20,9 @@ class SDPM(PM):
     """PM for high inputs; a low input reports its own level or, as likely as any input would, a high output.
 
     Low are the positions in [low_from, low_to] (shares of the bounds). They are rounded without bias to `n_levels`
-    levels, from low_from to low_to (a single one is the middle, for all of them). Merged (the discretised form), PM's outputs between low_from and low_to become as
-    many cells as there are levels, and level i reports cell i; else (the continuous form on the grid) levels have codes
-    of their own.
+    levels, from low_from to low_to (a single one is the middle, for all of them). Merged (the discretised form),
+    PM's outputs between low_from and low_to become as many cells as there are levels, and level i reports cell i; else
+    (the continuous form on the grid) levels have codes of their own.
     """
 
     def __init__(self, epsilon, grid, low_from, low_to, n_levels, merged):
@@ -134,22 +134,25 @@ class SDPM(PM):
 
     def relaxation(self, low, high):
         """Return the name of the relaxed model."""
-        return "SDLDP(low=({:g}, {:g}))".format(*self.low_bounds(low, high))
+        return "SDLDP(low=({!r}, {!r}))".format(*self.low_bounds(low, high))  # in full: a ledger compares names
 
     @property
     def notes(self):
         """What holds for which inputs, in sentences."""
         e, by = float(self.epsilon), self.guarantee_by_input
-        text = [f"Two high values of a column are protected by epsilon {e:g}, and so is any value while it reports a "
-                "high output."]
+        text = [f"In each report two high values of a column are protected by epsilon {e:g}, and so is any value while "
+                "it reports a high output."]
         if not self.merged:
             text.append("The continuous form: a low value is reported as it is with probability "
-                        f"{self.own / WORD:.3g}, as no high value ever is, so that whoever reads it knows it.")
+                        f"{self.own / WORD:.3g}, as no high value ever is, so that whoever reads it knows it; and an "
+                        "output from the low interval, which no low value sends, proves that a value is high.")
         elif self.n_levels > 1:
             text.append(f"Which of the {self.n_levels} low cells a low value lies in is not protected; that it is low "
-                        f"is protected by epsilon {float(by['low-high']):.3g}.")
+                        f"is protected by epsilon {float(by['low-high']):.3g} in each report.")
+            text.append("A report of a low cell can prove that a value is high, to whoever knows which low value it "
+                        "would otherwise be.")
         else:
-            text.append(f"That a value is low is protected by epsilon {float(by['low-high']):.3g}.")
+            text.append(f"That a value is low is protected by epsilon {float(by['low-high']):.3g} in each report.")
         return tuple(text)
 
     # ---------------------------------------------------------------- the law, row by row
@@ -256,7 +259,7 @@ class SDPM(PM):
     def _mean_values(self):
         values = numbers_of_least_variance(self)
         error = np.abs(self.expect(values) - np.array([float(x) for x in self.inputs()]))
-        if self.n_levels == 1:  # all low values are replaced by the middle, which is wrong by half the interval at its ends
+        if self.n_levels == 1:  # the middle stands for all low values, and is wrong by half the interval at its ends
             error[-1] += float(self.low_to - self.low_from) / 2
         return values, float(error.max())
 
@@ -309,19 +312,21 @@ class SDPM(PM):
 class SDPMTransformer(NumericTransformer):
     """Numbers by the sensitivity-aware piecewise mechanism (SDPM): less noise for values in a range declared low.
 
-    Whoever's value lies outside `low_sensitivity` is protected as by `PMTransformer`. A value inside is reported, with
-    the probability that this leaves, as the low cell it lies in. Choose it where one part of the range is nobody's
-    secret; it is no plain local differential privacy, and says so.
+    Values outside `low_sensitivity` are protected from each other as by `PMTransformer`. A value inside is reported,
+    with the probability that this leaves, as the low cell it lies in. Choose it where one part of the range is nobody's
+    secret; it is no plain local differential privacy, and says so. With two cells or more a report of a low cell can
+    prove, to whoever knows which low value it would otherwise be, that the value is high.
 
     **Privacy.** Among high values, and for every value that reports a high output: epsilon-local differential privacy,
     exact (proof in ``_sdpm.md``). That a value is low: the larger "low-high" epsilon of `guarantee_by_input_`. Which
-    low cell: not protected with two cells or more. So ``privacy_.epsilon`` is infinite unless there is one cell, and
-    ``privacy_.relaxed_epsilon`` is epsilon. The continuous form reveals low values that are reported as such.
+    low cell, and that a value is high if it is not a known low one: not protected with two cells or more. So
+    ``privacy_.epsilon`` is infinite unless there is one cell, and ``privacy_.relaxed_epsilon`` is epsilon. The
+    continuous form reveals low values that are reported as such, and high ones that report what no low one does.
 
     **Utility.** Plain means of reports are biased: low values report themselves, and otherwise as if they had no value.
-    `MeanEstimator` and `DistributionEstimator` undo this.
+    `MeanEstimator` and `DistributionEstimator` undo this; with one cell only up to the width of the low interval.
 
-    **Complexity.** O(1) a user; as many bits as `PMTransformer`, or fewer.
+    **Complexity.** O(1) a user; as many bits as `PMTransformer`, or fewer (the continuous form: at most one more).
 
     {parameters}
     References
@@ -365,17 +370,21 @@ class SDPMTransformer(NumericTransformer):
     @property
     def guarantee_by_input_(self):
         """Epsilon of each column for each pair of kinds of inputs: a list of dicts, one for each column."""
+        self._refuse_to_guess()
         return [r.guarantee_by_input for r in self._columns_of(None).randomizers]
 
     @property
     def privacy_(self):
         """What the report of one row promises; known before any data where the number of columns is."""
+        self._refuse_to_guess()
+        return super().privacy_
+
+    def _refuse_to_guess(self):
         if self._columns is None and self.n_cells == 1 and self.bounds is not None and not any(
             np.ndim(end) for pair in (self.bounds, self.low_sensitivity or ()) for end in pair
         ):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: with one cell the guarantee "
                                  "depends on the number of columns")
-        return super().privacy_
 
     def _declared(self, n_columns):
         if n_columns is None and self.low_sensitivity is not None:
@@ -399,7 +408,10 @@ class SDPMTransformer(NumericTransformer):
             shares = tuple((Fraction(end[column]) - low) / (high - low) for end in ends)
         if not (0 <= shares[0] < shares[1] <= 1 and shares != (0, 1)):
             raise ValueError(f"low_sensitivity of column {column} must lie within the bounds and not be all of them")
-        return SDPM.make(share, self.grid, *shares, int(self.n_cells), self.form == "discretised")
+        made = SDPM.make(share, self.grid, *shares, int(self.n_cells), self.form == "discretised")
+        if made.low_bounds(low, high) == (low, high):  # no float in between: all values would be low
+            raise ValueError(f"bounds of column {column} are too close together for low_sensitivity=None")
+        return made
 
     @classmethod
     def _test_params(cls):

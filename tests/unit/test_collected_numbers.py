@@ -15,11 +15,11 @@ LETTERS = np.array(["a", "b", "c"] * 20)[:, None]
 
 
 def means(**params):
-    return MeanEstimator(PMTransformer(1.0, **{"bounds": (0.0, 1.0), **params}))
+    return MeanEstimator(PMTransformer(**{"bounds": (0.0, 1.0), **params}))
 
 
 def shapes(**params):
-    return DistributionEstimator(PMTransformer(1.0, **{"bounds": (0.0, 1.0), **params}), n_bins=4)
+    return DistributionEstimator(PMTransformer(**{"bounds": (0.0, 1.0), **params}), n_bins=4)
 
 
 def letters(**params):
@@ -62,10 +62,7 @@ def test_strict_mode_travels_from_a_collector(make, rows):
     outside = make()
     with config_context(strict=True):
         est = type(outside)(outside.transformer)
-    if rows is LETTERS:
-        bad = np.array(["never declared", *rows[1:, 0]])[:, None]
-    else:
-        bad = np.array([[np.nan], *rows[1:]])
+    bad = np.array([["never declared" if rows is LETTERS else np.nan], *rows[1:]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert est.privatize(bad).shape == bad.shape
@@ -206,3 +203,113 @@ def test_learned_bounds_are_merged_into_an_empty_collector_as_a_copy():
     empty = MeanEstimator(PMTransformer(1.0, random_state=3)).merge(full)
     assert full.transformer_.random_state is None
     assert empty.mean_ == full.mean_
+
+
+# ---------------------------------------------------------------- what is promised, and to whom
+
+
+def sdpm(**params):
+    return SDPMTransformer(1.0, **{"bounds": (0.0, 1.0), "low_sensitivity": (0.25, 0.5), **params})
+
+
+def test_relaxations_of_other_intervals_have_other_names():
+    def name(low):
+        return sdpm(bounds=([0.0, 0.0], [1.0, 1.0]), low_sensitivity=(low, [0.5, 0.5])).privacy_.relaxation
+
+    names = [name([0.1, 0.2]), name([0.2, 0.1]), name([0.1, 0.1]), name([0.1, 0.1 + 1e-12]),
+             sdpm(low_sensitivity=(0.1, 0.5)).privacy_.relaxation]
+    assert len(set(names)) == 5
+    assert names[0] == "SDLDP(low=(0.1, 0.5)) x SDLDP(low=(0.2, 0.5))"
+    with Ledger(9, relaxation=names[2]), pytest.raises(BudgetExceededError):
+        sdpm(low_sensitivity=(0.1, 0.5)).privatize(X)
+
+
+@pytest.mark.parametrize(("form", "proof"), [("discretised", "which low value it would otherwise be"),
+                                             ("continuous", "which no low value sends")])
+def test_it_is_said_that_a_report_can_prove_a_value_high(form, proof):
+    t = sdpm(form=form)
+    assert t.guarantee_by_input_[0]["high-low"] == np.inf
+    assert proof in str(t.privacy_)
+    assert "prove" not in str(sdpm(n_cells=1).fit(X).privacy_)
+    assert "would otherwise be" in type(t).__doc__
+
+
+def test_what_is_said_of_a_report_holds_for_users_who_sent_two():
+    est = MeanEstimator(sdpm(n_cells=1)).fit(X)
+    est.merge(MeanEstimator(sdpm(n_cells=1)).fit(X), users="same")
+    notes = est.privacy_.notes
+    assert est.privacy_.relaxed_epsilon == 2
+    assert notes[0] == "A user may have reported 2 times."
+    assert all("each report" in note for note in notes[1:] if "epsilon" in note)
+
+
+def test_a_list_of_pairs_is_not_taken_for_lows_and_highs():
+    for bad in ([(1.2, 2.2), (30, 130)], [(0, 1)], [(0, 1)] * 3):
+        with pytest.raises(ValueError, match=r"bounds must be \(\[lows\], \[highs\]\)"):
+            PMTransformer(1.0, bounds=bad).privatize(np.ones((3, 2)))
+        with pytest.raises(ValueError, match=r"low_sensitivity must be \(\[lows\], \[highs\]\)"):
+            SDPMTransformer(1.0, bounds=(0.0, 200.0), low_sensitivity=bad).privatize(np.ones((3, 2)))
+    for good in (([1.2, 30], [2.2, 130]), [[1.2, 30], [2.2, 130]], np.array([[1.2, 30], [2.2, 130]])):
+        lows, highs = PMTransformer(1.0, bounds=good).fit(np.ones((3, 2))).bounds_
+        assert (lows.tolist(), highs.tolist()) == ([1.2, 30], [2.2, 130])
+
+
+def test_with_one_cell_nothing_is_said_before_the_number_of_columns_is_known():
+    for name in ("privacy_", "guarantee_by_input_"):
+        with pytest.raises(AttributeError, match="number of columns"):
+            getattr(sdpm(n_cells=1), name)
+        assert getattr(sdpm(n_cells=1).fit(X), name)
+
+
+def test_a_middle_half_that_floats_cannot_name_is_refused():
+    with pytest.raises(ValueError, match="too close together for low_sensitivity=None"):
+        sdpm(bounds=(1.0, np.nextafter(1.0, 2)), low_sensitivity=None).privatize(np.ones((3, 1)))
+
+
+# ---------------------------------------------------------------- numbers of any size
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e200), (0.0, 1e-290), (-1e308, 0.79e308), (1e16, 1e16 + 8),
+                                           (-1e-290, 1e290)])
+def test_estimates_lose_nothing_far_from_one(low, high):
+    n, half = 4000, (high / 2 - low / 2)
+    rows = np.random.default_rng(1).random((n, 1))
+    with np.errstate(all="raise", under="ignore"):
+        scaled = MeanEstimator(PMTransformer(4.0, bounds=(low, high), random_state=0)).fit(low + 2 * rows * half)
+        plain = means(epsilon=4.0, random_state=0).fit(rows)
+        share = (scaled.mean_ - low) / 2 / half
+        # codes are those of the shares, up to the digits that X itself has lost
+        np.testing.assert_allclose(share, plain.mean_, atol=0.2 if low == 1e16 else 1e-9)
+        error = scaled.standard_error_[0]
+        assert error / 2 / half == pytest.approx(plain.standard_error_[0], rel=0.1 if low == 1e16 else 1e-6)
+        assert np.isfinite(scaled.confidence_interval()).all()
+        shape = shapes(epsilon=4.0, bounds=(low, high), random_state=0).fit(low + 2 * rows * half)
+        assert 0.4 < (shape.mean_[0] - low) / 2 / half < 0.6
+
+
+def test_the_spread_of_narrow_bounds_far_from_zero_is_not_lost():
+    shape = shapes(epsilon=8.0, bounds=(1e16, 1e16 + 8), random_state=0).fit(1e16 + 8 * np.resize(X, (5000, 1)))
+    assert 0.05 < shape.variance_[0] / 64 < 0.12
+
+
+def test_small_samples_get_students_intervals():
+    """Two reports of next to no noise: 95 % intervals by the normal distribution would cover about 70 %."""
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(300):
+        est = MeanEstimator(PMTransformer(20.0, bounds=(-6.0, 6.0))).fit(rng.normal(0, 1, (2, 1)))
+        low, high = est.confidence_interval()[0]
+        covered += low <= 0 <= high
+    assert covered > 265  # alpha < 1e-5 where 95 % are covered
+    one = MeanEstimator(PMTransformer(20.0, bounds=(-6.0, 6.0))).fit(np.ones((1, 1)))
+    assert np.isnan(one.confidence_interval()).all()
+
+
+def test_wide_floats_are_clipped_in_silence():
+    wide = np.array([[np.longdouble("1e400")], [np.longdouble("-1e400")]])
+    if not np.isfinite(wide).all():
+        pytest.skip("long double is no wider than double here")
+    with config_context(strict=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n_jobs in (1, 2):
+            out = PMTransformer(60.0, bounds=(0.0, 1.0), n_jobs=n_jobs).fit_transform(wide)
+            np.testing.assert_allclose(out, [[1.0], [0.0]], atol=1e-3)

@@ -57,7 +57,7 @@ def test_what_was_inferred_protects_nothing():
 def test_a_relaxed_model_is_not_called_nothing():
     sdpm = SDPMTransformer(1.0, bounds=(0, 10), low_sensitivity=(2, 5)).fit(X + 2.5)
     card = privacy_card(sdpm)
-    assert card.sections["The odds"].startswith("What SDLDP(low=(2, 5)) protects: Whoever")
+    assert card.sections["The odds"].startswith("What SDLDP(low=(2.0, 5.0)) protects: Whoever")
     assert "Anything else: no bound" in card.sections["The odds"]
     assert "low cells a low value lies in is not protected" in card.sections["What is not protected"]
 

@@ -436,7 +436,7 @@ def test_guarantees_of_sdpm():
     one = SDPMTransformer(1.0, bounds=(0.0, 1.0), low_sensitivity=(0.5, 1.0), n_cells=1).fit(np.ones((2, 1)))
     assert 1 < one.privacy_.epsilon < math.inf
     assert one.privacy_.relaxed_epsilon == 1
-    assert one.privacy_.relaxation == "SDLDP(low=(0.5, 1))"
+    assert one.privacy_.relaxation == "SDLDP(low=(0.5, 1.0))"
     assert one.guarantee_by_input_[0]["low-low"] == 0
     with pytest.raises(AttributeError):
         _ = SDPMTransformer(1.0, bounds=(0.0, 1.0), n_cells=1).privacy_  # how many columns share epsilon?
