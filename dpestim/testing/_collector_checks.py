@@ -58,21 +58,27 @@ def check_state(estimator):
 def check_budget(estimator):
     """The transformer pays, once for each release; estimates cost nothing; scores are refused in strict mode."""
     X = raw_rows(estimator, 100)
-    paid = []
+    paid, scores = [], []
 
     class Book:
         def charge(self, guarantee, *, estimator, n_rows, columns):
             paid.append((guarantee, n_rows, estimator))
 
-        def __deepcopy__(self, memo):
-            return self
+        def record_score(self, *, estimator, n_rows):
+            scores.append((estimator, n_rows))
 
     est = _fresh(estimator, ledger=Book()).fit(X).partial_fit(X[:9])
     est.release()
+    require(not scores, "only score compares with raw data")
     est.score(X)
+    require(scores == [(type(estimator).__name__, 100)], "the ledger of the transformer must be told of a score")
     name = type(estimator.transformer).__name__
     require([(n, who) for _, n, who in paid] == [(100, name), (9, name)], "each randomisation must be charged once")
     require(all(g.epsilon == est.privacy_.epsilon for g, _, _ in paid), "the charge is not privacy_")
+    later = _fresh(estimator).fit(X).set_params(transformer__ledger=Book())
+    later.partial_fit(X[:7])
+    later.privatize(X[:5])
+    require([n for _, n, _ in paid[2:]] == [7, 5], "a ledger that the transformer gets later must pay from then on")
     with config_context(strict=True), warnings.catch_warnings():
         warnings.simplefilter("error")
         strange = X.copy()
@@ -82,6 +88,11 @@ def check_budget(estimator):
         require(strict.n_users_ == 100, "strict mode must not tell about a value")
         refuses(lambda: strict.score(X), "a score in strict mode")
         refuses(lambda: _fresh(estimator, bounds=None, **_no_low(estimator)).fit(X), "learned bounds in strict mode")
+        bound = type(estimator)(**_fresh(estimator).get_params(deep=False))
+    bound.set_params(transformer=clone(estimator.transformer))
+    for verb in ("privatize", "fit", "partial_fit"):
+        getattr(bound, verb)(strange)  # strict as where it was made: no error tells about a value
+    refuses(lambda: bound.score(X), "a score of what was made in strict mode")
 
 
 def check_collector_bad_input(estimator):

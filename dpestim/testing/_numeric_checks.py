@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
+from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon, uses_enough, within
 from dpestim.testing._contract import refuses
 from dpestim.testing._law import (
@@ -285,6 +286,18 @@ def check_freeze_and_charge(estimator):
     refuses(lambda: fresh(estimator, ledger=Empty()).privatize(X), "an overdraft")
 
 
+def check_strict_mode_stays(estimator):
+    """What was made in strict mode tells nothing about a value after it, either."""
+    with config_context(strict=True):
+        strict = fresh(estimator)
+    X = raw_rows(estimator, 20)
+    X[3], X[4] = np.nan, np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        require(strict.privatize(X).shape == X.shape, "strict mode must not tell about a value before fit")
+        require(strict.fit(X).transform(X).shape == X.shape, "strict mode must not tell about a value")
+
+
 def check_bad_input(estimator):
     """Bad parameters, values and reports are ValueErrors that change nothing and never show a value."""
     X = raw_rows(estimator, 20)
@@ -386,6 +399,7 @@ CONTRACT_CHECKS = (
     check_containers,
     check_privacy_statement,
     check_freeze_and_charge,
+    check_strict_mode_stays,
     check_bad_input,
 )
 NUMERIC_CHECKS = (*LAW_CHECKS, *CONTRACT_CHECKS)
