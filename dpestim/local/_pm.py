@@ -41,6 +41,7 @@ class PM(BaseRandomizer):
         ):
             raise ValueError(f"grid must be a power of two from 2 to {LARGEST_GRID}")
         self.grid = int(grid)
+        self.arguments = (self.epsilon, self.grid)
         self.weights = w = pm_weights(self.epsilon, self.grid)
         if not uses_enough(w.inside, w.outside, self.epsilon):
             self.slack = "a probability is a multiple of 2**-64, which is coarser than this epsilon needs"
@@ -51,7 +52,7 @@ class PM(BaseRandomizer):
 
     def __reduce__(self):
         """Pickle what it was made from: arrays that were worked out are not worth their bytes."""
-        return type(self).make, (self.epsilon, self.grid)
+        return type(self).make, self.arguments
 
     @property
     def plain_epsilon(self):

@@ -27,7 +27,7 @@ class SDPM(PM):
 
     def __init__(self, epsilon, grid, low_from, low_to, n_levels, merged):
         super().__init__(epsilon, grid)
-        self._arguments = (self.epsilon, self.grid, low_from, low_to, n_levels, merged)
+        self.arguments = (self.epsilon, self.grid, low_from, low_to, n_levels, merged)
         w, middle = self.weights, Fraction(self.n_pm - 1, 2)
         self.low_from, self.low_to, self.merged = low_from, low_to, merged
         # PM's outputs zone .. zone_stop - 1 stand for positions between low_from and low_to
@@ -55,10 +55,6 @@ class SDPM(PM):
                     low_gap)
         self.low_high = self._low_high()
         self._set_format()
-
-    def __reduce__(self):
-        """Pickle what it was made from."""
-        return type(self).make, self._arguments
 
     @property
     def n_pm(self):
@@ -305,7 +301,7 @@ class SDPM(PM):
         return first, low, n_bins - low - first
 
     def __repr__(self):
-        return f"{type(self).__name__}{self._arguments[1:]}".replace("(", f"(epsilon={float(self.epsilon):g}, ", 1)
+        return f"{type(self).__name__}{self.arguments[1:]}".replace("(", f"(epsilon={float(self.epsilon):g}, ", 1)
 
 
 @document_numbers
