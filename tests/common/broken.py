@@ -19,6 +19,7 @@ from dpestim.local._pm import PM
 from dpestim.local._sdpm import SDPM
 from dpestim.local._unary import OUE
 from dpestim.privacy import exact
+from dpestim.privacy.config import get_config
 from dpestim.rng import Stage, Words
 
 
@@ -367,6 +368,17 @@ class Unsaid(SDPM):
         return self.epsilon
 
 
+class OnlyTheMiddle(SDPM):
+    """One level, whose bias is looked up at the middle that it stands for and not at the ends."""
+
+    def __init__(self, epsilon, grid, low_from, low_to, n_levels, merged):
+        super().__init__(epsilon, grid, low_from, low_to, 1, merged)
+
+    def mean_values(self):
+        values, _ = super().mean_values()
+        return values, float(np.abs(self.expect(values) - [float(x) for x in self.inputs()]).max())
+
+
 def broken_numbers(face, randomizer):
     """Return a transformer with the broken randomizer in place of its own."""
     own = face._make_randomizer
@@ -377,6 +389,13 @@ def broken_numbers(face, randomizer):
 
     cls = type(randomizer.__name__ + "Face", (face,), {"_make_randomizer": make, "__module__": __name__})
     return globals().setdefault(cls.__name__, cls)
+
+
+class ForgetsItWasStrict(PMTransformer):
+    """Is as strict as the place where it is called."""
+
+    def _is_strict(self):
+        return get_config()["strict"]
 
 
 class FitCharges(PMTransformer):
@@ -404,12 +423,14 @@ BROKEN_NUMBERS = [
     (broken_numbers(PMTransformer, TwiceTheEpsilon), "check_ratios_by_input"),
     (broken_numbers(PMTransformer, HalfTheEpsilon), "check_ratios_by_input"),
     (broken_numbers(PMTransformer, ShrunkPositions), "check_mean_is_exact"),
+    (broken_numbers(SDPMTransformer, OnlyTheMiddle), "check_mean_is_exact"),
     (broken_numbers(PMTransformer, WrongSpread), "check_variance"),
     (broken_numbers(PMTransformer, ClipsBadly), "check_encoding"),
     (broken_numbers(PMTransformer, OneWord), "check_words_are_never_repeated"),
     (broken_numbers(PMTransformer, ThreadNumbers), "check_threads_and_blocks"),
     (broken_numbers(SDPMTransformer, LowLeaks), "check_ratios_by_input"),
     (broken_numbers(SDPMTransformer, Unsaid), "check_ratios_by_input"),
+    (ForgetsItWasStrict, "check_strict_mode_stays"),
     (FitCharges, "check_freeze_and_charge"),
     (ForgetsItsBounds, "check_privacy_statement"),
 ]
@@ -442,8 +463,20 @@ class PaysTwice(MeanEstimator):
 class TouchesWhatItWasGiven(MeanEstimator):
     """Works on the transformer itself instead of a clone."""
 
-    def _new_side(self):
-        return self.transformer
+    @staticmethod
+    def _clone(transformer):
+        return transformer
+
+
+class NeverTellsOfScores(MeanEstimator):
+    def _note_score(self, n_rows):
+        """Tell no ledger."""
+
+
+class ForgetsTheBlock(MeanEstimator):
+    def _to_bind(self):
+        """Be strict, and bound to a ledger, only where the transformer is."""
+        return None, False
 
 
 class TakesAnything(MeanEstimator):
@@ -459,6 +492,8 @@ BROKEN_COLLECTORS = [
     (ForgetsTheOthers, "check_means_cover"),
     (CountsNothing, "check_verbs"),
     (PaysTwice, "check_budget"),
+    (NeverTellsOfScores, "check_budget"),
+    (ForgetsTheBlock, "check_budget"),
     (TouchesWhatItWasGiven, "check_state"),
     (TakesAnything, "check_collector_bad_input"),
 ]
