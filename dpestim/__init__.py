@@ -11,8 +11,8 @@
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
-Layers, of which each imports only those below it: inspection -> local -> accounting, testing, postprocessing ->
-privacy, base, rng, parallel, datasets -> _core (kernels that know numbers and bits, no epsilon).
+Layers, of which each imports only those below it: inspection -> linear_model -> local -> accounting, testing,
+postprocessing -> privacy, base, rng, noise, parallel, datasets -> _core (which knows numbers and bits, no epsilon).
 """
 
 import importlib
