@@ -64,7 +64,7 @@ class Ledger:
     Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
     may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
 
-    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or about a tenth
+    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or about a fifth
     of that (``"fast"``), whatever the number of entries; opening verifies every entry.
 
     Parameters
