@@ -5,6 +5,25 @@ from pathlib import Path
 
 from dpestim.base import all_estimators
 
+_PAYS = """\
+    ledger : dpestim.accounting.Ledger, default=None
+        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
+        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
+        the result must not be published. A clone of an estimator with a generator repeats its noise.
+    n_jobs : int or None, default=None
+        Threads, as in scikit-learn. The result does not depend on it.
+"""
+
+_RAISES = """\
+    Raises
+    ------
+    ValueError
+        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
+        expected, never the value, and changes nothing.
+"""
+
 _FREQUENCY_PARAMETERS = """
     Parameters
     ----------
@@ -21,15 +40,7 @@ _FREQUENCY_PARAMETERS = """
         standard_errors) that returns an array like estimates.
     sparse_output : bool, default=False
         Whether `transform` returns a SciPy CSR array.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
-        the result must not be published. A clone of an estimator with a generator repeats its noise.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
-
+{pays}
     Attributes
     ----------
     categories_ : list of ndarray
@@ -48,19 +59,19 @@ _FREQUENCY_PARAMETERS = """
     feature_names_in_ : ndarray of str
         Where `fit` saw a data frame with string column names, or `categories` is a dict.
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-        expected, never the value, and changes nothing.
-"""
+{raises}"""
+
+
+def _common(template):
+    """Return a template with the parts that all of them share."""
+    return template.lstrip("\n").replace("{pays}", _PAYS).replace("{raises}", _RAISES)
 
 
 def document(cls):
     """Fill ``{parameters}`` in the docstring of a frequency estimator (docstrings are absent under -OO)."""
     if cls.__doc__:
         more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
-        parameters = _FREQUENCY_PARAMETERS.lstrip("\n").replace("    categories : ", more + "    categories : ", 1)
+        parameters = _common(_FREQUENCY_PARAMETERS).replace("    categories : ", more + "    categories : ", 1)
         cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
     return cls
 
@@ -75,15 +86,7 @@ _NUMERIC_PARAMETERS = """
         ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. Values outside are clipped. None
         learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
-        the result must not be published. A clone of an estimator with a generator repeats its noise.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
-
+{pays}
     Attributes
     ----------
     bounds_ : (ndarray, ndarray) of shape (n_features,)
@@ -96,19 +99,14 @@ _NUMERIC_PARAMETERS = """
     feature_names_in_ : ndarray of str
         Where `fit` saw a data frame with string column names.
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-        expected, never the value, and changes nothing.
-"""
+{raises}"""
 
 
 def document_numbers(cls):
     """Fill ``{parameters}`` in the docstring of a transformer of numbers."""
     if cls.__doc__:
         more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
-        parameters = _NUMERIC_PARAMETERS.lstrip("\n").replace("    ledger : ", more + "    ledger : ", 1)
+        parameters = _common(_NUMERIC_PARAMETERS).replace("    ledger : ", more + "    ledger : ", 1)
         cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
     return cls
 
@@ -134,12 +132,7 @@ _COLLECTOR_PARAMETERS = """
     feature_names_in_ : ndarray of str
         Where `fit` saw a data frame with string column names.
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-        expected, never the value, and changes nothing.
-"""
+{raises}"""
 
 
 def document_collector(cls):
@@ -147,7 +140,7 @@ def document_collector(cls):
     if cls.__doc__:
         more = getattr(cls, "_more_parameters", "\n    ").rstrip(" ")[1:]
         attributes = cls._more_attributes.rstrip(" ").rstrip("\n")
-        text = _COLLECTOR_PARAMETERS.lstrip("\n").replace("{parameters}\n", more + "\n" if more.strip() else "\n")
+        text = _common(_COLLECTOR_PARAMETERS).replace("{parameters}\n", more + "\n" if more.strip() else "\n")
         cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text.replace("{attributes}", attributes) + "\n")
     return cls
 

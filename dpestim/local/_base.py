@@ -14,6 +14,7 @@ from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local._encode import CategoryEncoder, as_array, at_least_two, columns_of, learn_categories
 from dpestim.local._estimates import end, postprocessor, shown, with_range
+from dpestim.local._merge import check_other, check_rows
 from dpestim.local._plan import Plan, category_lists, column_names, copied_lists, same_lists
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -106,23 +107,12 @@ class FrequencyEstimator(TransformerMixin, PrivateEstimator):
         rows of one seed at the same positions, because their noise would be the same (this cannot be seen where the
         reports came in by `aggregate`).
         """
-        if users not in ("disjoint", "same"):
-            raise ValueError("users must be 'disjoint' or 'same'")
-        if other is self:
-            raise ValueError("other must be another aggregate: this one's users would be counted twice")
-        if type(other) is not type(self):
-            raise ValueError(f"other must be a {type(self).__name__}")
-        if not other._n_users:
-            raise ValueError("other must have seen data (call fit, partial_fit or aggregate on it first)")
+        check_other(self, other, users)
         plan, theirs = self._plan_or_declared(other._plan), other._plan
         if not plan.same_law(theirs):
             raise ValueError("other must have the same epsilon and the same categories in the same order")
         mine, names = getattr(self, "feature_names_in_", plan.keys), getattr(other, "feature_names_in_", None)
-        if mine is not None and names is not None and list(mine) != list(names):
-            raise ValueError("other must have counted the same columns in the same order, by name")
-        for name, start, stop in self._seeds:
-            if any(name == n and start < e and s < stop for n, s, e in other._seeds):
-                raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
+        check_rows(self, other, mine, names)
         counts = [a + b for a, b in zip(self._counts, other._counts)] if self._n_users else list(other._counts)
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
         times = (self._reports_each * bool(self._n_users), other._reports_each)

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
 from dpestim.local._estimates import with_range
+from dpestim.local._merge import check_other, check_rows
 from dpestim.local._numeric import NumericTransformer
 from dpestim.local._pm import PMTransformer
 
@@ -54,24 +55,13 @@ class Collector(PrivateEstimator):
         one seed at the same positions, because their noise would be the same (this cannot be seen where the reports
         came in by `aggregate`).
         """
-        if users not in ("disjoint", "same"):
-            raise ValueError("users must be 'disjoint' or 'same'")
-        if other is self:
-            raise ValueError("other must be another aggregate: this one's users would be counted twice")
-        if type(other) is not type(self):
-            raise ValueError(f"other must be a {type(self).__name__}")
-        if not other._n_users:
-            raise ValueError("other must have seen data (call fit, partial_fit or aggregate on it first)")
+        check_other(self, other, users)
         side = self._side(other)
         columns = self._columns if self._n_users else side._columns_of(len(other._columns))
         if not columns.same_law(other._columns):
             raise ValueError("other must have the same epsilon, the same bounds and the same law in every column")
         mine, names = getattr(self, "feature_names_in_", None), getattr(other, "feature_names_in_", None)
-        if mine is not None and names is not None and list(mine) != list(names):
-            raise ValueError("other must have counted the same columns in the same order, by name")
-        for name, start, stop in self._seeds:
-            if any(name == n and start < e and s < stop for n, s, e in other._seeds):
-                raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
+        check_rows(self, other, mine, names)
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
         if mine is None and names is not None:
             side._payer.n_features_in_, side._payer.feature_names_in_ = len(columns), names

@@ -1,6 +1,7 @@
 """The package as a whole: what importing it loads, its layers, its registry, its documents."""
 
 import ast
+import codeop
 import doctest
 import importlib
 import inspect
@@ -157,6 +158,19 @@ def test_all_examples_of_a_page_run_one_after_another(page, tmp_path):
     path.write_text("\n".join(blocks), encoding="utf-8")
     done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md"])
+def test_all_examples_of_a_page_can_be_pasted_line_by_line(page):
+    """An interactive console ends a block at an empty line only, so a statement right after one would be an error."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    for block in blocks:
+        pending = []
+        for line in [*block.splitlines(), ""]:
+            pending.append(line)
+            if codeop.compile_command("\n".join(pending), symbol="single") is not None:
+                pending = []
+        assert not pending
 
 
 def test_the_readme_shows_the_two_commands():
