@@ -11,8 +11,11 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/teenagers.py --output demo-output
 	$(BIN)/python examples/yrbss_model.py --output demo-output
 
+# one worker for each core; all checks of one setting go to one worker, where they share samples
+WORKERS := -n auto --dist loadgroup
+
 test: $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 lint: $(VENV)/.built
 	$(BIN)/python -m ruff check .
@@ -30,12 +33,19 @@ wheel: $(VENV)/.built
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-# the same suite on kernels whose loops check every index (and on the portable loops instead of the vector ones)
+# What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
+# tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
+# proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
+KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py rng.py \
+	encode.py patterns.py local.py numbers.py collected_numbers.py \
+	road.py)
+
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
-	for proof in dpestim/*/*.md; do cp $$proof build/debug/lib/$$proof; done
-	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider
+	for proof in $$(find dpestim -name "*.md"); do cp $$proof build/debug/lib/$$proof; done
+	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider \
+		$(WORKERS) $(KERNEL_TESTS)
 
 # put the registry's table into the README
 readme: $(VENV)/.built

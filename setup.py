@@ -1,8 +1,10 @@
 """Build of the kernels: found by glob, with directives and flags in this one place."""
 
 import os
+import re
 import sys
 from glob import glob
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -29,16 +31,35 @@ COMPILE = ["/O2"] if sys.platform == "win32" else [*(["-O1", "-g"] if DEBUG else
 
 # The limited API of CPython 3.11: one wheel serves every later version. Typed memoryviews only, so no NumPy ABI.
 MACROS = [("Py_LIMITED_API", "0x030B0000"), ("DPESTIM_DEBUG", "1" if DEBUG else "0")]
-HEADERS = sorted(glob("dpestim/_core/src/*.h"))
+HEADERS = "dpestim/_core/src"
+# What a kernel or a header names: a header of ours, or a module whose .pxd it reads.
+NAMED = re.compile(r'^\s*(?:cdef\s+extern\s+from|#\s*include)\s*"([^"]+)"|^\s*(?:from|cimport)\s+(dpestim[\w.]+)', re.M)
+
+
+def needs(path, known=()):
+    """Return the files that a kernel's text leads to, so that a change rebuilds what is made of it and nothing else.
+
+    These are headers (`cdef extern from`, and what they include) and the .pxd files of itself and of what it cimports.
+    """
+    found = list(known)
+    named = [path.replace(".pyx", ".pxd")] if path.endswith(".pyx") else []
+    for match in NAMED.finditer(Path(path).read_text(encoding="utf-8")):
+        header, module = match.groups()
+        named.append(f"{HEADERS}/{header}" if header else module.replace(".", "/") + ".pxd")
+    for file in named:
+        if file not in found and Path(file).is_file():
+            found = needs(file, [*found, file])
+    return found
+
 
 extensions = [
     Extension(
         path[: -len(".pyx")].replace("/", "."),
         [path],
-        include_dirs=["dpestim/_core/src"],
+        include_dirs=[HEADERS],
         define_macros=MACROS,
         extra_compile_args=COMPILE,
-        depends=HEADERS + sorted(glob("dpestim/_core/*.pxd")),
+        depends=sorted(needs(path)),
         py_limited_api=True,
     )
     for path in sorted(p.replace(os.sep, "/") for p in glob("dpestim/_core/*.pyx"))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks._harness import Row, interleave, limit, share
-from dpestim.local._encode import CategoryEncoder
+from dpestim.inputs import CategoryEncoder
 
 N_CATEGORIES = 1024
 

@@ -19,10 +19,10 @@ _PROC = Path("/proc/self")
 def rows(settings):
     """Yield one row for each mechanism."""
     from benchmarks.frequencies import mechanisms
-    from dpestim.local import PMTransformer
+    from benchmarks.numbers import transformers
 
     n, d = settings.n_large, 1024
-    for name, cls in [*mechanisms(), ("mean of PM", PMTransformer)]:
+    for name, cls in [*mechanisms(), *((f"mean of {name}", cls) for name, cls in transformers())]:
         row = Row(f"{name} fit memory, {n:,} x {d}", unit="MB", target=f"<{LARGEST_MB} MB")
         if not (_PROC / "clear_refs").exists():
             row.note = "not measured: needs Linux's /proc"
@@ -86,11 +86,13 @@ def _resident(field):
 
 def _measure(name, n, d):
     from benchmarks.frequencies import estimator, mechanisms
-    from dpestim.local import MeanEstimator, PMTransformer
+    from benchmarks.numbers import transformers
+    from dpestim.local import MeanEstimator
 
     X = np.random.default_rng(0).integers(0, d, (n, 1))
-    if name == PMTransformer.__name__:
-        X, server = X.astype(float), MeanEstimator(PMTransformer(1.0, bounds=(0.0, float(d))))
+    numeric = {c.__name__: c for _, c in transformers()}
+    if name in numeric:
+        X, server = X.astype(float), MeanEstimator(numeric[name](1.0, bounds=(0.0, float(d))))
     else:
         server = estimator(dict((c.__name__, c) for _, c in mechanisms())[name], d)
     (_PROC / "clear_refs").write_text("5")  # the high-water mark starts again from what is resident now

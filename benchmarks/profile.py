@@ -37,8 +37,8 @@ def rows(settings):
 
 def _stages(case):
     fitted = case.fit()
-    randomizer, plan = fitted.randomizers_[0], fitted._plan
-    codes = plan.encode(case.X)[0]
+    randomizer, columns = fitted.randomizer(), fitted._columns
+    codes = columns.read([case.X[:, 0]], None, False)[0]
     size = min(randomizer.block_rows, case.n)
     blocks = range(case.n // size)
     reader = WordSource().reader()
@@ -60,8 +60,8 @@ def _stages(case):
 
     times, _, repeats = interleave({
         "fit": case.fit,
-        "declare": lambda: type(fitted)(1.0, categories=[np.arange(case.d)])._declared_plan(),
-        "encode": lambda: plan.encode(case.X),
+        "declare": lambda: type(fitted)(1.0, categories=[np.arange(case.d)]).randomizer(),
+        "encode": lambda: columns.read([case.X[:, 0]], None, False),
         "words": words,
         "answer": kernel,
         "count": count,

@@ -80,7 +80,7 @@ def generate(app, config):
     (GENERATED / "api" / "index.rst").write_text(api_index(), encoding="utf-8")
     (GENERATED / "mechanisms.md.inc").write_text(linked(mechanism_table()), encoding="utf-8")
     (GENERATED / "benchmarks.rst.inc").write_text(benchmarks_text(), encoding="utf-8")
-    for proof in sorted((HERE.parent / "dpestim").glob("*/_*.md")):
+    for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
         include = f"```{{include}} ../../../{proof.relative_to(HERE.parent).as_posix()}\n```\n"
         (GENERATED / "proofs" / proof.name.lstrip("_")).write_text(include, encoding="utf-8")
 
@@ -107,7 +107,7 @@ def api_index():
 def linked(table):
     """Return the Markdown table of mechanisms with links to their pages and proofs."""
     table = re.sub(r"`(dpestim\.\w+\.)(\w+)`", r"{py:class}`\2 <\1\2>`", table)
-    return re.sub(r"`_(\w+)\.md`", r"{doc}`proof </generated/proofs/\1>`", table)
+    return re.sub(r"`_?(\w+)\.md`", r"{doc}`proof </generated/proofs/\1>`", table)
 
 
 def benchmarks_text():
@@ -118,7 +118,7 @@ def benchmarks_text():
 
 def link_proofs(app, what, name, obj, options, lines):
     """Make the file name of a proof in a docstring a link to it."""
-    lines[:] = [re.sub(r"``_(\w+)\.md``", r":doc:`_\1.md </generated/proofs/\1>`", line) for line in lines]
+    lines[:] = [re.sub(r"``(_?)(\w+)\.md``", r":doc:`\1\2.md </generated/proofs/\2>`", line) for line in lines]
 
 
 def skip_foreign(app, what, name, obj, skip, options):

@@ -3,7 +3,7 @@
     linear_model     models under central differential privacy: logistic regression
     local            local differential privacy: frequencies of categories; means and distributions of numbers
     accounting       `Ledger`: a budget that survives clones, workers and crashes
-    inspection       `privacy_card`: what was collected, and what is and is not protected, as a page
+    inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
     postprocessing   pure functions of estimates, which cost no privacy
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
@@ -17,6 +17,7 @@ postprocessing -> privacy, base, rng, noise, parallel, datasets -> _core (which 
 
 import importlib
 
+from dpestim import _notebook
 from dpestim._version import __version__
 
 _SUBPACKAGES = ("accounting", "datasets", "inspection", "linear_model", "local", "postprocessing", "privacy", "testing")
@@ -32,6 +33,14 @@ def __getattr__(name):
     if name in _CONFIG:
         return getattr(importlib.import_module("dpestim.privacy.config"), name)
     raise AttributeError(f"module 'dpestim' has no attribute {name!r}")
+
+
+def _show_card(estimator):
+    """Return the privacy card of an estimator as HTML; `inspection` is loaded when somebody looks."""
+    return importlib.import_module("dpestim.inspection").privacy_card(estimator).html
+
+
+_notebook.show = _show_card
 
 
 def __dir__():

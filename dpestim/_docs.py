@@ -1,5 +1,6 @@
 """Documentation text that would otherwise be written many times, and tables made from the registry."""
 
+import importlib
 import inspect
 from pathlib import Path
 
@@ -67,15 +68,6 @@ def _common(template):
     return template.lstrip("\n").replace("{pays}", _PAYS).replace("{raises}", _RAISES)
 
 
-def document(cls):
-    """Fill ``{parameters}`` in the docstring of a frequency estimator (docstrings are absent under -OO)."""
-    if cls.__doc__:
-        more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
-        parameters = _common(_FREQUENCY_PARAMETERS).replace("    categories : ", more + "    categories : ", 1)
-        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
-    return cls
-
-
 _NUMERIC_PARAMETERS = """
     Parameters
     ----------
@@ -102,15 +94,6 @@ _NUMERIC_PARAMETERS = """
 {raises}"""
 
 
-def document_numbers(cls):
-    """Fill ``{parameters}`` in the docstring of a transformer of numbers."""
-    if cls.__doc__:
-        more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
-        parameters = _common(_NUMERIC_PARAMETERS).replace("    ledger : ", more + "    ledger : ", 1)
-        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", parameters + "\n")
-    return cls
-
-
 _COLLECTOR_PARAMETERS = """
     Parameters
     ----------
@@ -119,9 +102,10 @@ _COLLECTOR_PARAMETERS = """
         are shared. The first data freeze the law; ledger, seed and threads are always those it has now. None:
         ``PMTransformer()``, which learns its bounds from the data and so protects nothing (`PrivacyLeakWarning`):
         declare bounds.
-{parameters}
+{own}
     Attributes
-    ----------{attributes}
+    ----------
+{attributes}
     n_users_ : int
         Reports counted so far.
     privacy_ : PrivacyGuarantee
@@ -135,35 +119,72 @@ _COLLECTOR_PARAMETERS = """
 {raises}"""
 
 
-def document_collector(cls):
-    """Fill ``{parameters}`` in the docstring of what estimates from the reports of a transformer."""
-    if cls.__doc__:
-        more = getattr(cls, "_more_parameters", "\n    ").rstrip(" ")[1:]
-        attributes = cls._more_attributes.rstrip(" ").rstrip("\n")
-        text = _common(_COLLECTOR_PARAMETERS).replace("{parameters}\n", more + "\n" if more.strip() else "\n")
-        cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text.replace("{attributes}", attributes) + "\n")
-    return cls
+_TEMPLATES = {"categories": _FREQUENCY_PARAMETERS, "bounds": _NUMERIC_PARAMETERS, "transformer": _COLLECTOR_PARAMETERS}
+#: Before which shared parameter a class's own ones stand.
+_BEFORE = {"categories": "    categories : ", "bounds": "    ledger : ", "transformer": "{own}"}
+
+
+def fill_docstring(cls):
+    """Fill ``{parameters}`` in the docstring of a class from what all of its kind share.
+
+    `_more_parameters` and `_more_attributes` of the class are put where they belong; `__init_subclass__` of the bases
+    calls this. (Docstrings are absent under -OO.)
+    """
+    if not cls.__doc__ or "    {parameters}\n" not in cls.__doc__:
+        return
+    parameters = inspect.signature(cls.__init__).parameters
+    kind = next(kind for kind in _TEMPLATES if kind in parameters)
+    more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
+    attributes = getattr(cls, "_more_attributes", "").strip("\n").rstrip(" ")
+    text = _common(_TEMPLATES[kind]).replace("{attributes}\n", attributes and attributes.rstrip("\n") + "\n")
+    text = text.replace(_BEFORE[kind], more + _BEFORE[kind], 1).replace("{own}", "")
+    cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text + "\n")
 
 
 def mechanism_table():
-    """Return the table of mechanisms, in Markdown, from the registry."""
-    rows = ["| estimator | what it does | bits a user, epsilon = 1 | proof |", "|---|---|---|---|"]
+    """Return the tables of estimators, one for each task, in Markdown, from the registry."""
+    tasks = {}
     for name, cls in all_estimators():
-        bits = _bits(cls)
-        if bits:
+        tasks.setdefault(task_of(cls), []).append((name, cls))
+    parts = []
+    for task, members in tasks.items():
+        rows = [f"**{task}**", "", f"| estimator | what it does | {_COLUMN[_is_local(members[0][1])]} | proof |",
+                "|---|---|---|---|"]
+        for name, cls in members:
             summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-            rows.append(f"| `dpestim.{name}` | {summary} | {bits} | `{cls._proof().name}` |")
-    return "\n".join(rows)
+            rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | `{cls._proof().name}` |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
+
+
+#: What is worth comparing: what users send, or whom the guarantee is about.
+_COLUMN = {True: "bits a user, epsilon = 1", False: "protects"}
+
+
+def task_of(cls):
+    """Return what an estimator is for: the `TASK` of the innermost package that its module is in."""
+    parts = cls.__module__.split(".")
+    for depth in range(len(parts), 0, -1):
+        task = getattr(importlib.import_module(".".join(parts[:depth])), "TASK", None)
+        if task is not None:
+            return task
+    raise ValueError(f"no package around {cls.__module__} names its TASK")
+
+
+def _is_local(cls):
+    return cls.__module__.startswith("dpestim.local")
 
 
 def _bits(cls):
-    """Return how much a user sends, where the class belongs to the local model."""
-    if hasattr(cls, "_randomizer"):
+    """Return how much a user sends, in the local model; else who is protected."""
+    parameters = inspect.signature(cls).parameters
+    if "categories" in parameters:
         d = getattr(cls, "_typical_domain", 1024)
-        return f"{cls(1.0)._make_randomizers([d])[0].report_bits:,.0f} (d = {d:,})"
-    if hasattr(cls, "decode"):
+        more = getattr(cls, "_typical_parameters", dict)()
+        return f"{cls(1.0, categories=[range(d)], **more).randomizer().report_bits:,.0f} (d = {d:,})"
+    if "bounds" in parameters:
         return f"{cls(1.0, bounds=(0.0, 1.0)).randomizer().report_bits:,.0f} a number"
-    return "as its transformer" if "transformer" in inspect.signature(cls).parameters else ""
+    return "as its transformer" if "transformer" in parameters else "one record, replaced"
 
 
 def write_table(path):
@@ -171,4 +192,5 @@ def write_table(path):
     begin, end = "<!-- mechanisms: made by `make readme` -->\n", "<!-- end of mechanisms -->"
     text = Path(path).read_text(encoding="utf-8")
     before, rest = text.split(begin)
-    Path(path).write_text(before + begin + mechanism_table() + "\n" + end + rest.split(end)[1], encoding="utf-8")
+    text = f"{before}{begin}\n{mechanism_table()}\n\n{end}{rest.split(end)[1]}"
+    Path(path).write_text(text, encoding="utf-8")

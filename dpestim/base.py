@@ -6,19 +6,21 @@ from pathlib import Path
 
 from sklearn.base import BaseEstimator
 
+from dpestim import _notebook
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 1
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("linear_model", "local")
+SUBPACKAGES = ("local", "linear_model")
 
 
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters are only stored, state is versioned, budget is charged in one place."""
 
-    #: (ledger, strict) of the block in which this was made, cloned or pickled; its clones and pickles take it along
+    #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
+    #: for it last; its clones and pickles take it along
     _bound = (None, False)
 
     def __new__(cls, *args, **kwargs):
@@ -69,7 +71,7 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(f"strict mode: {why}")
 
     def _find_ledger(self):
-        """Return the ledger that pays: the parameter, else that of the block, else the one bound when cloned."""
+        """Return the ledger that pays: the parameter, else that of the block, else the one bound."""
         ledger = getattr(self, "ledger", None)
         if ledger is None:
             ledger = ambient.ledger()
@@ -86,12 +88,19 @@ class PrivateEstimator(BaseEstimator):
         ledger = self._find_ledger()
         if ledger is not None:
             ledger.charge(guarantee, estimator=type(self).__name__, n_rows=n_rows, columns=tuple(columns))
+            self._bind(ledger)
+
+    def _bind(self, ledger):
+        """Stay bound to the ledger that has just paid, if it is that of the block: it pays for every later use too."""
+        if ledger is not None and ledger is ambient.ledger() and ledger is not self._bound[0]:
+            self._bound = (ledger, self._bound[1])
 
     def _note_score(self, n_rows):
         """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged."""
         ledger = self._find_ledger()
         if hasattr(ledger, "record_score"):
             ledger.record_score(estimator=type(self).__name__, n_rows=n_rows)
+            self._bind(ledger)
 
     @classmethod
     def _proof(cls):
@@ -103,9 +112,7 @@ class PrivateEstimator(BaseEstimator):
         """In notebooks a fitted estimator shows its privacy card, and any other what scikit-learn shows."""
         if not (callable(getattr(self, "__sklearn_is_fitted__", None)) and self.__sklearn_is_fitted__()):
             return super()._repr_html_
-        from dpestim.inspection import privacy_card  # drawn from above, and only when somebody looks
-
-        return lambda: privacy_card(self).html
+        return lambda: _notebook.show(self)
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)

@@ -8,7 +8,7 @@ probability of failure: `_logistic.md` uses nothing else. Arithmetic is decimal,
 
     BitStream           words of one purpose, one after the other
     discrete_laplace    integers with probability proportional to e^(-|z| s / t), exactly (Canonne, Kamath, Steinke)
-    exponential         an interval around -ln U
+    gamma               an interval around a sum of exponentials
     gamma_ball          a vector with density proportional to e^(-rate * norm)
     gaussian            a vector of independent normals
 """
@@ -25,6 +25,8 @@ from dpestim.rng import Stage
 RELATIVE_ERROR = 2.0**-50
 _MIDDLE = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)  # where a relative 1e-59 does not matter
 _FIRST_WORDS = 2  # words of a real that are drawn at once: 128 bits nearly always suffice
+_HALF, _NEXT_TO_1 = Decimal("0.5"), Decimal("0.999")
+_QUICK_DIGITS = 60  # with no more, the first words suffice
 _NARROW = Decimal(2.0**-64)  # the width, absolute or relative, at which an interval is narrow enough
 
 
@@ -58,6 +60,10 @@ class BitStream:
         """Return an integer uniform on 0, ..., n - 1 (n >= 1), by rejection."""
         n_bits = (n - 1).bit_length()
         n_words = -(-n_bits // 64)
+        if n_words == 1:  # nearly always
+            while (drawn := self.word() >> 64 - n_bits) >= n:
+                pass
+            return drawn
         while True:
             drawn = 0
             for _ in range(n_words):
@@ -81,40 +87,66 @@ class _Uniform:
 
     def ends(self):
         """Return a lower and an upper bound as Decimals."""
-        return self._divided(self.digits, self.digits + 1)
-
-    def signed_ends(self):
-        """Return a lower and an upper bound of 2 u - 1, which is uniform on (-1, 1)."""
-        low = 2 * self.digits - (1 << self.n_bits)
-        return self._divided(low, low + 2)
-
-    def _divided(self, low, high):
         down, up = _directed(self.n_bits)
         scale = Decimal(1 << self.n_bits)
-        return down.divide(Decimal(low), scale), up.divide(Decimal(high), scale)
+        return down.divide(Decimal(self.digits), scale), up.divide(Decimal(self.digits + 1), scale)
+
+    def sides(self):
+        """Return a lower and an upper bound of 2 u - 1, uniform on (-1, 1), as integers in units of 2^-n_bits."""
+        low = 2 * self.digits - (1 << self.n_bits)
+        return low, low + 2
 
 
 def _minus_log(low, high, down, up):
     """Return an interval around -ln of what lies in (low, high], 0 < low, high <= 1.
 
-    Decimal.ln rounds correctly, and is dear: ln(low) is taken as at least ln(high) - (high - low) / low.
+    Logarithms are dear: ln(low) is taken as at least ln(high) - (high - low) / low.
     """
-    log = up.ln(high)
+    least, most = _log(high, down, up)
+    least = down.subtract(least, up.divide(up.subtract(high, low), low))
     # copy_negate is exact, where a minus sign would round as the context of the thread says
-    least = down.subtract(down.next_minus(log), up.divide(up.subtract(high, low), low))
-    return max(up.next_plus(log).copy_negate(), Decimal(0)), least.copy_negate()
+    return max(most.copy_negate(), Decimal(0)), least.copy_negate()
 
 
-def exponential(stream):
-    """Return (low, high), Decimals around an exponential real of mean 1, within a relative 2^-64 of each other."""
-    u = _Uniform(stream)
+def _log(x, down, up):
+    """Return an interval around ln(x), x > 0.
+
+    x = e^guess (1 + rest), rest being about 1e-15: an exponential costs a third of a logarithm, and what is left out
+    matters only where x is next to 1, or more digits are wanted than at first. Decimal rounds both correctly.
+    """
+    tens = x.adjusted()
+    guess = Decimal(math.log(float(x.scaleb(-tens, down))) + tens * math.log(10))  # not trusted
+    power = down.exp(guess.copy_negate())
+    low = down.subtract(down.multiply(x, down.next_minus(power)), 1)
+    high = up.subtract(up.multiply(x, up.next_plus(power)), 1)
+    if down.prec > _QUICK_DIGITS or x > _NEXT_TO_1 or not -_HALF < low <= high < _HALF:
+        log = up.ln(x)
+        return down.next_minus(log), up.next_plus(log)
+    # |ln(1 + r) - (r - r^2 / 2)| <= |r|^3 for |r| <= 1/2: what follows is below |r|^3 (1/3 + 1/6 + 1/12 + ...)
+    squares = up.multiply(low, low), down.multiply(high, high)
+    least = down.subtract(low, up.multiply(squares[0], up.add(_HALF, low.copy_abs())))
+    most = up.subtract(high, down.multiply(squares[1], down.subtract(_HALF, high.copy_abs())))
+    return down.add(guess, least), up.add(guess, most)
+
+
+def gamma(streams):
+    """Return (low, high), Decimals around a sum of exponentials of mean 1, within a relative 2^-64 of each other.
+
+    One exponential, -ln u, from each stream: together minus the logarithm of the product of the u.
+    """
+    uniforms = [_Uniform(stream) for stream in streams]
     while True:
-        down, up = _directed(u.n_bits)
-        if u.digits:
-            low, high = _minus_log(*u.ends(), down, up)
-            if low > 0 and up.subtract(high, low) <= down.multiply(low, _NARROW):
-                return low, high
-        u.extend()
+        down, up = _directed(uniforms[0].n_bits)
+        low = high = Decimal(1)
+        for u in uniforms:
+            ends = u.ends()
+            low, high = down.multiply(low, ends[0]), up.multiply(high, ends[1])
+        if low > 0:
+            least, most = _minus_log(low, high, down, up)
+            if least > 0 and up.subtract(most, least) <= down.multiply(least, _NARROW):
+                return least, most
+        for u in uniforms:
+            u.extend()
 
 
 def _normal_pair(stream, narrow):
@@ -126,15 +158,16 @@ def _normal_pair(stream, narrow):
     while True:
         x, y = _Uniform(stream), _Uniform(stream)
         while True:
-            down, up = _directed(x.n_bits)
-            sides = x.signed_ends(), y.signed_ends()
-            squares = [_square(*side, down, up) for side in sides]
-            low = down.add(squares[0][0], squares[1][0])
-            high = up.add(squares[0][1], squares[1][1])
-            if low >= 1:
+            sides = x.sides(), y.sides()
+            one = 1 << 2 * x.n_bits  # integers: squares are exact, and s is one of them over this
+            least = sum(0 if low <= 0 <= high else min(low * low, high * high) for low, high in sides)
+            most = sum(max(low * low, high * high) for low, high in sides)
+            if least >= one:
                 break  # outside: try another point
-            if low > 0 and high < 1:
-                logs = _minus_log(low, high, down, up)
+            if least and most < one:
+                down, up = _directed(x.n_bits)
+                low, high, scale = Decimal(least), Decimal(most), Decimal(one)
+                logs = _minus_log(down.divide(low, scale), up.divide(high, scale), down, up)
                 factor = (
                     max(down.next_minus(down.sqrt(down.divide(down.multiply(2, logs[0]), high))), Decimal(0)),
                     up.next_plus(up.sqrt(up.divide(up.multiply(2, logs[1]), low))),
@@ -146,16 +179,9 @@ def _normal_pair(stream, narrow):
             y.extend()
 
 
-def _square(low, high, down, up):
-    """Return an interval around the squares of an interval."""
-    ends = sorted((low.copy_abs(), high.copy_abs()))
-    least = Decimal(0) if low <= 0 <= high else ends[0]
-    return down.multiply(least, least), up.multiply(ends[1], ends[1])
-
-
 def _times(side, factor, down, up):
     """Return an interval around products; the factor is not negative."""
-    low, high = side
+    low, high = map(Decimal, side)
     return down.multiply(low, factor[low < 0]), up.multiply(high, factor[high >= 0])
 
 
@@ -188,9 +214,7 @@ def gamma_ball(reader, column, size):
     Uses columns `column` and `column` + 1.
     """
     narrow = _NARROW
-    parts = _middles([exponential(BitStream(reader, column + 1, block)) for block in range(size)])
-    with localcontext(_MIDDLE):
-        radius = sum(parts)  # within a relative 2^-63
+    radius = _middles([gamma([BitStream(reader, column + 1, block) for block in range(size)])])[0]
     while True:
         middle = _middles(_normals(reader, column, size, narrow))
         with localcontext(_MIDDLE):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 
@@ -18,25 +19,39 @@ def check_n_jobs(n_jobs):
         raise ValueError("n_jobs must be None or an integer other than 0")
 
 
-def run(task, n_blocks, n_jobs=None):
+def run(task, n_blocks, n_jobs=None, pieces=1):
     """Call ``task(first, last)`` on contiguous runs that cover range(n_blocks); return the results in order.
 
     `n_jobs` is scikit-learn's: None is one thread unless a joblib context says otherwise. The kernels and the cipher
-    release the GIL, so threads are all it takes. One task a block would scale badly.
+    release the GIL, so threads are all it takes. One task a block would scale badly: each thread takes its share of
+    blocks in so many `pieces`. Whoever is free takes the next one, this thread too, and what no other thread has
+    begun by then is not waited for: on a busy machine many threads are hardly slower than one.
     """
     n = min(effective_n_jobs(n_jobs), n_blocks) if n_blocks > 1 else 1
     if n <= 1:
         return [task(0, n_blocks)]
-    edges = [n_blocks * k // n for k in range(n + 1)]
-    futures = [_get_pool(n - 1).submit(task, *edges[k : k + 2]) for k in range(1, n)]
+    n_runs = min(n * pieces, n_blocks)
+    edges = [n_blocks * k // n_runs for k in range(n_runs + 1)]
+    results, left = [None] * n_runs, deque(range(n_runs))
+
+    def work():
+        while left:
+            try:
+                k = left.popleft()
+            except IndexError:  # another thread was quicker
+                break
+            results[k] = task(*edges[k : k + 2])
+
+    futures = [_get_pool(n - 1).submit(work) for _ in range(1, n)]
     try:
-        results = [task(*edges[:2])]  # this thread works too
+        work()
     finally:
-        rest = [f.exception() for f in futures]  # wait for all, so that no thread writes after a failure
-    for error in rest:
+        # wait for all that have begun, so that no thread writes after a failure
+        errors = [future.exception() for future in futures if not future.cancel()]
+    for error in errors:
         if error is not None:
             raise error
-    return results + [f.result() for f in futures]
+    return results
 
 
 def _get_pool(size):

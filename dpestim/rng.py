@@ -3,7 +3,13 @@
 All words of one public call come from AES-256 in counter mode under one 32-byte key. A 128-bit counter names a pair
 of words:
 
-    stage (8 bits) | column (24) | block (32) | position (64)
+    stage (8 bits) | column (24) | block (32) | position + 2 (64)
+
+Different places have different counters, because each field has its own bits and position + 2 stays below 2**64. Why 2:
+Galois/counter mode (GCM) encrypts under a nonce of 96 bits by the counters nonce | 2, nonce | 3, ... nonce | 2**32 - 1.
+So what it makes of zeros under the nonce stage | column | block | 0 *is* the stream of that block from position 0 on,
+and where the processor has vector AES, for which OpenSSL has written GCM but not CTR, large draws take this faster way
+to the same words. The counters nonce | 0 and nonce | 1, with which GCM works besides, name no words.
 
 Rows are cut into blocks of a size that depends on the mechanism alone, so which word a row sees is a function of
 (key, stage, column, row): not of threads, batches or the order of blocks.
@@ -18,13 +24,20 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 import hashlib
 import os
 from enum import IntEnum
+from functools import lru_cache
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 
-#: Bytes of keystream drawn at a time: the zeros that are encrypted and what they become stay in the second-level cache,
-#: and a thread asks for the interpreter's lock rarely.
-_CHUNK = 1 << 19
+from dpestim._core import build
+
+#: Bytes of keystream drawn at a time, so that a thread asks for the interpreter's lock rarely. The zeros that are
+#: encrypted are never written to: the system keeps one page of them, whatever their number.
+_CHUNK = 1 << 20
+_ZEROS = memoryview(bytes(_CHUNK))
+#: Bytes from which on GCM is faster, its set-up included, and the most that one nonce allows.
+_GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
 
@@ -41,8 +54,10 @@ class Stage(IntEnum):
 
 def check_random_state(random_state):
     """Raise ValueError unless a `WordSource` can be made from it; draws nothing."""
+    if random_state is None:
+        return
     seed = isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0
-    if not (random_state is None or seed or isinstance(random_state, np.random.Generator | np.random.RandomState)):
+    if not (seed or isinstance(random_state, np.random.Generator | np.random.RandomState)):
         raise ValueError("random_state must be None, an int of at least 0 or a NumPy generator")
 
 
@@ -84,12 +99,8 @@ class WordReader:
     """Draws the words of a `WordSource`; one for each thread, buffers reused from block to block."""
 
     def __init__(self, key):
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-        aes = algorithms.AES(key)
-        self._stream = Cipher(aes, modes.CTR(bytes(16))).encryptor()
-        self._cipher, self._blocks = Cipher(aes, modes.ECB()), None
-        self._zeros = bytes(_CHUNK)
+        self._aes = _ciphers().AES(key)
+        self._stream = self._blocks = None
         self._buffers = {}
 
     def words(self, column, block, first, n_rows):
@@ -98,17 +109,31 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
-        skip = start % 2  # a counter value names two words
-        n_bytes = 8 * (skip + size + (skip + size) % 2)
+        position, skip = start >> 1, start & 1  # a counter value names two words
+        pairs = (skip + size + 1) >> 1
+        n_bytes = 16 * pairs
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
-        self._stream.reset_nonce(_counter(stage, column, block, start // 2))
-        for at in range(0, n_bytes, _CHUNK):
-            step = min(_CHUNK, n_bytes - at)
-            zeros = self._zeros if step == _CHUNK else self._zeros[:step]
-            self._stream.update_into(zeros, buffer[at : at + step])
+        stream = self._stream_at(_counter(stage, column, block, position, pairs), position, n_bytes)
+        if n_bytes <= _CHUNK:
+            stream.update_into(_ZEROS[:n_bytes], buffer)
+        else:
+            for at in range(0, n_bytes, _CHUNK):
+                step = min(_CHUNK, n_bytes - at)
+                stream.update_into(_ZEROS[:step], buffer[at : at + step])
         return buffer[:n_bytes].view(np.uint64)[skip : skip + size]
+
+    def _stream_at(self, counter, position, n_bytes):
+        """Return what encrypts zeros by this counter, the next one and so on."""
+        modes = _ciphers()
+        if position == 0 and _GCM_LEAST <= n_bytes <= _GCM_MOST and _gcm_is_faster():
+            return modes.Cipher(self._aes, modes.GCM(counter[:12])).encryptor()
+        if self._stream is None:
+            self._stream = modes.Cipher(self._aes, modes.CTR(counter)).encryptor()
+        else:
+            self._stream.reset_nonce(counter)
+        return self._stream
 
     def sparse(self, stage, column, block, places):
         """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
@@ -116,14 +141,13 @@ class WordReader:
             return np.empty(0, np.uint64)
         if self._blocks is None:
             # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB does
-            self._blocks = self._cipher.encryptor()
+            self._blocks = _ciphers().Cipher(self._aes, _ciphers().ECB()).encryptor()
         counters = np.empty((len(places), 2), ">u8")
-        counters[:, 0] = int.from_bytes(_counter(stage, column, block, 0)[:8], "big")
-        counters[:, 1] = places
+        counters[:, 0] = int.from_bytes(_counter(stage, column, block)[:8], "big")
+        counters[:, 1] = np.asarray(places, np.uint64) + np.uint64(_OFFSET)
         out = np.empty(16 * len(places) + 15, np.uint8)
         self._blocks.update_into(memoryview(counters).cast("B"), out)
         return out[: 16 * len(places)].view(np.uint64)[::2]
-
 
     def scratch(self, size, dtype):
         """Return working memory of this thread; valid until the next call for this dtype."""
@@ -154,14 +178,43 @@ class Words:
 
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""
-        return self._reader.sparse(stage, *self._at, np.asarray(places, np.uint64) + np.uint64(self._first * per_row))
+        places = np.asarray(places, np.uint64)
+        if self._first:
+            places = places + np.uint64(self._first * per_row)
+        return self._reader.sparse(stage, *self._at, places)
 
     def scratch(self, size, dtype):
         """Return working memory of this thread, reused from block to block; contents are whatever was left there."""
         return self._reader.scratch(size, dtype)
 
 
-def _counter(stage, column, block, position):
-    if not (0 <= column < 1 << 24 and 0 <= block < 1 << 32 and 0 <= position < 1 << 64):
+_OFFSET = 2  # of the position, see above
+
+
+def _counter(stage, column, block, position=0, pairs=1):
+    """Return the counter of a position, or raise where this many pairs of words from there would leave the block."""
+    if not (0 <= column < 1 << 24 and 0 <= block < 1 << 32 and 0 <= position <= (1 << 64) - _OFFSET - pairs):
         raise ValueError("too many columns or rows: the counter of the random words would run into its neighbour")
-    return ((((int(stage) << 24) | column) << 96) | (block << 64) | position).to_bytes(16, "big")
+    return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
+
+
+@lru_cache(maxsize=1)
+def _ciphers():
+    """Return what is used of `cryptography`, imported when the first words are drawn."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return SimpleNamespace(Cipher=Cipher, AES=algorithms.AES, CTR=modes.CTR, ECB=modes.ECB, GCM=modes.GCM)
+
+
+@lru_cache(maxsize=1)
+def _gcm_is_faster():
+    """Tell whether the processor has what OpenSSL's fast GCM needs, and OpenSSL takes such nonces."""
+    if not build.VECTOR_AES:
+        return False
+    modes = _ciphers()
+    try:
+        stream = modes.Cipher(modes.AES(bytes(32)), modes.GCM(bytes(12))).encryptor()
+        same = modes.Cipher(modes.AES(bytes(32)), modes.CTR(_OFFSET.to_bytes(16, "big"))).encryptor()
+        return stream.update(bytes(64)) == same.update(bytes(64))
+    except Exception:  # whatever a provider with rules of its own raises: CTR has the same words
+        return False

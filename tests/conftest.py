@@ -1,19 +1,25 @@
-"""What every run of the suite says and asserts about itself."""
+"""What every run of the suite says and asserts about itself; it holds with and without workers (pytest-xdist)."""
 
 import os
 import tempfile
 
+# workers share the machine: each keeps to its core, or libraries of linear algebra fight over all of them
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
 import pytest
+from _costs import Costs
 
 from dpestim._core import build
 
-#: A whole run that collects fewer tests than this has lost some; raise it as the suite grows.
-FEWEST_TESTS = 300
+#: A whole run with fewer tests than this has lost some; raise it as the suite grows.
+FEWEST_TESTS = 4000
 
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_folder(tmp_path_factory):
-    """Let ledgers without a path be files of this run, which pytest cleans up."""
+    """Let ledgers without a path be files of this run (of this worker), which pytest cleans up."""
     before, tempfile.tempdir = tempfile.tempdir, str(tmp_path_factory.mktemp("ledgers"))
     yield
     tempfile.tempdir = before
@@ -27,10 +33,19 @@ def pytest_report_header(config):
 def pytest_configure(config):
     if os.environ.get("DPESTIM_EXPECT_DEBUG") and not build.DEBUG:
         raise pytest.UsageError("this run is meant for the debug build, but the release build was imported")
+    config.pluginmanager.register(Costs(), "dpestim-costs")
 
 
-def pytest_collection_finish(session):
-    config = session.config
-    whole = config.args == config.getini("testpaths") and not config.option.keyword and not config.option.markexpr
-    if whole and not getattr(config.option, "lf", False) and len(session.items) < FEWEST_TESTS:
-        raise pytest.UsageError(f"only {len(session.items)} tests were collected, at least {FEWEST_TESTS} are expected")
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    """Refuse a whole run that has lost tests. Counted at the end: with workers, only there is anything whole known."""
+    config, costs = session.config, session.config.pluginmanager.getplugin("dpestim-costs")
+    option = config.option
+    whole = config.args == config.getini("testpaths") and not (option.keyword or option.markexpr or option.deselect)
+    stopped = option.maxfail or getattr(option, "lf", False) or option.collectonly
+    if hasattr(config, "workerinput") or not whole or stopped or exitstatus not in (0, 1):
+        return
+    if len(costs.tests) < FEWEST_TESTS:
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        config.get_terminal_writer().line(
+            f"\nonly {len(costs.tests)} tests were run, at least {FEWEST_TESTS} are expected", red=True)

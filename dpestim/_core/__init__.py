@@ -7,9 +7,10 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     encode   codes of a column of categories            (integers by range check, strings by hash look-up)
     grr      randomised response over d values          (one or two words a record)
     binary   one bit against the threshold of its value
+    table    any law of numbers: a search in a row of integer weights
     hadamard Hadamard response, and the fast Walsh-Hadamard transform
     subset   k distinct values by multiply-shift draws
-    unary    bits against thresholds, packed            (one byte a bit; ties are settled exactly by rare words)
+    unary    packed bits, eight by a table of 16 bits   (ties are settled exactly by rare words); column sums
     pm       the piecewise mechanisms: floats to fixed point, fixed point to codes
     em       iterations of expectation maximisation on a piecewise-constant channel, by prefix sums
     olh      multiply-shift hashes and their supports

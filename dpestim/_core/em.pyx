@@ -4,7 +4,7 @@ An answer's law is a constant on all outputs and another constant inside a windo
 distribution function of the inputs and A its integral, the window part of an interval of outputs [u, v) has the
 probability proportional to A(v) - A(u) - A(v - W) + A(u - W); A is quadratic between bin edges, so one pass of prefix
 sums gives it everywhere. The other half of an iteration is the same with the roles of bins and outputs exchanged.
-Derivation: local/_distribution.md.
+Derivation: local/estimates/distribution.md.
 """
 
 from libc.stdint cimport int32_t, int64_t

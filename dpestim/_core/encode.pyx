@@ -1,23 +1,24 @@
-"""Category codes of a column: contiguous integers by range check, strings and objects by hash look-up.
+"""Category codes of a column: integers by range check or table, numbers by bisection, strings and objects by hash.
 
-`objects` and `strings` return the first row whose value is not a category, or -1 when all rows were encoded.
+A value that is no category gets the fallback code and the loop goes on, so that one stranger costs what a citizen does;
+whether there was one (for `objects`: in which rows) is returned.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "encode.h" nogil:
-    bint dpestim_encode8_8(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint8_t *out) noexcept
-    bint dpestim_encode8_16(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint16_t *out) noexcept
-    bint dpestim_encode8_32(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint32_t *out) noexcept
-    bint dpestim_encode16_8(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint8_t *out) noexcept
-    bint dpestim_encode16_16(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint16_t *out) noexcept
-    bint dpestim_encode16_32(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint32_t *out) noexcept
-    bint dpestim_encode32_8(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint8_t *out) noexcept
-    bint dpestim_encode32_16(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint16_t *out) noexcept
-    bint dpestim_encode32_32(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint32_t *out) noexcept
-    bint dpestim_encode64_8(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint8_t *out) noexcept
-    bint dpestim_encode64_16(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint16_t *out) noexcept
-    bint dpestim_encode64_32(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t *out) noexcept
+    bint dpestim_encode8_8(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
+    bint dpestim_encode8_16(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
+    bint dpestim_encode8_32(const uint8_t *v, size_t n, uint8_t low, uint8_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
+    bint dpestim_encode16_8(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
+    bint dpestim_encode16_16(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
+    bint dpestim_encode16_32(const uint16_t *v, size_t n, uint16_t low, uint16_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
+    bint dpestim_encode32_8(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
+    bint dpestim_encode32_16(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
+    bint dpestim_encode32_32(const uint32_t *v, size_t n, uint32_t low, uint32_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
+    bint dpestim_encode64_8(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
+    bint dpestim_encode64_16(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
+    bint dpestim_encode64_32(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
 
 ctypedef fused uint_t:
     uint8_t
@@ -36,6 +37,7 @@ def integers(
     uint_t low,                   # IN   the smallest category that the type can hold, modulo 2^width
     uint_t span,                  # IN   the largest such category minus the smallest
     uint32_t first,               # IN   the code of `low`
+    uint32_t fallback,            # IN   the code of what is outside
     code_t[::1] out,              # OUT  codes
 ):
     """Encode values of a contiguous range; return whether any was outside."""
@@ -47,51 +49,124 @@ def integers(
         return False
     with nogil:
         if uint_t is uint8_t and code_t is uint8_t:
-            bad = dpestim_encode8_8(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode8_8(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint8_t and code_t is uint16_t:
-            bad = dpestim_encode8_16(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode8_16(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint8_t and code_t is uint32_t:
-            bad = dpestim_encode8_32(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode8_32(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint16_t and code_t is uint8_t:
-            bad = dpestim_encode16_8(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode16_8(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint16_t and code_t is uint16_t:
-            bad = dpestim_encode16_16(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode16_16(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint16_t and code_t is uint32_t:
-            bad = dpestim_encode16_32(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode16_32(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint32_t and code_t is uint8_t:
-            bad = dpestim_encode32_8(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode32_8(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint32_t and code_t is uint16_t:
-            bad = dpestim_encode32_16(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode32_16(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint32_t and code_t is uint32_t:
-            bad = dpestim_encode32_32(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode32_32(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint64_t and code_t is uint8_t:
-            bad = dpestim_encode64_8(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode64_8(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint64_t and code_t is uint16_t:
-            bad = dpestim_encode64_16(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode64_16(&values[0], n, low, span, first, fallback, &out[0])
         elif uint_t is uint64_t and code_t is uint32_t:
-            bad = dpestim_encode64_32(&values[0], n, low, span, first, &out[0])
+            bad = dpestim_encode64_32(&values[0], n, low, span, first, fallback, &out[0])
     return bad
+
+
+def table(
+    const uint_t[::1] values,     # IN   as for `integers`
+    uint_t low,                   # IN
+    uint_t span,                  # IN
+    const int64_t[::1] codes,     # IN   (span + 1) the code of low + k, or -1
+    uint32_t fallback,            # IN
+    code_t[::1] out,              # OUT
+):
+    """Encode integers that lie close together; return whether any was no category."""
+    cdef Py_ssize_t n = values.shape[0], i
+    cdef int64_t c
+    cdef uint_t x
+    cdef bint bad = False
+    if out.shape[0] != n or <uint64_t>codes.shape[0] != <uint64_t>span + 1:
+        raise ValueError("values and out differ in length, or the table does not fit")
+    with nogil:
+        for i in range(n):
+            x = <uint_t>(values[i] - low)
+            c = codes[x] if x <= span else -1
+            bad |= c < 0
+            out[i] = <code_t>(fallback if c < 0 else c)
+    return bad
+
+
+ctypedef fused number_t:
+    int64_t
+    uint64_t
+    float
+    double
+
+
+def numbers(
+    const number_t[::1] values,   # IN   a column
+    const number_t[::1] known,    # IN   (d) categories, ascending
+    const uint32_t[::1] codes,    # IN   (d) their codes
+    uint32_t missing,             # IN   the code of NaN
+    uint32_t fallback,            # IN
+    code_t[::1] out,              # OUT
+):
+    """Encode numbers by bisection; return whether any was no category, and whether any was NaN."""
+    cdef Py_ssize_t n = values.shape[0], d = known.shape[0], i, at, half, left
+    cdef bint bad = False, nan = False, hit
+    if out.shape[0] != n or codes.shape[0] != d:
+        raise ValueError("values and out, or known and codes, differ in length")
+    with nogil:
+        for i in range(n):
+            at, left = 0, d
+            while left > 1:  # known[at] is the last candidate
+                half = left >> 1
+                at += half if known[at + half] <= values[i] else 0
+                left -= half
+            hit = d > 0 and known[at] == values[i]
+            if hit:
+                out[i] = <code_t>codes[at]
+            elif values[i] != values[i]:
+                nan = True
+                out[i] = <code_t>missing
+            else:
+                bad = True
+                out[i] = <code_t>fallback
+    return bad, nan
 
 
 def objects(
     list values,                  # IN   Python objects (a memoryview of objects cannot be read-only)
     dict table,                   # IN   category -> code
-    code_t[::1] out,              # OUT  codes
+    uint32_t fallback,            # IN
+    code_t[::1] out,              # OUT
 ):
-    """Encode hashable objects; an unhashable one counts as unknown."""
-    cdef Py_ssize_t n = len(values), i
+    """Encode hashable objects; return the list of rows that are no category, whatever they do when they are looked at."""
+    cdef Py_ssize_t n = len(values), i = 0
     cdef object code
+    cdef list bad = []
     if out.shape[0] != n:
         raise ValueError("values and out differ in length")
-    try:
-        for i in range(n):
-            code = table.get(values[i])
-            if code is None:
-                return i
-            out[i] = code
-    except TypeError:
-        return i
-    return -1
+    while i < n:
+        try:
+            while i < n:
+                code = table.get(values[i])
+                if code is None:
+                    out[i] = <code_t>fallback
+                    bad.append(i)
+                else:
+                    out[i] = code
+                i += 1
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # no hash, or a comparison that fails (even one that asks the interpreter to end)
+            out[i] = <code_t>fallback
+            bad.append(i)
+            i += 1
+    return bad
 
 
 cdef inline uint64_t _hash(const uint32_t *row, Py_ssize_t width) noexcept nogil:
@@ -135,13 +210,14 @@ def strings(
     const uint32_t[:, ::1] categories,   # IN   (d, width)
     const int64_t[::1] slots,            # IN   from build_slots
     const uint32_t[::1] codes,           # IN   (d) code of each category
+    uint32_t fallback,                   # IN
     code_t[::1] out,                     # OUT  codes
 ):
-    """Encode fixed-width strings."""
+    """Encode fixed-width strings; return whether any was no category."""
     cdef Py_ssize_t n = values.shape[0], i, width = values.shape[1]
     cdef uint64_t k, mask = slots.shape[0] - 1
     cdef int64_t c
-    cdef Py_ssize_t bad = -1
+    cdef bint bad = False
     if out.shape[0] != n or categories.shape[1] != width or width == 0:
         raise ValueError("values, categories and out differ in shape")
     with nogil:
@@ -151,8 +227,6 @@ def strings(
             while c >= 0 and not _equal(&values[i, 0], &categories[c, 0], width):
                 k = (k + 1) & mask
                 c = slots[k]
-            if c < 0:
-                bad = i
-                break
-            out[i] = <code_t>codes[c]
+            bad |= c < 0
+            out[i] = <code_t>(fallback if c < 0 else codes[c])
     return bad

@@ -11,7 +11,7 @@ cdef extern from "logistic.h" nogil:
                             double limit, double tail, Py_ssize_t first, Py_ssize_t last, Py_ssize_t step,
                             const double *w, double *z, Py_ssize_t width, double *g, double *h)
 
-TILE = DPESTIM_TILE  # rows that are taken together
+TILE = DPESTIM_TILE  # rows that are taken together (gradients are added by halves of it)
 PAD = DPESTIM_PAD    # the padded width is a multiple of this
 
 

@@ -1,10 +1,11 @@
-"""Unary encoding on packed bits: privatize (one random byte a bit, ties settled exactly) and column sums."""
+"""Unary encoding on packed bits: privatize (eight bits from 16 random ones, ties settled exactly) and column sums."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "unary.h" nogil:
-    size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, size_t n_bits, uint8_t digit, uint8_t *out,
-                              uint32_t *ties) noexcept
+    size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
+                              uint8_t *out, uint32_t *ties) noexcept
+    size_t dpestim_rank(const uint64_t *edges, uint64_t u) noexcept
     void dpestim_unary_count(const uint8_t *reports, size_t n, size_t width, int64_t *counts) noexcept
 
 ctypedef fused code_t:
@@ -13,50 +14,71 @@ ctypedef fused code_t:
     uint32_t
 
 
-def bits(
-    const uint64_t[:, ::1] words,   # IN   (n, 1 + ceil(n_bits / 8)): a word for `finish`, then one byte a bit
-    Py_ssize_t n_bits,              # IN
-    uint64_t threshold,             # IN   Pr[1] is threshold / 2^64, of which this kernel compares the first byte
-    uint8_t[:, ::1] out,            # OUT  (n, ceil(n_bits / 8)) packed bits, little-endian
-    uint32_t[::1] ties,             # OUT  capacity n * n_bits + 1: record * n_bits + bit, where the byte ties
+def draw(
+    const uint64_t[:, ::1] words,   # IN   (n, 1 + ceil(width / 4)): a word for `finish`, then 16 random bits a pattern
+    const uint8_t[::1] table,       # IN   (65536) the pattern that 16 random bits decide on, 255 where they do not
+    uint8_t[:, ::1] out,            # OUT  (n, width) patterns of eight bits
+    uint32_t[::1] ties,             # OUT  capacity n * width + 1: record * width + number of the pattern, where open
 ):
-    """Draw every bit as if it were false, but for the ties, whose number is returned; `finish` does the rest."""
-    cdef Py_ssize_t n = words.shape[0]
+    """Draw every bit as if it were false, but for the ties, whose number is returned; `settle` and `finish` follow."""
+    cdef Py_ssize_t n = words.shape[0], width = out.shape[1]
     cdef size_t n_ties
-    if (words.shape[1] != 1 + (n_bits + 7) // 8 or out.shape[0] != n or out.shape[1] != (n_bits + 7) // 8
-            or ties.shape[0] <= n * n_bits or n * n_bits >= <int64_t>1 << 32):
-        raise ValueError("words, out and ties differ in length")
+    if (words.shape[1] != 1 + (width + 3) // 4 or out.shape[0] != n or table.shape[0] != 65536 or width < 1
+            or ties.shape[0] <= n * width or n * width >= <int64_t>1 << 32):
+        raise ValueError("words, table, out and ties differ in length")
     if n == 0:
         return 0
     with nogil:
-        n_ties = dpestim_unary_bits(<const uint8_t *>&words[0, 1], 8 * words.shape[1], n, n_bits,
-                                    <uint8_t>(threshold >> 56), &out[0, 0], &ties[0])
+        n_ties = dpestim_unary_draw(<const uint16_t *>&words[0, 1], 4 * words.shape[1], n, width, &table[0],
+                                    &out[0, 0], &ties[0])
     return n_ties
+
+
+def settle(
+    const uint64_t[:, ::1] words,   # IN   the same as for `draw`
+    uint32_t[::1] ties,             # IN   from `draw`;  OUT  in front: those that are still open
+    const uint64_t[:] rare,         # IN   one word a tie: its upper 48 bits are the next digits after the 16
+    const uint64_t[::1] edges,      # IN   (255) ascending: the first 64 digits of the boundaries between patterns
+    uint8_t[:, ::1] out,            # OUT  their patterns: how many of the boundaries are not above the number
+):
+    """Settle the ties by 64 digits; return how many equal a boundary's, so that only more digits can tell."""
+    cdef Py_ssize_t width = out.shape[1], i, n_open = 0
+    cdef uint32_t record, group
+    cdef uint64_t u
+    cdef size_t rank
+    if (rare.shape[0] != ties.shape[0] or words.shape[0] != out.shape[0] or words.shape[1] != 1 + (width + 3) // 4
+            or edges.shape[0] != 255):
+        raise ValueError("words, ties, rare, edges and out differ in length")
+    with nogil:
+        for i in range(ties.shape[0]):
+            record = ties[i] // <uint32_t>width
+            group = ties[i] - record * <uint32_t>width
+            u = <uint64_t>(<const uint16_t *>&words[record, 1])[group] << 48 | rare[i] >> 16
+            rank = dpestim_rank(&edges[0], u)
+            if rank < 255 and edges[rank] == u:
+                ties[n_open] = ties[i]
+                n_open += 1
+            else:
+                out[record, group] = <uint8_t>rank
+    return n_open
 
 
 def finish(
     const code_t[::1] codes,        # IN   true values, below n_bits
-    const uint64_t[:, ::1] words,   # IN   the same as for `bits`; the first word of a record decides its true bit
-    const uint32_t[::1] ties,       # IN   record * n_bits + bit, from `bits`
-    const uint64_t[:] rare,         # IN   one word a tie, for the digits below the first byte
-    Py_ssize_t n_bits,              # IN
+    const uint64_t[:, ::1] words,   # IN   the same as for `draw`; the first word of a record decides its true bit
+    Py_ssize_t n_bits,              # IN   8 * width or up to 7 less: surplus bits are dropped
     uint64_t true_threshold,        # IN   Pr[1] of the true bit is true_threshold / 2^64
-    uint64_t threshold,             # IN   the same as for `bits`
     uint8_t[:, ::1] out,            # OUT  complete reports
 ):
-    """Settle the ties, whose bit is 1 where the next 56 digits are below the threshold's; then put the true bits."""
-    cdef Py_ssize_t n = codes.shape[0], i
-    cdef uint64_t rest = threshold & <uint64_t>0x00FFFFFFFFFFFFFFULL
-    cdef uint32_t record, bit
-    cdef uint8_t place, one
-    if rare.shape[0] != ties.shape[0] or words.shape[0] != n or out.shape[0] != n:
-        raise ValueError("codes, words, ties and out differ in length")
+    """Drop the surplus bits of the last pattern and put the true bits."""
+    cdef Py_ssize_t n = codes.shape[0], i, last = out.shape[1] - 1
+    cdef uint8_t place, one, inside = <uint8_t>(255 >> (8 * out.shape[1] - n_bits))
+    if words.shape[0] != n or out.shape[0] != n or out.shape[1] != (n_bits + 7) // 8 or n_bits < 1:
+        raise ValueError("codes, words and out differ in length")
     with nogil:
-        for i in range(ties.shape[0]):
-            record = ties[i] // <uint32_t>n_bits
-            bit = ties[i] - record * <uint32_t>n_bits
-            out[record, bit >> 3] |= <uint8_t>(((rare[i] >> 8) < rest) << (bit & 7))
         for i in range(n):
+            if inside != 255:
+                out[i, last] &= inside
             place = <uint8_t>(1 << (codes[i] & 7))
             one = <uint8_t>((words[i, 0] < true_threshold) << (codes[i] & 7))
             out[i, codes[i] >> 3] = (out[i, codes[i] >> 3] & <uint8_t>~place) | one

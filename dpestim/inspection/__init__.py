@@ -1,8 +1,13 @@
-"""What a release means, for people: `privacy_card`.
+"""What a release means, for people: `privacy_card`, and displays that plot estimates with their intervals.
 
-Reads `privacy_` and public attributes only; it costs no privacy and never sees raw data.
+    privacy_card          what was collected, from whom, and what is and is not protected, as a page
+    FrequencyDisplay      the frequencies of a column of categories
+    DistributionDisplay   the distribution of a column of numbers
+
+All read `privacy_` and public attributes only; that costs no privacy, and never sees raw data.
 """
 
 from dpestim.inspection._card import privacy_card
+from dpestim.inspection._displays import DistributionDisplay, FrequencyDisplay
 
-__all__ = ["privacy_card"]
+__all__ = ["DistributionDisplay", "FrequencyDisplay", "privacy_card"]

@@ -17,3 +17,6 @@ How data flows::
 from dpestim.linear_model._logistic import DPLogisticRegression
 
 __all__ = ["DPLogisticRegression"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Models, central model"

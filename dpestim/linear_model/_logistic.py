@@ -9,21 +9,18 @@ from numbers import Real
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim import parallel
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.inputs import class_array, label_codes, number_column, number_rows, refuse_infinite
 from dpestim.linear_model._objective import calibrate
 from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, release
 from dpestim.linear_model._solver import LogisticLoss, row_shape
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
-
-#: Messages of scikit-learn, NumPy and Python that show a value.
-_SHOWS_VALUES = ("could not convert", "cannot convert", "argument must be", "Complex")
 
 
 class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
@@ -37,7 +34,8 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     one row: `coef_`, `intercept_` and everything computed from them may be published. The guarantee covers what runs,
     floating point and the inexact minimiser included: a hundredth of epsilon pays for them. With K > 2 classes there
     are K problems (one class against the rest), each with epsilon / K and delta / K. Parameters, the number of rows and
-    of columns are public. Predictions for private rows, and `score` on them, are not private.
+    of columns are public. Predictions for private rows, and `score` on them, are **not private**: strict mode enters
+    predictions in the ledger, and refuses `score`.
 
     **Utility.** Best where rows use their norm: scale columns to public bounds, and declare the smallest `data_norm`
     that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, so that
@@ -162,7 +160,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         trial = type(self)(**self.get_params(deep=False))  # so that a refused fit changes nothing
         trial._bound = self._bound
         X = trial._checked_X(X, reset=True, total=strict)
-        codes, classes = _encode(y, self.classes, len(X), total=strict)
+        codes, classes = label_codes(y, self.classes, len(X), strict=strict, n_jobs=self.n_jobs)
         norm = _longest(X) if self.data_norm is None else float(self.data_norm)
         n_problems = 1 if len(classes) == 2 else len(classes)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -196,50 +194,66 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         return self
 
     def decision_function(self, X):
-        """Return the linear scores of rows: positive for ``classes_[1]``, or one column for each of K > 2 classes."""
+        """Return the linear scores of rows: positive for ``classes_[1]``, or one column for each of K > 2 classes.
+
+        **Privacy.** The model may be published, and with it its predictions for *public* rows. A prediction for a
+        private row is a function of that row, an exact release of it, like `score`; so are `predict` and the
+        probabilities. Rows do not tell which they are, and whoever has rows could compute this from `coef_`, so
+        refusing would only stop those who use public ones. Hence in strict mode, where the analyst may hold rows that
+        she cannot see, each call is entered in the ledger (epsilon 0, flagged as not private) before it answers:
+        whoever keeps the rows and the ledger sees it. Without a ledger, keep private rows away from predictions.
+        """
         check_is_fitted(self)
         strict = self._is_strict()
         X = self._checked_X(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
+            self._note_predictions(len(X))
             X = np.where(np.isfinite(X).all(axis=1, keepdims=True), X, 0.0)
         with np.errstate(all="ignore"):
             scores = np.nan_to_num(X @ self.coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X):
-        """Return the likeliest class of each row."""
+        """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def predict_proba(self, X):
         """Return the probability of each class for each row, of shape (n_rows, n_classes).
 
-        With more than two classes: those of one class against the rest, divided by their sum.
+        With more than two classes: those of one class against the rest, divided by their sum. For private rows they
+        are **not private**, see `decision_function`.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([expit(-scores), expit(scores)], axis=1)
-        # normalised in logarithms: far from all classes every expit underflows
-        logs = -np.logaddexp(0.0, -scores)
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+        return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else _shares(scores)
 
     def predict_log_proba(self, X):
-        """Return the logarithm of the probability of each class for each row."""
+        """Return the logarithm of the probability of each class for each row; as private as these."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)], axis=1)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(_shares(scores))
 
     def score(self, X, y, sample_weight=None):
         """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
         self._refuse_in_strict("score compares with raw data")
-        result = super().score(X, y, sample_weight)
-        self._note_score(len(y))
-        return result
+        scores = self.decision_function(X)
+        known, _ = label_codes(y, self.classes_, len(scores), strict=False, total=True)  # a new class is not met
+        right = known == ((scores > 0) if scores.ndim == 1 else scores.argmax(axis=1))
+        weights = None if sample_weight is None else number_column(sample_weight, len(scores), "sample_weight")
+        if weights is not None and not weights.sum():
+            raise ValueError("sample_weight must not add up to 0")
+        self._note_score(len(scores))
+        return float(np.average(right, weights=weights))
 
     # ---------------------------------------------------------------- inside
+
+    def _note_predictions(self, n_rows):
+        """Record, where there is a ledger, that somebody is shown predictions, perhaps of raw rows."""
+        ledger = self._find_ledger()
+        if hasattr(ledger, "record_score"):
+            ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
 
     @classmethod
     def _test_params(cls):
@@ -284,7 +298,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
             raise ValueError("fit_intercept must be True or False")
         _number("intercept_scaling", self.intercept_scaling, "in [1e-6, 1e6]", lambda v: 1e-6 <= v <= 1e6)
         if self.classes is not None:
-            _check_classes(self.classes)
+            class_array(self.classes)
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         return epsilon, delta, strength
@@ -312,101 +326,22 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
 
     def _checked_X(self, X, *, reset, total):
         """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
-        if total and not _is_numeric(X):
-            raise ValueError("strict mode: X must have a numeric dtype in every column")
-        _refuse_kinds(X, "X", "cMm", "Complex data not supported: X must hold real numbers, and no dates")
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            if total:
-                warnings.simplefilter("ignore")
-            try:
-                X = validate_data(
-                    self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False,
-                    ensure_min_samples=0 if total else 1,
-                )
-            except OverflowError:
-                raise ValueError("X must hold numbers that a float can hold") from None
-            except (TypeError, ValueError) as error:
-                if any(part in str(error) for part in _SHOWS_VALUES):
-                    message = "X must hold numbers: argument must be a string or a real number in every column"
-                    raise (TypeError if isinstance(error, TypeError) else ValueError)(message) from None
-                raise  # (the original of those above shows a value)
+        rows = number_rows(X, strict=total, fewest=0 if total else 1)
+        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one
+            rows = np.ascontiguousarray(rows, np.float64)
         if not total:
-            with np.errstate(all="ignore"):
-                finite = np.isfinite(X.sum()) or np.isfinite(X).all()  # a finite sum saves the temporary array
-            if not finite:
-                column = int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])
-                name = getattr(self, "feature_names_in_", None)
-                name = column if name is None else repr(name[column])
-                raise ValueError(f"Input X contains NaN or infinity in column {name}: every value must be finite")
-        return X
+            names = getattr(self, "feature_names_in_", None)
+            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])])
+        return rows
 
 
-def _encode(y, declared, n_rows, *, total):
-    """Return (codes, classes): the number of each row's class, -1 (only where total) for one that is not declared."""
-    if y is None:
-        raise ValueError("DPLogisticRegression requires y to be passed, but the target y is None")
-    if total and not hasattr(y, "dtype"):
-        raise ValueError("strict mode: y must have a dtype (a list has none)")
-    _refuse_kinds(y, "y", "c", "Complex data not supported: y must hold classes")
-    y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(y)]}")
-    if declared is None:
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity: every class must be a finite value")
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("y must hold at least two classes, found one class only: declare the classes")
-        return codes, classes
-    classes = np.unique(np.asarray(declared))
-    if classes.dtype.kind in "biuf" and y.dtype.kind in "biuf":
-        codes = np.full(len(y), -1, np.int8 if len(classes) < 128 else np.intp)
-        for code, value in enumerate(classes):  # a few passes over bytes: far quicker than a search for each row
-            codes += (y == value) * codes.dtype.type(code + 1)
-    else:
-        known = {value: code for code, value in enumerate(classes.tolist())}
-        codes = np.array([_look_up(known, value) for value in y.tolist()], dtype=np.int64)
-    if not total and (codes < 0).any():
-        raise ValueError("y holds a class that is not declared in classes")
-    return codes, classes
-
-
-def _refuse_kinds(data, name, kinds, message):
-    """Raise ValueError for dtypes that scikit-learn refuses with a message that shows values, or takes silently."""
-    dtypes = list(np.atleast_1d(np.asarray(data.dtypes, dtype=object))) if hasattr(data, "dtypes") else [
-        getattr(data, "dtype", None)
-    ]
-    if any(getattr(dtype, "kind", "O") in tuple(kinds) for dtype in dtypes):
-        raise ValueError(message)
-
-
-def _check_classes(classes):
-    values = np.asarray(classes, dtype=object)
-    if values.ndim != 1 or any(v is None or isinstance(v, complex) or v != v for v in values.tolist()):
-        raise ValueError("classes must be a list of at least two different classes, none of them missing")
-    words = [isinstance(v, str) for v in values.tolist()]
-    if any(words) and not all(words):
-        raise ValueError("classes must be all strings or all numbers")
-    if len(set(values.tolist())) < 2:
-        raise ValueError("classes must be a list of at least two different classes")
-
-
-def _look_up(known, value):
-    try:
-        return known.get(value, -1)
-    except Exception:  # not hashable, or a comparison of its own that fails: no class, and nothing to tell about it
-        return -1
-
-
-def _is_numeric(X):
-    """Tell from the declared types alone whether all columns hold numbers."""
-    if hasattr(X, "dtypes"):
-        kinds = [getattr(t, "kind", None) or ("f" if getattr(t, "is_numeric", lambda: False)() else "O")
-                 for t in np.atleast_1d(np.asarray(X.dtypes, dtype=object))]
-    else:
-        kinds = [getattr(getattr(X, "dtype", None), "kind", "O")]
-    return all(kind in "biuf" for kind in kinds)
+def _shares(scores):
+    """Return the probability of each class, one against the rest, divided by their sum."""
+    # normalised in logarithms: far from all classes every expit underflows
+    logs = -np.logaddexp(0.0, -scores)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _longest(X):
@@ -417,8 +352,9 @@ def _longest(X):
 
 
 def _number(name, value, where, inside):
-    if isinstance(value, bool) or not isinstance(value, Real) or not inside(value):
-        raise ValueError(f"{name} must be a number {where}, got {value!r}")
+    # (a duration of NumPy calls itself an integer; a number of thousands of digits has no repr)
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, Real) or not inside(value):
+        raise ValueError(f"{name} must be a number {where}")
     return value
 
 

@@ -13,7 +13,7 @@ is good enough, never after a number of iterations. Proofs: `_logistic.md`.
 import math
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dpestim import parallel
 from dpestim._core import logistic
@@ -22,6 +22,7 @@ _ULP = 2.0**-53
 _BLOCK = 2048  # rows whose gradients are added one after the other
 _LANES = 8  # parts of the data with a Hessian of their own, so that threads do not change the order of additions
 _LANE_CELLS = 1 << 24  # no more lanes than keep their Hessians below 128 MB together
+_THREAD_CELLS = 1 << 20  # of rows or Hessians: work of less than about a millisecond is done before threads have woken
 _COARSE = 16  # every 16th row is where the search starts
 
 
@@ -72,7 +73,8 @@ class LogisticLoss:
                     )
 
         if lanes:
-            parallel.run(task, lanes, self.n_jobs)
+            cells = n // step * self._width * (1 + hessian * self._width // 8)
+            parallel.run(task, lanes, self.n_jobs if cells >= _THREAD_CELLS else 1, pieces=4)
         loss, gradient = step * losses.sum(), step * np.add.reduce(gradients, axis=0)[: self.size]
         if not hessian:
             return loss, gradient, None
@@ -94,9 +96,9 @@ def rounding(n_rows, width, norm):
     """Return a bound of the error of the float gradient of `n_rows` rows, at a w of this norm.
 
     A margin errs by (width / 8 + 5) ulp |w|, and a row's weight by a quarter of that and a relative 2^-48; adding up
-    goes through blocks and then over blocks.
+    goes through blocks (half a tile at a time) and then over blocks.
     """
-    depth = _BLOCK / logistic.TILE + -(-n_rows // _BLOCK) + 8
+    depth = 2 * _BLOCK / logistic.TILE + -(-n_rows // _BLOCK) + 8
     return 1.01 * n_rows * ((width / 8 + 5) * _ULP * norm / 4 + 2.0**-48 + depth * _ULP)
 
 
@@ -217,8 +219,11 @@ def _objective(loss, noise, strength, w, hessian, step):
 
 
 def _factor(bend):
-    factor = cho_factor(bend, check_finite=False)
-    return lambda x: cho_solve(factor, x, check_finite=False)
+    # LAPACK itself: around it scipy.linalg spends ten times what a small system takes
+    factor, failed = dpotrf(bend)
+    if failed:
+        raise np.linalg.LinAlgError("the Hessian is not positive definite")
+    return lambda x: dpotrs(factor, x)[0]
 
 
 def _bfgs(solve, pairs, slope):

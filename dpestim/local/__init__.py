@@ -1,45 +1,44 @@
 """Local differential privacy: every user's device randomises, and nobody else needs to be trusted.
 
-How data flows::
+One road for all data::
 
-    X --encode--> codes --privatize--> reports --aggregate--> counts --release--> frequencies_
-       (_encode)   (randomizer + words from dpestim.rng)  (merge adds)   (estimate, postprocess)
+    X --Column.read--> rows --codes--> law.privatize --reports--> law.count --counts--> estimates
+       (encoder: categories, bounds)    (words from dpestim.rng)      (merge adds)      (release)
 
-* `_encode.py`       categories to codes; errors that name a column, never a value
-* `_randomizer.py`   `Randomizer`: one column's exact law, made from (epsilon, number of categories)
-* `_plan.py`         `Plan`: what the first data freezes (encoders, randomizers, report layout); the walk over blocks
-* `_base.py`         `FrequencyEstimator`: all verbs and all of scikit-learn's face, once
-* `_grr.py` ...      one idea a file: its randomizer and its face; the proof beside it (`_grr.md`); the kernel of that
-                     name in `dpestim/_core`
+    law.py       `Randomizer`: one column's exact law and its guarantee, as data; its arguments are its identity
+    reports.py   shapes that reports come in: a code, packed bits, fields
+    columns.py   `Column` (what turns values into codes, and a law), `Columns` (those of a row), the one walk
+    client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
+    server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
+    channel.py   laws as channels between bins and counts, for servers of numbers
 
-Numbers take the same road, in two objects, so that the noisy numbers can also go through a pipeline::
+and a room for each kind of data, which the files above know nothing about::
 
-    X --clip, fixed point--> codes --privatize--> reports --count--> counts --release--> mean_, distribution_
-       (NumericTransformer: _numeric, _pm, _sdpm)            (Collector: _collect, _mean, _distribution)
+    categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
+    numbers/     laws on a grid between bounds; `NumericTransformer` is a client
+    estimates/   servers of numbers for any client: means and distributions
 
-* `_numeric.py`      `NumericTransformer`: bounds, the walk over blocks, decoding, scikit-learn's face
-* `_pm.py` `_sdpm.py`  the piecewise mechanism, and its sensitivity-aware form (`_inversion.py`: its unbiased numbers)
-* `_collect.py`      `Collector`: integer counts of codes, and the three verbs, for any transformer
-* `_em.py`           expectation maximisation on piecewise-constant and on dense channels
+A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
+needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both.
 
-A randomizer gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of
-every record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every
-place has a counter of its own, so rare words are reproducible and cannot run out; this is why `privatize` takes `words`
-as an object and not as one array.
+A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
+record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
+has a counter of its own, so rare words are reproducible and cannot run out; this is why `privatize` takes `words` as an
+object and not as one array.
 
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
-from dpestim.local._binary import BinaryFrequencyEstimator
-from dpestim.local._distribution import DistributionEstimator
-from dpestim.local._grr import GRRFrequencyEstimator
-from dpestim.local._hr import HRFrequencyEstimator
-from dpestim.local._mean import MeanEstimator
-from dpestim.local._olh import BLHFrequencyEstimator, OLHFrequencyEstimator
-from dpestim.local._pm import PMTransformer
-from dpestim.local._sdpm import SDPMTransformer
-from dpestim.local._ss import SSFrequencyEstimator
-from dpestim.local._unary import OUEFrequencyEstimator, SUEFrequencyEstimator
+from dpestim.local.categories.binary import BinaryFrequencyEstimator
+from dpestim.local.categories.grr import GRRFrequencyEstimator
+from dpestim.local.categories.hr import HRFrequencyEstimator
+from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local.categories.ss import SSFrequencyEstimator
+from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
+from dpestim.local.estimates.distribution import DistributionEstimator
+from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.numbers.sdpm import SDPMTransformer
 
 __all__ = [
     "BLHFrequencyEstimator",

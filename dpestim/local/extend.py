@@ -1,8 +1,24 @@
 """What a mechanism of your own is made from: see CONTRIBUTING.md, and `dpestim.testing.check_mechanism` to try it."""
 
-from dpestim._docs import document
-from dpestim.local._base import FrequencyEstimator
-from dpestim.local._randomizer import Randomizer
+from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.law import ALL, Promise, Randomizer
+from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.law import NumericRandomizer, WindowRandomizer
+from dpestim.local.reports import CodeReports, FieldReports, PackedBits
 from dpestim.rng import Stage
 
-__all__ = ["FrequencyEstimator", "Randomizer", "Stage", "document"]
+__all__ = [
+    "ALL",
+    "CategoricalRandomizer",
+    "CodeReports",
+    "FieldReports",
+    "FrequencyEstimator",
+    "NumericRandomizer",
+    "NumericTransformer",
+    "PackedBits",
+    "Promise",
+    "Randomizer",
+    "Stage",
+    "WindowRandomizer",
+]

@@ -24,7 +24,7 @@ _HEAD = ("kind", "estimator", "users", "times", "epsilon each", "epsilon", "delt
 
 
 def _facts(facts):
-    meta = facts["meta"]
+    meta = facts["terms"]
     budget = f"epsilon = {_budget(meta['epsilon'])}, delta = {_budget(meta['delta'])}"
     spent, left = facts["spent"], facts["remaining"]
     return (
@@ -32,12 +32,12 @@ def _facts(facts):
                    + (f", under the relaxation {meta['relaxation']}" if meta["relaxation"] != "null" else "")),
         ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
         ("remaining", f"epsilon = {bound(left.epsilon, down=True)}, delta = {bound(left.delta, down=True)}"),
-        ("entries", meta["length"]),
+        ("entries", facts["length"]),
         ("not private", f"{sum(e['kind'] != 'release' for e in facts['entries'])} scores compared with raw data; "
                         f"{sum(e['seeded'] == 'yes' for e in facts['entries'])} releases with a seed"),
         ("ledger", f"{meta['uuid']}, since {meta['created'][:19]} UTC"),
         ("file", facts["path"]),
-        ("head of the chain", meta["head"]),
+        ("head of the chain", facts["head"]),
     )
 
 

@@ -3,9 +3,16 @@
 import atexit
 import contextlib
 import os
+import re
 import secrets
+import stat
 import threading
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on POSIX: drafts of killed processes stay
+    fcntl = None
 
 from dpestim.exceptions import LedgerError
 
@@ -21,7 +28,7 @@ _MOST_CONNECTIONS = 32
 _lock = threading.RLock()
 #: path -> lock of its transactions
 _locks = {}
-#: path -> (what makes a connection another one, connection, size of the file when it was last used); oldest use first
+#: path -> `_File`; oldest use first
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
@@ -42,52 +49,127 @@ def create(path, schema, insert, row):
         raise LedgerError(f"{path} was a ledger of this process and is gone: a new one would forget what was spent")
     if not os.path.isdir(os.path.dirname(path)):
         raise LedgerError(f"the folder of {path} does not exist")
-    draft = f"{path}.{secrets.token_hex(8)}.new"
-    try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(draft, isolation_level=None)
-        connection.executescript(f"PRAGMA application_id={_APPLICATION}; BEGIN; {schema}")
-        connection.execute(insert, row)
-        connection.execute("COMMIT")
-        connection.close()
-        with contextlib.suppress(FileExistsError):  # somebody was faster: theirs is joined
-            os.link(draft, path)
-    except (OSError, sqlite3.Error) as error:
-        raise LedgerError(f"{path} cannot be made: {error}") from error
-    finally:
-        if os.path.lexists(draft):
+    with _lock_of(path):
+        draft = descriptor = None
+        try:
+            draft, descriptor = _draft(path)
+            connection = sqlite3.connect(draft, isolation_level=None)
+            connection.executescript(f"PRAGMA application_id={_APPLICATION}; BEGIN; {schema}")
+            connection.execute(insert, row)
+            connection.execute("COMMIT")
+            connection.close()
+            with contextlib.suppress(FileExistsError):  # somebody was faster: theirs is joined
+                os.link(draft, path)
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"{path} cannot be made: {error}") from error
+        finally:
+            if draft is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(draft)
+                os.close(descriptor)
+
+
+def _draft(path):
+    """Return a new empty file's path, and a descriptor which, while it is open, shows that somebody works on it."""
+    while True:
+        draft = f"{path}.{secrets.token_hex(8)}.new"
+        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        with contextlib.suppress(OSError):  # (a file system without such locks: then `sweep` gets none either)
+            _flock(descriptor)
+        if os.fstat(descriptor).st_nlink:  # else it was swept before it was locked
+            return draft, descriptor
+        os.close(descriptor)
+
+
+def sweep(path, names=None):
+    """Remove the drafts that died with their process, of the ledger at this path or, in its folder, of those `names`.
+
+    A draft belongs to somebody as long as it is locked; the kernel ends the lock with the process.
+    """
+    folder, name = os.path.split(path)
+    pattern = re.compile(f"(?:{names or re.escape(name)})\\.[0-9a-f]{{16}}\\.new")
+    with _lock_of(path), contextlib.suppress(OSError):
+        for found in filter(pattern.fullmatch, os.listdir(folder)):
+            with contextlib.suppress(OSError):  # locked, gone already, or not ours
+                _remove_if_left(os.path.join(folder, found))
+
+
+def _remove_if_left(draft):
+    status = os.lstat(draft)
+    if status.st_nlink > 1:  # the ledger itself by a second name: closing it here would end this process's locks on it
+        os.unlink(draft)
+    elif stat.S_ISREG(status.st_mode):
+        descriptor = os.open(draft, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            _flock(descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{draft}-journal")
             os.unlink(draft)
+        finally:
+            os.close(descriptor)
+
+
+def _flock(descriptor):
+    """Lock a file for as long as the descriptor is open, or raise OSError."""
+    if fcntl is None:
+        raise OSError("no such locks here")
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _lock_of(path):
+    """Return the lock of a path in this process."""
+    lock = _locks.get(path)
+    if lock is None:
+        with _lock:
+            lock = _locks.setdefault(path, threading.RLock())
+    return lock
+
+
+class _File:
+    """A connection of this process to a file, and what it remembers of it."""
+
+    __slots__ = ("connection", "execute", "key", "known", "size")
+
+    def __init__(self, connection, key, size):
+        self.connection, self.execute = connection, connection.cursor().execute
+        self.key = key  # what makes another connection necessary where it differs
+        self.size = size  # when it was last used
+        self.known = None  # for the caller: forgotten whenever a transaction fails
 
 
 @contextlib.contextmanager
 def transaction(path, durability, write):
-    """Yield a connection in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError."""
+    """Yield a `_File` in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError."""
     import sqlite3
 
-    with _lock:
-        lock = _locks.setdefault(path, threading.RLock())
-    with lock:
-        connection = None
+    with _lock_of(path):
+        file, done = None, False
         try:
-            connection = _connect(path, durability, write)
-            if connection.in_transaction:  # an interrupt came before the last one could be ended
-                connection.execute("ROLLBACK")
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            yield connection
-            connection.execute("COMMIT")
-            with contextlib.suppress(OSError):  # gone already: the next one to charge will say so
-                _connections[path] = (*_connections[path][:2], os.stat(path).st_size)
+            file = _connect(path, durability, write)
+            if file.connection.in_transaction:  # an interrupt came before the last one could be ended
+                file.execute("ROLLBACK")
+            file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield file
+            file.execute("COMMIT")
+            done = True
+            if write:
+                try:
+                    file.size = os.stat(path).st_size
+                except OSError:  # gone already: the next one to charge will say so
+                    file.known = None
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise LedgerError(f"{path} was locked by others for {_PATIENCE} s") from error
             raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # (SQLite's own words quote the damage)
             _disconnect(path)
-            connection = None
+            file = None
             raise LedgerError(f"{path} is no ledger, or is damaged: {error}") from error
         finally:
-            if connection is not None and connection.in_transaction:
-                connection.execute("ROLLBACK")
+            if file is not None and not done:
+                file.known = None
+                if file.connection.in_transaction:
+                    file.execute("ROLLBACK")
 
 
 def _connect(path, durability, write):
@@ -100,22 +182,22 @@ def _connect(path, durability, write):
         _disconnect(path)
         raise LedgerError(
             f"{path} is missing: a ledger that is moved or deleted cannot be charged. (An estimator that was made, "
-            "cloned or pickled inside `with ledger:` stays bound to it; set_params(ledger=...) gives it another one.)"
+            "cloned, pickled or paid for inside `with ledger:` stays bound to it; set_params(ledger=...) gives it "
+            "another one.)"
         ) from None
-    if os.path.exists(f"{path}-wal"):
+    if os.access(f"{path}-wal", os.F_OK):
         raise LedgerError(f"{path} was put in WAL mode from outside: part of the account is in another file")
     key = (os.getpid(), status.st_dev, status.st_ino, durability)
     with _lock:
-        known = _connections.get(path)
+        file = _connections.get(path)
         # a file that got shorter is read anew, so that SQLite sees what is missing instead of what it remembers
-        if known is not None and known[0] == (*key, write or known[0][-1]) and known[2] <= status.st_size:
+        if file is not None and file.key == (*key, write or file.key[-1]) and file.size <= status.st_size:
             _connections[path] = _connections.pop(path)
-            return known[1]
+            return file
     _disconnect(path)
     writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
     if write and not writable:
         raise LedgerError(f"{path} may not be written, and so not charged")
-    key = (*key, writable)
     connection = sqlite3.connect(
         f"{Path(path).as_uri()}?mode={'rw' if writable else 'ro'}", uri=True, isolation_level=None, timeout=_PATIENCE,
         check_same_thread=False,
@@ -127,14 +209,15 @@ def _connect(path, durability, write):
             # PERSIST is cheaper than a new journal each time, and as safe
             if connection.execute("PRAGMA journal_mode=PERSIST").fetchone()[0] != "persist":
                 raise LedgerError(f"{path} was put in another journal mode from outside")
-            connection.execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
+            connection.execute(f"PRAGMA synchronous={'OFF' if durability == 'fast' else 'FULL'}")
     except BaseException:
         connection.close()
         raise
+    file = _File(connection, (*key, writable), status.st_size)
     with _lock:
-        _connections[path] = (key, connection, status.st_size)
+        _connections[path] = file
     _close_oldest()
-    return connection
+    return file
 
 
 def _close_oldest():
@@ -153,10 +236,10 @@ def _disconnect(path):
         known = _connections.pop(path, None)
     if known is None:
         return
-    if known[0][0] == os.getpid():
-        known[1].close()
+    if known.key[0] == os.getpid():
+        known.connection.close()
     else:
-        _inherited.append(known[1])  # closing the parent's connection here could drop its locks
+        _inherited.append(known.connection)  # closing the parent's connection here could drop its locks
 
 
 @atexit.register
@@ -193,7 +276,7 @@ def _after_fork_in_child():
     _lock = threading.RLock()
     _held.clear()
     _locks.clear()
-    _inherited.extend(connection for _, connection, _ in _connections.values())
+    _inherited.extend(file.connection for file in _connections.values())
     _connections.clear()
 
 

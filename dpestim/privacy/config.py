@@ -57,6 +57,7 @@ def config_context(*, strict):
     shape and parameters are checked and nothing else; a value outside its declared domain counts as a fallback (the
     first category, say) instead of raising; whatever would have to be learned from the data is an error, and so is
     `score` of an estimator that compares with raw data.
+    What the caller writes by hand, such as the labels of `Ledger.for_users`, is taken to be public.
     Estimators that are made, cloned or pickled inside the block stay strict, wherever they go; what a worker process
     makes by itself is not.
 

@@ -180,7 +180,7 @@ def subset_weights(epsilon, d, most_uneven):
     `batch` to a word: draws from r_1, ..., r_m values are one draw from R = r_1 ... r_m values, each of which has
     floor(2**64 / R) or one more words. So two subsets differ in probability by at most the product of (1 + 1 / floor),
     which is at most 1 + 2 n / floor(2**64 / (d - 1)^batch) for n words. With rho = 1 + uneven,
-    include = floor(2**64 k e' / (k e' + rho^2 (d - k))), e' <= e^epsilon; the proof is local/_ss.md.
+    include = floor(2**64 k e' / (k e' + rho^2 (d - k))), e' <= e^epsilon; the proof is local/categories/ss.md.
     """
     e = exp_lower(epsilon)
     middle = math.floor(d / (e + 1))

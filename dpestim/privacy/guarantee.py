@@ -8,16 +8,23 @@ from dpestim.privacy._text import bound, odds
 from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 
+#: the models, those that ask for less trust first
 _TRUST = {
     "local": "nobody else needs to be trusted where a user's own device randomises",
-    "central": "whoever holds the data must be trusted",
     "shuffle": "the shuffler must be trusted",
+    "central": "whoever holds the data must be trusted",
 }
+_MODELS = tuple(_TRUST)
 
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
     """An (epsilon, delta) guarantee, which adds (``+``), compares (``<=``: at least as strong) and converts (`to`).
+
+    One guarantee is at least as strong as another if all that the other promises follows from it: at most its epsilon
+    and delta, under its relation or one from which that follows; its relaxation, if it names one (plain epsilon holds
+    in every relaxation); nobody trusted whom it does not trust (local asks for less than shuffle, shuffle for less
+    than central); and no seed, unless it has one. Where nothing was released, everything is promised.
 
     Parameters
     ----------
@@ -41,6 +48,8 @@ class PrivacyGuarantee:
     >>> both = PrivacyGuarantee(1) + PrivacyGuarantee(2)
     >>> both.epsilon, both <= PrivacyGuarantee(4)
     (Fraction(3, 1), True)
+    >>> PrivacyGuarantee(1, model="central") <= PrivacyGuarantee(4)
+    False
     """
 
     epsilon: Fraction | float
@@ -111,7 +120,7 @@ class PrivacyGuarantee:
         return PrivacyGuarantee(
             _sum(mine.epsilon, theirs.epsilon),
             min(1, _sum(mine.delta, theirs.delta)),
-            self.model if self.model == other.model else "central",
+            max(self.model, other.model, key=_MODELS.index),
             mine.neighbours,
             True if True in (self.seeded, other.seeded) else None if None in (self.seeded, other.seeded) else False,
             tuple(dict.fromkeys((*self.notes, *other.notes))),
@@ -124,15 +133,25 @@ class PrivacyGuarantee:
         return self if other == 0 else NotImplemented
 
     def __le__(self, other):
-        """Tell whether this promises all that `other` does: its relation, epsilon and delta, and no seed."""
+        """Tell whether this promises all that `other` does."""
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
+        if self.is_nothing:
+            return True
         try:
             mine = self.to(other.neighbours)
         except ValueError:
             return False
-        seeds = other.seeded is True or self.seeded is not True
-        return seeds and mine.epsilon <= other.epsilon and mine.delta <= other.delta
+        if other.relaxation is not None:
+            own = mine.relaxed_epsilon if mine.relaxation == other.relaxation else math.inf
+            if min(mine.epsilon, own) > other.relaxed_epsilon:
+                return False
+        return (
+            _MODELS.index(mine.model) <= _MODELS.index(other.model)
+            and (other.seeded is True or self.seeded is not True)
+            and mine.epsilon <= other.epsilon
+            and mine.delta <= other.delta
+        )
 
     def __ge__(self, other):
         """Tell whether `other` promises at least what this does."""

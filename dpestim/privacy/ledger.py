@@ -3,50 +3,31 @@
 A handle is a path, a UUID and a label of users; it holds no state, so clones, pickles, threads and forked or spawned
 processes all write to the one file. An entry, the totals and the head of the hash chain change in one transaction that
 takes the write lock before it reads (``BEGIN IMMEDIATE``): no two processes can both see the last unit of budget.
-Amounts are exact fractions, kept as text.
 """
 
-import hashlib
 import json
-import math
 import os
 import secrets
 import tempfile
 import unicodedata
 import uuid
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
 from dpestim.exceptions import BudgetExceededError, LedgerError
-from dpestim.privacy import ambient
-from dpestim.privacy._store import create, remember, transaction
+from dpestim.privacy import _account, ambient
+from dpestim.privacy._account import ENTRY, FORMAT, NOTHING, TERMS, add, less, number, text
+from dpestim.privacy._store import create, remember, sweep, transaction
 from dpestim.privacy._text import bound
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
 
-#: Raised by one whenever the meaning of a ledger's file changes.
-FORMAT = 1
-#: terms: they never change
-_TERMS = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation")
-_ENTRY = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta", "charged_epsilon", "charged_delta",
-          "model", "neighbours", "seeded", "n_rows")
-#: what holds after an entry. everybody: charged without a label; label: the most that was charged with any one label
-_AFTER = ("everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
-_SCHEMA = f"""
-CREATE TABLE terms ({', '.join(_TERMS)});
-CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join((*_ENTRY, *_AFTER))}, hash TEXT NOT NULL);
-CREATE TABLE totals (users TEXT PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
-"""
-#: the terms and the last entry; an entry changes one page of the file and the header, whose user_version counts entries
-_STATE = f"""SELECT {', '.join(f'terms.{name}' for name in _TERMS)}, number, hash, {', '.join(_AFTER)}
-FROM terms LEFT JOIN (SELECT * FROM entries ORDER BY number DESC LIMIT 1)"""
-_INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * (len(_ENTRY) + len(_AFTER) + 2))})"
-
-
+_DURABILITIES = ("full", "fast")
+_SEEDED = {True: "yes", False: "no", None: "unknown"}
+#: names of temporary ledgers that other processes made
+_OF_OTHERS = r"dpestim-ledger-(?!{}-)\d+-[0-9a-f]{{16}}\.sqlite"
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
 
@@ -56,9 +37,9 @@ class Ledger:
 
     Each release is charged in one transaction *before* its random words are drawn; what would overdraw is refused and
     costs nothing; what failed after it was charged stays charged. Pass it as ``ledger=`` or open a block, ``with
-    ledger:``, which pays for every estimator that is made, cloned or pickled in it, in any thread and in worker
-    processes, also when it is used later. (An estimator that code in a worker process makes by itself is not seen:
-    give it ``ledger=``.)
+    ledger:``, which pays for every estimator that is made, cloned, pickled or used in it, in any thread and in worker
+    processes, also when it is used again later. (An estimator that code in a worker process makes by itself is not
+    seen: give it ``ledger=``.)
 
     **Privacy.** Charges add up (basic composition, valid for budgets chosen adaptively, also after looking at results).
     Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
@@ -116,31 +97,30 @@ class Ledger:
     def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full"):
         if isinstance(epsilon, str | os.PathLike):
             raise ValueError("epsilon must be a number: a ledger that exists is opened by Ledger.open(path)")
-        terms = {
-            "epsilon": str(canonical_amount(epsilon, "epsilon")),
-            "delta": str(canonical_amount(delta, "delta")),
-            "neighbours": _neighbours(neighbours).value,
-            "relaxation": json.dumps(relaxation),
-        }
-        if terms["epsilon"] == "0" or Fraction(terms["delta"]) >= 1:
+        budget = canonical_amount(epsilon, "epsilon"), canonical_amount(delta, "delta")
+        if not budget[0] or budget[1] >= 1:
             raise ValueError("epsilon must be above 0 and delta below 1")
         if relaxation is not None and not (isinstance(relaxation, str) and relaxation):
             raise ValueError("relaxation must be None or the name of a relaxed model")
-        if durability not in ("full", "fast"):
-            raise ValueError("durability must be 'full' or 'fast'")
-        self.durability, self.users = durability, ""
+        terms = {
+            "epsilon": text(budget[0]),
+            "delta": text(budget[1]),
+            "neighbours": _neighbours(neighbours).value,
+            "relaxation": json.dumps(relaxation),
+        }
+        self.durability, self.users, self.uuid = _checked_durability(durability), "", None
         if path is None:
-            self.path = os.path.realpath(
-                Path(tempfile.gettempdir()) / f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite"
-            )
+            name = f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite"
+            self.path = os.path.realpath(Path(tempfile.gettempdir()) / name)
+            sweep(self.path, _OF_OTHERS.format(os.getpid()))
         else:
             self.path = _real(path)
+            sweep(self.path)
         if not os.path.lexists(self.path):
             self._create(terms)
-        self.uuid = None
-        meta = self._meta()
-        self.uuid = meta["uuid"]
-        different = [name for name, value in terms.items() if meta[name] != value]
+        found = self._read().terms
+        self.uuid = found["uuid"]
+        different = [name for name, value in terms.items() if found[name] != value]
         if different:
             raise LedgerError(f"{self.path} is a ledger of another {' and '.join(different)}: join it with the same "
                               "terms, or use Ledger.open")
@@ -155,8 +135,9 @@ class Ledger:
         path : str or path-like
         durability : {"full", "fast"}, default="full"
         """
-        ledger = cls._handle(_real(path), None, "", durability)
-        ledger.uuid = ledger._meta()["uuid"]
+        ledger = cls._handle(_real(path), None, "", _checked_durability(durability))
+        sweep(ledger.path)
+        ledger.uuid = ledger._read().terms["uuid"]
         ledger.verify()
         return ledger
 
@@ -164,11 +145,14 @@ class Ledger:
         """Return a handle whose charges carry a label: the public name of a set of people.
 
         Sets of different labels must have nobody in common, and who belongs to one must not depend on private values;
-        then nobody pays for the releases about another set.
+        then nobody pays for the releases about another set. A label is no data: it stands in the file, in reports and
+        in error messages, and strict mode cannot know where it came from. Take it from the plan of the study ("wave
+        2025", "clinic 3"), never from a column: a group made of private values shows them, and who is in it.
 
         Parameters
         ----------
         label : str
+            Printable. Written as it is (in Unicode's form NFC).
         """
         if not isinstance(label, str) or not label or not label.isprintable():
             raise ValueError("label must be a printable string that names a set of people")
@@ -198,94 +182,95 @@ class Ledger:
         return self._enter("non-private score", nothing, estimator, n_rows, ())
 
     def _enter(self, kind, guarantee, estimator, n_rows, columns):
-        with self._transaction() as (connection, meta):
-            relation = Neighbours(meta["neighbours"])
-            epsilon, delta = ("0", "0") if kind != "release" else _amounts(guarantee, relation, meta["relaxation"])
-            after = self._add_to_totals(connection, meta, epsilon, delta, guarantee)
+        with self._transaction() as file:
+            state = self._state(file)
+            relation = state.relation
+            charged = NOTHING if kind != "release" else _account.costs(guarantee, relation, state.terms["relaxation"])
+            everybody, label = self._add_to_totals(file, state, charged, guarantee)
             public = relation is not Neighbours.ADD_REMOVE and guarantee.neighbours is not Neighbours.ADD_REMOVE
-            number, head = meta["length"] + 1, meta["head"]
+            length = state.length + 1
             row = (
                 datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
-                json.dumps([str(c) for c in columns]), self.users, _text(guarantee.epsilon), _text(guarantee.delta),
-                epsilon, delta, guarantee.model, guarantee.neighbours.value,
-                {True: "yes", False: "no", None: "unknown"}[guarantee.seeded],
+                _names(tuple(map(str, columns))), self.users, text(guarantee.epsilon), text(guarantee.delta),
+                text(charged[0]), text(charged[1]), guarantee.model, guarantee.neighbours.value,
+                _SEEDED[guarantee.seeded],
                 int(n_rows) if n_rows is not None and public else None,
-                *after,
+                *map(text, everybody), *map(text, label),
             )
-            connection.execute(_INSERT, (number, *row, _link(head, number, row)))
-            connection.execute(f"PRAGMA user_version = {number}")
-        _longest[self.path, self.uuid] = max(number, _longest.get((self.path, self.uuid), 0))
-        return number
+            head = _account.link(state.head, length, row)
+            file.execute(_account.INSERT, (length, *row, head))
+            file.execute(f"PRAGMA user_version = {length}")
+            file.known = state.after(length, head, everybody, label)
+        key = self.path, self.uuid
+        _longest[key] = max(length, _longest.get(key, 0))  # (another thread may have been faster)
+        return length
 
-    def _add_to_totals(self, connection, meta, epsilon, delta, guarantee):
-        """Add an amount to its users' total, or raise BudgetExceededError; returns what holds then."""
+    def _add_to_totals(self, file, state, charged, guarantee):
+        """Add an amount to its users' total, or raise BudgetExceededError; returns (everybody's, a label's most)."""
+        mine, beside = state.everybody, state.label
         if self.users:
-            find = "SELECT epsilon, delta FROM totals WHERE users = ?"
-            before = connection.execute(find, (self.users,)).fetchone() or ("0", "0")
-        else:
-            before = meta["everybody_epsilon"], meta["everybody_delta"]
-        mine, after = [], {name: meta[name] for name in _AFTER}
-        for name, old, needed in zip(("epsilon", "delta"), before, (epsilon, delta)):
-            new = _add(old, needed)
-            everybody, label = f"everybody_{name}", f"label_{name}"
-            if self.users:
-                after[label] = max(meta[label], new, key=_number)
-            else:
-                after[everybody] = new
-            beside = meta[everybody if self.users else label]
-            if needed != "0" and _number(_add(new, beside)) > _number(meta[name]):
-                left = _less(meta[name], _add(old, beside))
-                notes = " ".join(guarantee.notes)
-                people = f" for {self.users!r}" if self.users else ""
-                raise BudgetExceededError(
-                    f"this release needs {name} = {_shown(needed)} and {_shown(left, down=True)} of "
-                    f"{_shown(meta[name])} is left{people}: Ledger.open({self.path!r}).report() shows what was spent."
-                    + (" A ledger has the delta that it was opened with." if name == "delta" else "")
-                    + (f" {notes}" if notes and needed == "inf" else "")
-                )
-            mine.append(new)
-        if self.users:
-            connection.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *mine))
-        return after.values()
+            found = file.execute("SELECT epsilon, delta FROM totals WHERE users = ?", (self.users,)).fetchone()
+            with _account.suspicious(self.path):
+                mine, beside = NOTHING if found is None else tuple(map(number, found)), state.everybody
+        new = list(mine)
+        for k, name in enumerate(("epsilon", "delta")):
+            if charged[k]:
+                new[k] = add(mine[k], charged[k])
+                if add(new[k], beside[k]) > state.budget[k]:
+                    left = less(state.budget[k], add(mine[k], beside[k]))
+                    self._refuse(name, charged[k], state.budget[k], left, guarantee.notes)
+        if not self.users:
+            return new, state.label
+        file.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *map(text, new)))
+        return state.everybody, list(map(max, state.label, new))
+
+    def _refuse(self, name, needed, budget, left, notes):
+        """Raise BudgetExceededError."""
+        people = f" for {self.users!r}" if self.users else ""
+        raise BudgetExceededError(
+            f"this release needs {name} = {bound(needed)} and {bound(left, down=True)} of {bound(budget)} is "
+            f"left{people}: Ledger.open({self.path!r}).report() shows what was spent."
+            + (" A ledger has the delta that it was opened with." if name == "delta" else "")
+            + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
+        )
 
     # ---------------------------------------------------------------- reading
 
     def spent(self):
         """Return what was spent, as a `PrivacyGuarantee`: the largest total of anybody, in epsilon and in delta."""
-        with self._transaction(write=False) as (connection, meta):
+        with self._transaction(write=False) as file, _account.suspicious(self.path):
+            state = self._state(file)
             find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
-            seen = connection.execute(find).fetchall()
-        models, seeds = {model for model, _ in seen}, {seeded for _, seeded in seen}
-        notes = () if seen else ("Nothing has been charged yet.",)
-        if meta["relaxation"] != "null":
-            notes += (f"This is epsilon under the relaxation {meta['relaxation']}, without which there may be none.",)
-        return self._guarantee(meta, _spent, models.pop() if len(models) == 1 else "central",
-                               True if "yes" in seeds else None if "unknown" in seeds else False, notes)
+            seen = file.execute(find).fetchall()
+            models, seeds = {str(model) for model, _ in seen}, {seeded for _, seeded in seen}
+            notes = () if seen else ("Nothing has been charged yet.",)
+            relaxation = state.terms["relaxation"]
+            if relaxation != "null":
+                notes += (f"This is epsilon under the relaxation {relaxation}, without which there may be none.",)
+            return PrivacyGuarantee(*state.spent, models.pop() if len(models) == 1 else "central", state.relation,
+                                    True if "yes" in seeds else None if "unknown" in seeds else False, notes)
 
     def remaining(self):
         """Return what is left, as a `PrivacyGuarantee`, for somebody about whom most was released."""
-        meta = self._meta()
+        state = self._read()
         notes = ("This is what is left of a budget, and no promise about a release.",)
-        return self._guarantee(meta, lambda m, name: _less(m[name], _spent(m, name)), "central", False, notes)
-
-    def _guarantee(self, meta, amount, model, seeded, notes):
-        epsilon, delta = (_number(amount(meta, name)) for name in ("epsilon", "delta"))
-        return PrivacyGuarantee(epsilon, delta, model, Neighbours(meta["neighbours"]), seeded, notes)
+        return PrivacyGuarantee(*map(less, state.budget, state.spent), "central", state.relation, False, notes)
 
     def entries(self):
         """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
-        with self._transaction(write=False) as (connection, _):
-            rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
-        names = ("number", *_ENTRY)
-        out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
-        for entry in out:
-            entry["columns"] = json.loads(entry["columns"])
-            for name in ("epsilon", "delta", "charged_epsilon", "charged_delta"):
-                entry[name] = _number(entry[name])
+        names = ("number", *ENTRY)
+        with self._transaction(write=False) as file, _account.suspicious(self.path):
+            self._state(file)
+            rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
+            out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
+            for entry in out:
+                entry["columns"] = json.loads(entry["columns"])
+                for name in ("epsilon", "delta", "charged_epsilon", "charged_delta"):
+                    entry[name] = number(entry[name])
         return out
 
     def __len__(self):
-        return self._meta()["length"]
+        return self._read().length
 
     def __bool__(self):
         return True  # also without entries: `ledger or Ledger(1)` must not open another budget
@@ -297,7 +282,7 @@ class Ledger:
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
 
-        frame = pd.DataFrame(self.entries(), columns=["number", *_ENTRY, "hash"])
+        frame = pd.DataFrame(self.entries(), columns=["number", *ENTRY, "hash"])
         return frame.assign(time=pd.to_datetime(frame["time"], utc=True), n_rows=frame["n_rows"].astype("Int64"))
 
     def report(self, format="text"):
@@ -311,11 +296,9 @@ class Ledger:
 
         if format not in ("text", "html"):
             raise ValueError("format must be 'text' or 'html'")
-        self.verify()
-        with self._transaction(write=False) as (_, meta):
-            pass
-        facts = {"path": self.path, "meta": meta, "spent": self.spent(), "remaining": self.remaining(),
-                 "entries": self.entries()}
+        head, state = self.verify(), self._read()
+        facts = {"path": self.path, "terms": state.terms, "length": state.length, "head": head,
+                 "spent": self.spent(), "remaining": self.remaining(), "entries": self.entries()}
         return (as_text if format == "text" else as_html)(facts)
 
     def _repr_html_(self):
@@ -327,25 +310,11 @@ class Ledger:
         The chain shows that entries were changed or removed to whoever kept an earlier head (printed by `report`). It
         cannot show that the whole file was replaced.
         """
-        with self._transaction(write=False) as (connection, meta):
-            rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
-            totals = {users: amounts for users, *amounts in connection.execute("SELECT * FROM totals")}
-        head, sums, most = _first(meta), {}, ["0", "0"]
-        for number, row in enumerate(rows, 1):
-            head = _link(head, number, row[1:-1])
-            changed = row[0] != number or row[-1] != head
-            if not changed:  # then what it holds is what was written
-                users, *charged = row[5], row[8], row[9]
-                sums[users] = [_add(a, b) for a, b in zip(sums.get(users, ("0", "0")), charged)]
-                if users:
-                    most = [max(a, b, key=_number) for a, b in zip(most, sums[users])]
-                changed = list(row[1 + len(_ENTRY) : -1]) != [*sums.get("", ("0", "0")), *most]
-            if changed:
-                raise LedgerError(f"entry {number} of {self.path} was changed or removed")
-        sums.pop("", None)
-        if (head, len(rows), sums) != (meta["head"], meta["length"], totals):
-            raise LedgerError(f"the entries of {self.path} and its totals do not agree: it was changed from outside")
-        return head
+        with self._transaction(write=False) as file:
+            state = self._state(file)
+            rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
+            totals = file.execute("SELECT * FROM totals").fetchall()
+        return _account.verify(state, rows, totals, self.path)
 
     # ---------------------------------------------------------------- the block, copies, pickles
 
@@ -388,34 +357,29 @@ class Ledger:
 
     def _create(self, terms):
         terms = {"format": FORMAT, "uuid": str(uuid.uuid4()), "created": datetime.now(UTC).isoformat(), **terms}
-        insert = f"INSERT INTO terms VALUES ({', '.join('?' * len(_TERMS))})"
-        create(self.path, _SCHEMA, insert, [terms[name] for name in _TERMS])
+        create(self.path, _account.SCHEMA, _account.INSERT_TERMS, [terms[name] for name in TERMS])
 
-    def _meta(self):
-        with self._transaction(write=False) as (_, meta):
-            return meta
+    def _read(self):
+        with self._transaction(write=False) as file:
+            return self._state(file)
 
-    @contextmanager
     def _transaction(self, write=True):
-        """Yield (connection, meta) inside one transaction, which an exception rolls back."""
-        with transaction(self.path, self.durability, write) as connection:
-            row = connection.execute(_STATE).fetchone()
-            meta = dict(zip((*_TERMS, "length", "head", *_AFTER), row or ()))
-            self._check(meta, connection.execute("PRAGMA user_version").fetchone()[0])
-            yield connection, meta
+        return transaction(self.path, self.durability, write)
 
-    def _check(self, meta, n_entries):
-        """Refuse what is not this ledger or has lost entries; give a ledger without entries its first state."""
-        if meta.get("format") != FORMAT:
-            raise LedgerError(f"{self.path} is no ledger of format {FORMAT}")
-        if self.uuid is not None and meta["uuid"] != self.uuid:
+    def _state(self, file):
+        """Return what holds after the last entry, checked, inside a transaction."""
+        state = file.known = _account.read_state(file, self.path)
+        self._check(state)
+        return state
+
+    def _check(self, state):
+        """Refuse what is not this ledger or has lost entries."""
+        key = self.path, state.terms["uuid"]
+        if self.uuid not in (None, key[1]):
             raise LedgerError(f"{self.path} is another ledger than the one of this handle")
-        if meta["length"] is None:
-            meta.update(dict.fromkeys(_AFTER, "0"), length=0, head=_first(meta))
-        seen = _longest.get((self.path, meta["uuid"]), 0)
-        if meta["length"] != n_entries or n_entries < seen:
+        if state.length < _longest.get(key, 0):
             raise LedgerError(f"{self.path} has lost entries: it was changed from outside, or is an older copy")
-        _longest[self.path, meta["uuid"]] = max(n_entries, seen)
+        _longest[key] = state.length
         remember(self.path)
 
 
@@ -431,51 +395,15 @@ def _neighbours(name):
         raise ValueError(f"neighbours must be one of {[n.value for n in Neighbours]}") from None
 
 
-def _link(head, number, row):
-    """Return the hash of an entry, which names the one before it."""
-    return hashlib.sha256(json.dumps([head, number, *row]).encode()).hexdigest()
+@lru_cache(maxsize=256)
+def _names(columns):
+    return json.dumps(columns)
 
 
-def _spent(meta, name):
-    """Return the largest total of anybody, in epsilon or in delta."""
-    return _add(meta[f"everybody_{name}"], meta[f"label_{name}"])
-
-
-def _first(meta):
-    """Return the head of a chain without entries, which names the terms."""
-    return _link("", 0, [meta[name] for name in _TERMS])
-
-
-@lru_cache(maxsize=1024)
-def _amounts(guarantee, relation, relaxation):
-    """Return epsilon and delta that a release costs in a ledger of this relation and relaxation."""
-    charged = guarantee.to(relation)
-    relaxed = charged.relaxation is not None and json.dumps(charged.relaxation) == relaxation
-    return _text(charged.relaxed_epsilon if relaxed else charged.epsilon), _text(charged.delta)
-
-
-@lru_cache(maxsize=4096)
-def _number(text):
-    return math.inf if text == "inf" else Fraction(text)
-
-
-def _text(amount):
-    if amount != math.inf and max(amount.numerator, amount.denominator).bit_length() > 10_000:
-        raise ValueError("an amount must be a fraction of at most 10,000 bits")
-    return "inf" if amount == math.inf else str(Fraction(amount))
-
-
-def _add(a, b):
-    return _text(_number(a) + _number(b))
-
-
-def _less(a, b):
-    """Return a - b, at least 0."""
-    return a if a == "inf" else "0" if b == "inf" else _text(max(_number(a) - _number(b), 0))
-
-
-def _shown(text, down=False):
-    return bound(_number(text), down)
+def _checked_durability(durability):
+    if not isinstance(durability, str) or durability not in _DURABILITIES:
+        raise ValueError("durability must be 'full' or 'fast'")
+    return durability
 
 
 def _real(path):

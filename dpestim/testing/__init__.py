@@ -1,26 +1,28 @@
 """Checks that any mechanism can be put through, those of third parties included.
 
-``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. They
-are of two kinds:
+``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
+an estimator can do decides which:
 
-    _law        the guarantee and the statistics: exact rational laws first, then samples against them, each with a
-                named n and alpha, and each shown to *reject* a law whose epsilon is 0.7 or 1.3 times the true one
-    _contract   behaviour: threads, blocks, merging, pickles, frames, dtypes, bad input
-    _model_checks  the same for models, which predict
+    _law          any law: a distribution, the kernel that follows it, words that are never repeated
+    _promises     any law: what it promises, exactly, and to whom
+    _frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
+    _numbers      laws of numbers: exact means, variances, rounding
+    _contract     behaviour of any client (`privatize`) and any server (`aggregate`)
+    _servers      what estimates from the reports of a transformer
+    _models       what predicts
 
-Transformers of numbers have their own (`_numeric_checks`: the law by kinds of inputs, exact means, rounding), and so
-has what estimates from their reports (`_collector_checks`).
-
-A check raises `MechanismError` (an AssertionError), which says what was expected. All samples are seeded, so that a
-verdict is reproducible.
+Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
+law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
+(`_sample`); they are seeded, so that a verdict is reproducible. A check raises `MechanismError` (an AssertionError),
+which says what was expected.
 """
 
-from dpestim.testing._collector_checks import COLLECTOR_CHECKS
-from dpestim.testing._contract import CONTRACT_CHECKS
-from dpestim.testing._law import LAW_CHECKS
-from dpestim.testing._model_checks import MODEL_CHECKS
-from dpestim.testing._numeric_checks import NUMERIC_CHECKS
-from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting
+from functools import partial
+
+from dpestim.testing import _contract, _frequencies, _law, _numbers, _promises, _servers
+from dpestim.testing._models import MODEL_CHECKS
+from dpestim.testing._sample import Sample
+from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -30,19 +32,24 @@ def mechanism_checks(estimator):
 
     Parameters
     ----------
-    estimator : FrequencyEstimator, transformer of numbers, or what estimates from such a transformer
+    estimator : FrequencyEstimator, transformer of numbers, what estimates from such a transformer, or model
         Unfitted; it is cloned, never changed. Frequency estimators need declared categories: lists of at most 9 str,
         int, float or bool values, of one type a column and none missing; transformers declared bounds and a grid of at
         most 64 steps. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
         0.7 and 1.3 times as much.
+
+    Returns
+    -------
+    list of (str, callable)
+        They share their samples, some 15 MB a column, which live as long as the list.
 
     Raises
     ------
     ValueError
         For a setting outside these; it says nothing about the mechanism.
     """
-    checks = _checks_for(estimator)
-    return [(check.__name__, lambda check=check: check(estimator)) for check in checks]
+    checks, subject = _checks_for(estimator)
+    return [(check.__name__, partial(check, subject)) for check in checks]
 
 
 def check_mechanism(estimator):
@@ -63,15 +70,19 @@ def check_mechanism(estimator):
 
 
 def _checks_for(estimator):
-    """Return the checks that the capabilities of an estimator call for."""
+    """Return (the checks that the capabilities of an estimator call for, what they take)."""
+    kind = _frequencies.Categories if hasattr(client_of(estimator), "categories") else _numbers.Numbers
+    sample, behaviour = Sample(estimator, kind), (*_contract.CLIENT_CHECKS, *_contract.BOTH_CHECKS)
     if hasattr(estimator, "categories"):
         check_setting(estimator)
-        return (*LAW_CHECKS, *CONTRACT_CHECKS)
+        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_frequencies.LAW_CHECKS)
+        return (*law, *_frequencies.FACE_CHECKS, *behaviour, *_contract.SERVER_CHECKS), sample
     if hasattr(estimator, "decode"):
         check_numeric_setting(estimator)
-        return NUMERIC_CHECKS
+        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_numbers.LAW_CHECKS)
+        return (*law, *_numbers.FACE_CHECKS, *behaviour), sample
     if hasattr(estimator, "transformer"):
-        return COLLECTOR_CHECKS
+        return (*_contract.BOTH_CHECKS, *_contract.SERVER_CHECKS, *_servers.FACE_CHECKS), sample
     if hasattr(estimator, "predict_proba"):
-        return MODEL_CHECKS
+        return MODEL_CHECKS, estimator
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

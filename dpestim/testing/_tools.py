@@ -1,9 +1,13 @@
-"""What the checks share: an error, raw rows made from the declared domain, and one column's reports."""
+"""What the checks share: an error, refusals, equality of states, and what a setting must be like."""
+
+import copy
+import importlib
+import importlib.util
+import math
+from functools import cached_property
 
 import numpy as np
 from sklearn.base import clone
-
-from dpestim.rng import WordSource
 
 
 class MechanismError(AssertionError):
@@ -14,6 +18,116 @@ def require(condition, message):
     """Raise MechanismError unless the condition holds."""
     if not condition:
         raise MechanismError(message)
+
+
+def refuses(call, what, estimator=None, kinds=ValueError):
+    """Require a ValueError (or another kind) that leaves the estimator as it was, and return its message."""
+    before = snapshot(estimator)
+    try:
+        call()
+    except kinds as error:
+        require(same_state(before, snapshot(estimator)), f"{what}: the {type(error).__name__} left a change behind")
+        return str(error)
+    except Exception as error:
+        require(False, f"{what} must be a ValueError, got {type(error).__name__}")
+    require(False, f"{what} must be a ValueError")
+
+
+def snapshot(estimator):
+    """Return a copy of the state of an estimator (of None: None)."""
+    return None if estimator is None else copy.deepcopy(estimator.__getstate__())
+
+
+def same_state(a, b, _seen=()):
+    """Tell whether two states are equal, value by value: equal states may well have different pickles."""
+    if a is b or (id(a), id(b)) in _seen:
+        return True
+    if type(a) is not type(b):
+        return False
+    seen = (*_seen, (id(a), id(b)))
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return a.tobytes() == b.tobytes() if a.dtype.kind != "O" else same_state(a.tolist(), b.tolist(), seen)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same_state(v, b[k], seen) for k, v in a.items())
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(same_state(v, w, seen) for v, w in zip(a, b))
+    if isinstance(a, float):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    if isinstance(a, np.random.Generator):
+        return same_state(a.bit_generator.state, b.bit_generator.state, seen)
+    if isinstance(a, np.random.RandomState):
+        return same_state(a.get_state(), b.get_state(), seen)
+    if type(a).__eq__ is not object.__eq__:
+        return bool(a == b)
+    return same_state(_attributes(a), _attributes(b), seen)
+
+
+def _attributes(item):
+    """Return what a pickle of an object would keep, except what it has only worked out from the rest."""
+    kept, cls = item.__getstate__(), type(item)
+    if not isinstance(kept, dict):
+        return kept
+    return {k: v for k, v in kept.items() if not isinstance(getattr(cls, k, None), cached_property)}
+
+
+class Book:
+    """A ledger that only writes down, or refuses."""
+
+    def __init__(self, refuse=False):
+        self.paid, self.scores, self.refuse = [], [], refuse
+
+    def charge(self, guarantee, *, estimator, n_rows, columns):
+        """Write down a release."""
+        if self.refuse:
+            raise ValueError("overdrawn")
+        self.paid.append((guarantee, estimator, n_rows, len(columns)))
+
+    def record_score(self, *, estimator, n_rows):
+        """Write down a score."""
+        self.scores.append((estimator, n_rows))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def layouts(X):
+    """Yield (name, the same rows in another memory layout or container), without another dtype."""
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    yield "list", X.tolist()
+    yield "Fortran order", np.asfortranarray(X)
+    yield "strided", np.repeat(X, 2, axis=0)[::2]
+    yield "read-only", read_only
+    columns = {f"c{j}": list(X[:, j]) for j in range(X.shape[1])}
+    for library in ("pandas", "polars"):
+        if importlib.util.find_spec(library):
+            yield library, importlib.import_module(library).DataFrame(columns)
+
+
+# ---------------------------------------------------------------------------------------------- clients and settings
+
+
+def client_of(estimator):
+    """Return what randomises: the transformer of what collects for one, else the estimator itself."""
+    return getattr(estimator, "transformer", estimator)
+
+
+def with_params(estimator, **params):
+    """Set parameters of what randomises, and return the estimator."""
+    prefix = "transformer__" if client_of(estimator) is not estimator else ""
+    return estimator.set_params(**{prefix + name: value for name, value in params.items()})
+
+
+def fresh(estimator, **params):
+    """Return an unfitted clone with other parameters of what randomises, seeded unless they say otherwise."""
+    return with_params(clone(estimator), **{"random_state": 0, **params})
+
+
+def raw_rows(estimator, n, seed=0):
+    """Return n rows that suit the declared domain of an estimator."""
+    return estimator._test_data(n, seed)[0]
 
 
 def check_setting(estimator):
@@ -37,30 +151,3 @@ def check_numeric_setting(estimator):
         raise ValueError("declare the bounds of the transformer to check, and a grid of at most 64 steps")
     if not 0.1 <= float(estimator.epsilon) / max(np.size(end) for end in estimator.bounds) <= 5:
         raise ValueError("the checks need an epsilon between 0.1 and 5 for each column")
-
-
-def fresh(estimator, **params):
-    """Return an unfitted clone with other parameters, seeded unless they say otherwise."""
-    return clone(estimator).set_params(**{"random_state": 0, **params})
-
-
-def raw_rows(estimator, n, seed=0):
-    """Return n rows that suit the declared domain of an estimator."""
-    return estimator._test_data(n, seed)[0]
-
-
-def randomizers(estimator):
-    """Return the frozen randomizers of an estimator with declared categories."""
-    return fresh(estimator).fit(raw_rows(estimator, 2)).randomizers_
-
-
-def reports_of(randomizer, codes, seed=0, column=0, order=None):
-    """Return the reports of one column's codes, block by block (in the given order), as every estimator makes them."""
-    out = np.zeros((len(codes), randomizer.report_width), randomizer.report_dtype)
-    size = randomizer.block_rows
-    reader = WordSource(seed).reader()
-    blocks = range(-(-len(codes) // size))
-    for block in blocks if order is None else order(blocks):
-        part = np.ascontiguousarray(codes[block * size : (block + 1) * size])
-        randomizer.privatize(part, reader.words(column, block, 0, len(part)), out[block * size : (block + 1) * size])
-    return out

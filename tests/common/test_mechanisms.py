@@ -3,19 +3,34 @@
 import pytest
 
 from dpestim.base import all_estimators
-from dpestim.testing import check_mechanism, mechanism_checks
+from dpestim.testing import _frequencies, _law, _numbers, check_mechanism, mechanism_checks
 
-CASES = [
-    pytest.param(check, id=f"{name}-{k}-{check_name}")
-    for name, cls in all_estimators()
-    for k, params in enumerate(cls._test_params())
-    for check_name, check in mechanism_checks(cls(**params))
-]
+LAW_CHECKS = {check.__name__ for module in (_law, _frequencies, _numbers) for check in module.LAW_CHECKS}
 
 
-@pytest.mark.parametrize("check", CASES)
-def test_mechanism(check):
-    check()
+def cases():
+    """Yield every check of every setting; one worker takes all checks of a setting, which share samples."""
+    for name, cls in all_estimators():
+        for k, params in enumerate(cls._test_params()):
+            setting, group = (cls, params), pytest.mark.xdist_group(f"{name}-{k}")
+            for check, _ in mechanism_checks(cls(**params)):
+                marks = [group, pytest.mark.law] if check in LAW_CHECKS else [group]
+                yield pytest.param(cls, setting, check, id=f"{name}-{k}-{check}", marks=marks)
+
+
+CASES = list(cases())
+
+
+@pytest.fixture(scope="module")
+def checks(request):
+    """The checks of one setting: their samples live until another setting has its turn."""
+    cls, params = request.param
+    return dict(mechanism_checks(cls(**params)))
+
+
+@pytest.mark.parametrize(("cls", "checks", "check"), CASES, indirect=["checks"])
+def test_mechanism(cls, checks, check):
+    checks[check]()
 
 
 @pytest.mark.parametrize(("name", "cls"), all_estimators())
@@ -34,11 +49,10 @@ def test_what_a_mechanism_brings(name, cls):
 def test_the_registry_is_what_is_expected():
     names = {name for name, _ in all_estimators()}
     assert {"local.GRRFrequencyEstimator", "local.OUEFrequencyEstimator", "local.OLHFrequencyEstimator"} <= names
-    frequency = [cls for _, cls in all_estimators() if hasattr(cls, "frequencies_")]
-    assert {len(mechanism_checks(cls(**cls._test_params()[0]))) for cls in frequency} == {19}
+    assert {len(mechanism_checks(cls(**cls._test_params()[0]))) for _, cls in all_estimators()} == {8, 12, 23, 26}
     assert len(CASES) >= sum(len(cls._test_params()) * 8 for _, cls in all_estimators())
 
 
 def test_check_mechanism_runs_them_all():
     cls = dict(all_estimators())["local.BinaryFrequencyEstimator"]
-    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 19
+    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 26

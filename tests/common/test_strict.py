@@ -2,6 +2,7 @@
 
 import datetime
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,16 @@ class Spiteful:
         raise RuntimeError("do not convert me")
 
 
+class Fatal:
+    """A value that can be hashed, and ends the program where it is compared."""
+
+    def __hash__(self):
+        return hash("a")
+
+    def __eq__(self, other):
+        raise SystemExit("do not compare me")
+
+
 class Odd(str):
     """A string whose comparison answers with an array."""
 
@@ -40,7 +51,7 @@ class Odd(str):
 
 
 OBJECTS = [None, float("nan"), float("inf"), "never declared", 10**30, Spiteful(), [1, 2], {}, Odd("x"), 1j, b"x",
-           np.datetime64("NaT"), ()]
+           np.datetime64("NaT"), (), Fatal(), Decimal("sNaN")]
 FLOATS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e30]
 INTS = [-(2**62), 2**62, -1, 99]
 
@@ -173,3 +184,29 @@ def test_a_null_changes_nobody_elses_report(make, categories):
     whole = reports(make(make(None)["c"][0]))
     assert len(set(whole.tolist())) == 2
     np.testing.assert_array_equal(reports(make(None)), whole)
+
+
+#: Classes that share a float, and columns that hold them.
+NEAR = [2**53, 2**53 + 1]
+LABELS = {
+    "pandas Categorical": lambda y: pd.Series(y, dtype=pd.CategoricalDtype(NEAR)),
+    "pandas Int64": lambda y: pd.Series(y, dtype="Int64"),
+    "polars Int64": lambda y: pl.Series(y, dtype=pl.Int64),
+    "objects": lambda y: np.array(y, dtype=object),
+}
+
+
+@pytest.mark.parametrize("make", LABELS.values(), ids=LABELS)
+def test_a_missing_label_changes_nobody_elses(make):
+    from dpestim.linear_model import DPLogisticRegression
+
+    X = np.linspace(-1, 1, 400)[:, None]
+    y = [NEAR[int(x > 0)] for x in X[:, 0]]
+
+    def right(labels):
+        with config_context(strict=True):
+            est = DPLogisticRegression(80.0, data_norm=1.0, classes=NEAR, random_state=0).fit(X, make(labels))
+            return np.mean(est.predict(X) == y)
+
+    assert right(y) > 0.95
+    assert right([*y[:3], None, *y[4:]]) > 0.95

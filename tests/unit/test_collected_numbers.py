@@ -191,8 +191,8 @@ def test_low_intervals_must_agree_to_be_merged():
         return MeanEstimator(t).fit(X)
 
     one, other = low(0.7), low(0.71)
-    assert one.transformer_.randomizer().law == other.transformer_.randomizer().law  # that alone does not tell
-    with pytest.raises(ValueError, match="same law"):
+    assert one.randomizer().integers == other.randomizer().integers  # that alone does not tell
+    with pytest.raises(ValueError, match="parameters of the law"):
         one.merge(other)
     assert one.merge(low(0.7)).n_users_ == 120
 
@@ -219,7 +219,7 @@ def test_relaxations_of_other_intervals_have_other_names():
     names = [name([0.1, 0.2]), name([0.2, 0.1]), name([0.1, 0.1]), name([0.1, 0.1 + 1e-12]),
              sdpm(low_sensitivity=(0.1, 0.5)).privacy_.relaxation]
     assert len(set(names)) == 5
-    assert names[0] == "SDLDP(low=(0.1, 0.5)) x SDLDP(low=(0.2, 0.5))"
+    assert names[0] == "SDLDP(column 0: low=[0.1, 0.5]) x SDLDP(column 1: low=[0.2, 0.5])"
     with Ledger(9, relaxation=names[2]), pytest.raises(BudgetExceededError):
         sdpm(low_sensitivity=(0.1, 0.5)).privatize(X)
 
@@ -262,7 +262,7 @@ def test_with_one_cell_nothing_is_said_before_the_number_of_columns_is_known():
 
 
 def test_a_middle_half_that_floats_cannot_name_is_refused():
-    with pytest.raises(ValueError, match="too close together for low_sensitivity=None"):
+    with pytest.raises(ValueError, match="too close together"):
         sdpm(bounds=(1.0, np.nextafter(1.0, 2)), low_sensitivity=None).privatize(np.ones((3, 1)))
 
 

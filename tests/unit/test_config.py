@@ -106,7 +106,7 @@ def test_what_strict_mode_refuses():
         (lambda: fitted.score(X), "strict mode: score"),
         (lambda: grr().fit(X.tolist()), "strict mode: X must be an array"),
         (lambda: grr().set_params(epsilon=-1).fit(X), "epsilon"),
-        (lambda: grr().fit(np.hstack([X, X])), "one array for each"),
+        (lambda: grr().fit(np.hstack([X, X])), "one entry for each"),
     ):
         with dpestim.config_context(strict=True), pytest.raises(ValueError, match=why):
             refused()

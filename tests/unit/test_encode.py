@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpestim.local._encode import CategoryEncoder, columns_of, is_missing, learn_categories
+from dpestim.inputs import CategoryEncoder, columns_of, is_missing, learn_categories
 
 NAME = "column 3"
 

@@ -1,6 +1,8 @@
 """Privacy cards: what they say, about whom, and that nothing private or foreign gets into them."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -57,7 +59,7 @@ def test_what_was_inferred_protects_nothing():
 def test_a_relaxed_model_is_not_called_nothing():
     sdpm = SDPMTransformer(1.0, bounds=(0, 10), low_sensitivity=(2, 5)).fit(X + 2.5)
     card = privacy_card(sdpm)
-    assert card.sections["The odds"].startswith("What SDLDP(low=(2.0, 5.0)) protects: Whoever")
+    assert card.sections["The odds"].startswith("What SDLDP(column 0: low=[2.0, 5.0]) protects: Whoever")
     assert "Anything else: no bound" in card.sections["The odds"]
     assert "low cells a low value lies in is not protected" in card.sections["What is not protected"]
 
@@ -113,6 +115,18 @@ def test_notebooks_show_the_card_of_a_fitted_estimator():
     assert est._repr_mimebundle_()["text/html"] == privacy_card(est).html
     with sklearn_config(display="text"):
         assert "text/html" not in est._repr_mimebundle_()
+
+
+def test_notebooks_show_cards_though_nobody_imported_inspection():
+    code = """
+import sys
+from dpestim.local import GRRFrequencyEstimator
+est = GRRFrequencyEstimator(1.0, categories=[[0, 1]]).fit([[0], [1]])
+assert "dpestim.inspection" not in sys.modules
+print("Privacy card" in est._repr_html_())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 @pytest.mark.parametrize(("name", "cls"), all_estimators())

@@ -75,30 +75,55 @@ def test_grr_count(n):
     assert (counts - 1).tolist() == np.bincount(reports, minlength=7).tolist()
 
 
-@pytest.mark.parametrize("d", [2, 3, 8, 63, 64, 65, 130, 1024])
-@pytest.mark.parametrize("threshold", [0, 1, 77 << 56, (77 << 56) + 12345678901234567, WORD - 1])
-def test_unary_bits_are_exact_64_bit_comparisons(d, threshold):
-    n, width = 50, (d + 7) // 8
-    true_threshold = 1 << 63
-    words = random_words(n * (1 + width), seed=d).reshape(n, 1 + width)
-    byte = words[:, 1:].view(np.uint8)
-    byte[::3, ::2] = threshold >> 56  # many ties
+@pytest.mark.parametrize("open_share", [0, 0.004, 1])
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (7, 1), (50, 3), (1, 63), (3, 64), (9, 65), (700, 17), (2, 5000)])
+def test_unary_draw_looks_up_every_pattern_and_lists_the_open_ones(n, width, open_share):
+    table = np.random.default_rng(width).integers(0, 255, 65_536).astype(np.uint8)
+    table[np.random.default_rng(n).random(65_536) < open_share] = 255
+    words = random_words(n * (1 + -(-width // 4)), seed=n).reshape(n, -1)
+    groups = words[:, 1:].view(np.uint16)[:, :width]
+    out, ties = np.empty((n, width), np.uint8), np.empty(n * width + 1, np.uint32)
+    ties = ties[: unary.draw(words, table, out, ties)]
+    assert np.array_equal(out, table[groups])
+    assert ties.tolist() == np.flatnonzero(out == 255).tolist()
+
+
+@pytest.mark.parametrize("ends", ["spread", "all the same", "at the end"])
+def test_unary_settle_counts_boundaries_below_64_digits(ends):
+    n, width = 30, 9
+    edges = np.sort(random_words(255, seed=5))
+    if ends != "spread":
+        edges[:] = {"all the same": 1 << 63, "at the end": WORD - 1}[ends]
+    words = random_words(n * 4, seed=6).reshape(n, 4)
+    groups = words[:, 1:].view(np.uint16)
+    rare = random_words(n * width, seed=7)
+    near = np.resize(edges, n * width) + (np.arange(n * width) % 3 - 1).astype(np.uint64)  # one less, same, one more
+    groups[:, :width] = (near >> np.uint64(48)).reshape(n, width)
+    rare[:] = near << np.uint64(16) | rare >> np.uint64(48)
+    ties = np.arange(n * width, dtype=np.uint32)[::2].copy()
+    out = np.full((n, width), 170, np.uint8)
+    asked = ties.tolist()
+    n_open = unary.settle(words, ties, rare[::2], edges, out)
+    numbers, edges = near.tolist(), edges.tolist()
+    assert ties[:n_open].tolist() == [t for t in asked if numbers[t] in edges]
+    expected = [170 if t not in asked or numbers[t] in edges else sum(e < numbers[t] for e in edges)
+                for t in range(n * width)]
+    assert out.ravel().tolist() == expected
+    assert n_open > 30
+
+
+@pytest.mark.parametrize("d", [2, 3, 8, 63, 64, 65, 1023])
+def test_unary_finish_puts_the_true_bit_and_drops_the_surplus(d):
+    n, width = 40, -(-d // 8)
+    words = random_words(2 * n, seed=d).reshape(n, 2)
+    threshold = int(words[3, 0])
     codes = (np.arange(n) * 7 % d).astype(np.uint16)
-    out = np.full((n, width), 255, np.uint8)
-    ties = np.empty(n * d + 1, np.uint32)
-    ties = ties[: unary.bits(words, d, threshold, out, ties)]
-    drawn = byte.reshape(n, -1)[:, :d].astype(np.uint64)
-    assert sorted(ties.tolist()) == np.flatnonzero((drawn == threshold >> 56).ravel()).tolist()
-    rare = random_words(ties.size, seed=1)
-    rare[::2] = np.uint64((threshold % (1 << 56)) << 8) + np.arange(rare[::2].size, dtype=np.uint64) % 256  # all equal
-    unary.finish(codes, words, ties, rare, d, true_threshold, threshold, out)
-    low = np.zeros(n * d, dtype=object)
-    low[ties] = [int(r) >> 8 for r in rare]
-    expected = np.array([(int(a) << 56) + b < threshold for a, b in zip(drawn.ravel(), low)]).reshape(n, d)
-    expected[np.arange(n), codes] = words[:, 0] < true_threshold
-    assert np.array_equal(np.unpackbits(out, axis=1, bitorder="little", count=d), expected)
-    if d % 8:
-        assert not (out[:, -1] >> (d % 8)).any()
+    out = np.random.default_rng(d).integers(0, 256, (n, width)).astype(np.uint8)
+    expected = np.unpackbits(out, axis=1, bitorder="little")
+    expected[:, d:] = 0
+    expected[np.arange(n), codes] = [int(u) < threshold for u in words[:, 0]]
+    unary.finish(codes, words, d, threshold, out)
+    assert np.array_equal(np.unpackbits(out, axis=1, bitorder="little"), expected)
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 63, 65, 100, 127, 128, 129, 200, 1023, 1024, 1025, 1500])
@@ -264,7 +289,7 @@ def test_encode_integers_at_the_ends_of_the_type(dtype):
     for low, high in ((info.min, min(info.min + 200, info.max)), (info.max - 100, info.max)):
         values = np.array([low, high, (low + high) // 2] * 30, dtype)
         out = np.empty(90, np.uint8)
-        assert not encode.integers(values.view(unsigned), low % modulus, high - low, 3, out)
+        assert not encode.integers(values.view(unsigned), low % modulus, high - low, 3, 0, out)
         assert out.tolist() == [(int(v) - int(low) + 3) % 256 for v in values]
     low, high = max(info.min + 1, -5), 5
     for bad in (low - 1, high + 1):
@@ -273,8 +298,35 @@ def test_encode_integers_at_the_ends_of_the_type(dtype):
             values[place] = bad
             for code in (np.uint8, np.uint16, np.uint32):
                 out = np.empty(90, code)
-                assert encode.integers(values.view(unsigned), low % modulus, high - low, 0, out)
-    assert not encode.integers(np.empty(0, unsigned), 0, 0, 0, np.empty(0, np.uint8))
+                codes = np.arange(high - low + 1)
+                for add in (0, 1):  # the range and the table say the same
+                    arguments = (0, 7, out) if add else (codes, 7, out)
+                    out[:] = 9
+                    assert (encode.integers if add else encode.table)(
+                        values.view(unsigned), low % modulus, high - low, *arguments
+                    )
+                    assert out.tolist() == [7 if k == place else high - low for k in range(90)]
+    assert not encode.integers(np.empty(0, unsigned), 0, 0, 0, 0, np.empty(0, np.uint8))
+    assert not encode.table(np.empty(0, unsigned), 0, 0, np.zeros(1, np.int64), 0, np.empty(0, np.uint8))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("d", [0, 1, 2, 3, 7, 64, 1000])
+def test_encode_numbers_by_bisection(dtype, d):
+    rng = np.random.default_rng(d)
+    known = np.unique(rng.integers(0, 10_000, d)).astype(dtype)
+    codes = rng.permutation(len(known)).astype(np.uint32)
+    values = rng.integers(0, 10_000, 3000).astype(dtype)
+    values[::3] = rng.choice(known, 1000) if d else 0
+    table = dict(zip(known.tolist(), codes.tolist()))
+    out = np.empty(3000, np.uint16)
+    wanted = [table.get(v, 60_000) for v in values.tolist()]
+    assert encode.numbers(values, known, codes, 50_000, 60_000, out) == (60_000 in wanted, False)
+    assert out.tolist() == wanted
+    if dtype.startswith("f"):
+        values[7] = np.nan
+        assert encode.numbers(values, known, codes, 50_000, 60_000, out)[1]
+        assert out[7] == 50_000
 
 
 def test_encode_strings_and_objects():
@@ -286,22 +338,43 @@ def test_encode_strings_and_objects():
     values = known[[4, 3, 2, 1, 0, 1]]
     out = np.empty(6, np.uint8)
     codes = np.arange(5, dtype=np.uint32)
-    assert encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, out) == -1
+    assert not encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, 9, out)
     assert out.tolist() == [4, 3, 2, 1, 0, 1]
     values[3] = "b"
-    assert encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, out) == 3
+    assert encode.strings(values.view(np.uint32).reshape(-1, width), table, slots, codes, 9, out)
+    assert out.tolist() == [4, 3, 2, 9, 0, 1]
     dictionary = {v: i for i, v in enumerate(known.tolist())}
-    assert encode.objects(["a", "日本"], dictionary, out[:2]) == -1
-    assert encode.objects(["a", "x"], dictionary, out[:2]) == 1
-    assert encode.objects(["a", []], dictionary, out[:2]) == 1
+    assert encode.objects(["a", "日本"], dictionary, 9, out[:2]) == []
+    assert encode.objects(["a", "x", [], "a", None, "bb"], dictionary, 9, out) == [1, 2, 4]
+    assert out.tolist() == [0, 9, 9, 0, 9, 1]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, GeneratorExit, BaseException])
+def test_an_object_that_fails_is_one_bad_row(error):
+    class Bad:
+        def __hash__(self):
+            raise error("s3cr3t")
+
+    out = np.empty(3, np.uint8)
+    assert encode.objects(["a", Bad(), "a"], {"a": 1}, 9, out) == [1]
+    assert out.tolist() == [1, 9, 1]
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda: grr.privatize(np.zeros(3, np.uint8), random_words(2), 5, 1, np.zeros(3, np.uint8)),
-        lambda: unary.bits(random_words(4).reshape(2, 2), 9, 5, np.zeros((2, 2), np.uint8), np.zeros(19, np.uint32)),
-        lambda: unary.bits(random_words(4).reshape(2, 2), 8, 5, np.zeros((2, 1), np.uint8), np.zeros(16, np.uint32)),
+        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_536, np.uint8), np.zeros((2, 5), np.uint8),
+                           np.zeros(11, np.uint32)),
+        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_536, np.uint8), np.zeros((2, 4), np.uint8),
+                           np.zeros(8, np.uint32)),
+        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_535, np.uint8), np.zeros((2, 4), np.uint8),
+                           np.zeros(9, np.uint32)),
+        lambda: unary.settle(random_words(4).reshape(2, 2), np.zeros(3, np.uint32), random_words(2), random_words(255),
+                             np.zeros((2, 4), np.uint8)),
+        lambda: unary.settle(random_words(4).reshape(2, 2), np.zeros(3, np.uint32), random_words(3), random_words(254),
+                             np.zeros((2, 4), np.uint8)),
+        lambda: unary.finish(np.zeros(2, np.uint8), random_words(4).reshape(2, 2), 9, 5, np.zeros((2, 1), np.uint8)),
         lambda: unary.count(np.zeros((3, 2), np.uint8), np.zeros(15, np.int64)),
         lambda: olh.count(np.zeros((3, 2), np.uint32), 4, np.zeros(3, np.int64)),
         lambda: binary.privatize(np.zeros(3, np.uint8), random_words(2), 5, 6, np.zeros(3, np.uint8)),
@@ -310,7 +383,9 @@ def test_encode_strings_and_objects():
         lambda: subset.privatize(np.zeros(3, np.uint64), random_words(6).reshape(3, 2), 9, 3, 2, 5,
                                  np.zeros(8, np.uint64), np.zeros((3, 2), np.uint8)),
         lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
-        lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, np.zeros(2, np.uint8)),
+        lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, 0, np.zeros(2, np.uint8)),
+        lambda: encode.table(np.zeros(3, np.uint8), 0, 1, np.zeros(1, np.int64), 0, np.zeros(3, np.uint8)),
+        lambda: encode.numbers(np.zeros(3), np.zeros(2), np.zeros(1, np.uint32), 0, 0, np.zeros(3, np.uint8)),
     ],
 )
 def test_kernels_refuse_lengths_that_differ(call):

@@ -2,11 +2,8 @@
 
 import copy
 import math
-import os
 import pickle
 import re
-import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,7 +19,14 @@ from sklearn.pipeline import make_pipeline
 
 from dpestim import accounting
 from dpestim.accounting import BudgetExceededError, Ledger, LedgerError
-from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.linear_model import DPLogisticRegression
+from dpestim.local import (
+    DistributionEstimator,
+    GRRFrequencyEstimator,
+    MeanEstimator,
+    OUEFrequencyEstimator,
+    PMTransformer,
+)
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
@@ -106,8 +110,11 @@ def test_without_a_guarantee_only_a_ledger_without_limit_accepts():
     open_end = Ledger(math.inf)
     open_end.charge(TENTH)
     assert open_end.spent().epsilon == Fraction(1, 10)
+    open_end.charge(PrivacyGuarantee(10**400))
     open_end.charge(nothing)
     assert open_end.spent().epsilon == math.inf
+    open_end.charge(PrivacyGuarantee(10**400))
+    open_end.for_users("a").charge(PrivacyGuarantee(10**400))
     assert open_end.verify()
 
 
@@ -219,151 +226,6 @@ def test_a_temporary_ledger_outlives_its_handles():
     assert Ledger.open(where).spent().epsilon == Fraction(1, 10)
 
 
-# -------------------------------------------------------------------- files that are not what they were
-
-
-def test_a_missing_or_moved_file_is_an_error_and_never_a_fresh_budget(path):
-    ledger = Ledger(1.0, path=path)
-    ledger.charge(TENTH)
-    shutil.move(path, path.with_suffix(".moved"))
-    for use in (lambda: ledger.charge(TENTH), ledger.spent, ledger.report, lambda: Ledger.open(path)):
-        with pytest.raises(LedgerError, match="missing"):
-            use()
-    with pytest.raises(LedgerError, match="would forget"):
-        Ledger(1.0, path=path)
-    assert Ledger.open(path.with_suffix(".moved")).spent().epsilon == Fraction(1, 10)
-    shutil.move(path.with_suffix(".moved"), path)
-    ledger.charge(TENTH)
-    assert len(ledger) == 2
-
-
-def test_another_ledger_in_its_place_is_an_error(path, tmp_path):
-    ledger = Ledger(1.0, path=path)
-    Ledger(1.0, path=tmp_path / "other.sqlite")
-    shutil.copy(tmp_path / "other.sqlite", path.with_suffix(".new"))
-    os.replace(path.with_suffix(".new"), path)
-    with pytest.raises(LedgerError, match="another ledger"):
-        ledger.charge(TENTH)
-
-
-@pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.34, 0.67, 0.99])
-def test_a_truncated_file_is_an_error(share, opened, path):
-    ledger = Ledger(100.0, path=path, durability="fast")
-    for _ in range(100):
-        ledger.charge(TENTH, estimator="E" * 50)
-    copied = path.with_suffix(".copy")
-    shutil.copy(path, copied)
-    if opened:
-        Ledger.open(copied).charge(TENTH)
-    os.truncate(copied, int(copied.stat().st_size * share))
-    with pytest.raises(LedgerError):
-        Ledger.open(copied).charge(TENTH)
-
-
-@pytest.mark.parametrize("content", [b"", b"budget: 5", os.urandom(8192), "sqlite"])
-def test_a_foreign_file_is_an_error_and_is_not_touched(content, path):
-    if content == "sqlite":
-        connection = sqlite3.connect(path)
-        connection.execute("CREATE TABLE terms (x)")
-        connection.commit()
-        connection.close()
-    else:
-        path.write_bytes(content)
-    before = path.read_bytes()
-    for use in (lambda: Ledger(1.0, path=path), lambda: Ledger.open(path)):
-        with pytest.raises(LedgerError):
-            use()
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["UPDATE entries SET charged_epsilon = '0' WHERE number = 2", "DELETE FROM entries WHERE number = 2",
-     "DELETE FROM entries WHERE number = 3", "UPDATE entries SET everybody_epsilon = '0' WHERE number = 3",
-     "UPDATE entries SET time = 'never' WHERE number = 1", "UPDATE entries SET users = 'x' WHERE number = 3",
-     "CREATE TEMP TABLE t AS SELECT * FROM entries WHERE number = 3; UPDATE t SET number = 4; "
-     "INSERT INTO entries SELECT * FROM t", "PRAGMA user_version = 2",
-     "INSERT INTO totals VALUES ('x', '1', '0')", "DELETE FROM terms", "UPDATE terms SET uuid = 'x'"],
-)
-def test_changes_from_outside_are_noticed(change, path):
-    ledger = Ledger(1.0, path=path)
-    for _ in range(3):
-        ledger.charge(TENTH)
-    connection = sqlite3.connect(path)
-    connection.executescript(change)
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerError):
-        Ledger.open(path)
-
-
-def test_wal_mode_an_older_copy_and_other_terms_are_noticed(path):
-    ledger = Ledger(1.0, path=path)
-    ledger.charge(TENTH)
-    shutil.copy(path, path.with_suffix(".old"))
-    ledger.charge(TENTH)
-    path.write_bytes(path.with_suffix(".old").read_bytes())  # in place: the same file, an older account
-    with pytest.raises(LedgerError, match="older copy"):
-        ledger.charge(TENTH)
-    other = Ledger(1.0, path=path.with_suffix(".other"))
-    other.charge(TENTH)
-    connection = sqlite3.connect(other.path)
-    connection.execute("UPDATE terms SET epsilon = '1000'")
-    connection.commit()
-    with pytest.raises(LedgerError):
-        other.verify()
-    connection.execute("UPDATE terms SET epsilon = '1'")
-    connection.commit()
-    assert other.verify()
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("CREATE TABLE x (y)")
-    with pytest.raises(LedgerError, match="WAL"):
-        other.charge(TENTH)
-    connection.close()
-
-
-def test_who_may_only_read_can_read(path, monkeypatch):
-    ledger = Ledger(1.0, path=path)
-    ledger.charge(TENTH)
-    from dpestim.privacy import _store
-
-    _store._disconnect(ledger.path)  # as in a process that has not charged
-    monkeypatch.setattr(os, "access", lambda *_: False)  # (root may write whatever the mode says)
-    assert "0.9" in Ledger.open(path).report()
-    with pytest.raises(LedgerError, match="may not be written"):
-        ledger.charge(TENTH)
-
-
-def test_an_interrupt_in_a_transaction_locks_nobody_out(path, monkeypatch):
-    ledger = Ledger(1.0, path=path)
-    for name in ("_add_to_totals", "_check"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                ledger.charge(TENTH)
-    from dpestim.privacy import _store
-
-    _store._connections[ledger.path][1].execute("BEGIN IMMEDIATE")  # as if one came right after the lock was taken
-    ledger.charge(TENTH)
-    assert len(ledger) == 1
-
-
-def test_many_ledgers_need_few_connections():
-    from dpestim.privacy import _store
-
-    ledgers = [Ledger(1.0, durability="fast") for _ in range(50)]
-    for ledger in ledgers:
-        ledger.charge(TENTH)
-    assert len(_store._connections) <= 33
-    assert all(len(ledger) == 1 for ledger in ledgers)
-
-
-def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
-    with pytest.raises(LedgerError, match="folder"):
-        Ledger(1, path=tmp_path / "nowhere" / "x.sqlite")
-
-
 # -------------------------------------------------------------------- clones, pickles, blocks, workers
 
 
@@ -410,6 +272,117 @@ def test_the_block_is_the_default_and_the_parameter_wins():
     for est in (twin, clone(twin), pickle.loads(packed), copy.deepcopy(twin)):
         est.fit(X)  # made inside: the block pays, wherever they go
     assert (len(ledger), len(other)) == (5, 2)
+
+
+def test_what_a_block_has_paid_for_once_it_pays_for_ever():
+    ledger, est = Ledger(10.0), grr()
+    twin, packed = clone(est), pickle.dumps(est)
+    est.fit(X)  # nobody was asked to pay yet
+    with ledger:
+        est.fit(X)
+    est.fit(X)
+    clone(est).fit(X)
+    pickle.loads(pickle.dumps(est)).partial_fit(X)
+    copy.deepcopy(est).privatize(X)
+    thread = threading.Thread(target=est.transform, args=(X,))
+    thread.start()
+    thread.join()
+    assert len(ledger) == 6
+    for other in (twin, pickle.loads(packed)):  # these are none that it paid for
+        other.fit(X)
+    assert len(ledger) == 6
+
+
+@pytest.mark.parametrize("first", ["privatize", "fit", "fit_transform", "partial_fit"])
+def test_any_verb_that_a_block_paid_for_binds(first):
+    ledger, est = Ledger(10.0), grr()
+    with ledger:
+        getattr(est, first)(X)
+    est.fit(X)
+    assert len(ledger) == 2
+
+
+def test_a_score_in_a_block_binds_as_well():
+    ledger, est = Ledger(10.0), grr().fit(X)
+    with ledger:
+        est.score(X)
+    est.fit(X).score(X)
+    assert [e["kind"] for e in ledger.entries()] == ["non-private score", "release", "non-private score"]
+
+
+def test_what_a_block_refused_to_pay_for_is_not_bound():
+    ledger, est = Ledger(0.05), grr()
+    with ledger, pytest.raises(BudgetExceededError):
+        est.fit(X)
+    with ledger, pytest.raises(ValueError, match="column 0"):
+        est.fit(X + 5)
+    est.fit(X)
+    assert "_bound" not in vars(est)
+    assert len(ledger) == 0
+
+
+def test_the_parameter_and_another_block_win_over_what_is_bound():
+    first, second, third = Ledger(10.0), Ledger(10.0), Ledger(10.0)
+    est = grr()
+    with first:
+        est.fit(X)
+        with second:
+            est.fit(X)
+        est.fit(X)
+    assert (len(first), len(second)) == (2, 1)
+    with second:
+        est.fit(X)
+    est.fit(X)  # the last that paid for it
+    assert (len(first), len(second)) == (2, 3)
+    est.set_params(ledger=third).fit(X)
+    with first:
+        est.fit(X)  # paid by the parameter: the block has not paid
+    est.set_params(ledger=None).fit(X)
+    assert (len(first), len(second), len(third)) == (2, 4, 2)
+    fresh = grr(ledger=third)
+    with first:
+        fresh.fit(X)
+    fresh.set_params(ledger=None).fit(X)
+    assert (len(first), len(third)) == (2, 3)
+
+
+@pytest.mark.parametrize("first", ["fit", "privatize", "partial_fit"])
+@pytest.mark.parametrize("transformer", [PMTransformer(0.1, bounds=(0, 1)), None], ids=["numbers", "categories"])
+def test_a_collector_whose_transformer_was_paid_for_is_bound(transformer, first):
+    transformer = grr() if transformer is None else clone(transformer)
+    ledger, est = Ledger(10.0), DistributionEstimator(transformer, n_bins=2)
+    with ledger:
+        getattr(est, first)(X)
+    est.fit(X)
+    est.partial_fit(X)
+    est.privatize(X)
+    clone(est).fit(X)
+    assert len(ledger) == 5
+    other = Ledger(10.0)
+    est.set_params(transformer__ledger=other).fit(X)
+    assert (len(ledger), len(other)) == (5, 1)
+    with ledger:
+        unpaid = DistributionEstimator(clone(transformer).set_params(ledger=other))
+        unpaid.set_params(n_bins=2).fit(X)
+    assert (len(ledger), len(other)) == (5, 2)
+
+
+def test_a_score_of_a_collector_in_a_block_binds_it():
+    ledger, est = Ledger(10.0), MeanEstimator(PMTransformer(0.1, bounds=(0, 1))).fit(X)
+    with ledger:
+        est.score(X)
+    est.fit(X)
+    assert [e["kind"] for e in ledger.entries()] == ["non-private score", "release"]
+
+
+def test_a_model_that_was_paid_for_is_bound():
+    rng = np.random.default_rng(0)
+    data, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    ledger, model = Ledger(10.0), DPLogisticRegression(1.0, classes=[0, 1], data_norm=1.0)
+    with ledger:
+        model.fit(data, y)
+    model.fit(data, y)
+    assert len(ledger) == 2
 
 
 def test_blocks_left_out_of_order_close_themselves_only():

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from dpestim import config_context
 from dpestim.accounting import Ledger
-from dpestim.exceptions import BudgetExceededError
+from dpestim.exceptions import BudgetExceededError, LedgerError
 from dpestim.linear_model import DPLogisticRegression, _logistic
 from dpestim.linear_model._solver import row_shape
 from dpestim.testing import MechanismError, mechanism_checks
@@ -188,6 +188,37 @@ def test_predictions_need_finite_rows_but_not_in_strict_mode():
         est.predict(bad)
     with config_context(strict=True):
         assert est.predict(bad).shape == (3,)
+
+
+@pytest.mark.parametrize("verb", ["decision_function", "predict", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_in_strict_mode_are_in_the_ledger(verb, n_classes):
+    X, _ = rows(200)
+    ledger, y = Ledger(5.0), np.arange(200) % n_classes
+    est = model(classes=range(n_classes), ledger=ledger).fit(X, y)
+    plain = getattr(est, verb)(X)
+    assert len(ledger) == 1
+    with config_context(strict=True):
+        assert np.array_equal(getattr(est, verb)(X), plain)
+        assert len(ledger) == 2, "one call, one entry"
+        entry = ledger.to_frame().iloc[-1]
+        assert entry["kind"] == "non-private score"
+        assert "predictions" in entry["estimator"]
+        assert ledger.spent().epsilon == 1
+        with pytest.raises(ValueError, match="features"):
+            getattr(est, verb)(X[:, :2])
+        assert len(ledger) == 2
+
+
+def test_what_cannot_be_recorded_is_not_predicted(tmp_path):
+    """The entry comes first: where it fails, nothing is shown."""
+    X, y = rows(200)
+    ledger = Ledger(5.0, path=tmp_path / "ledger.db")
+    with config_context(strict=True):
+        est = model(ledger=ledger).fit(X, y)
+        (tmp_path / "ledger.db").unlink()
+        with pytest.raises(LedgerError):
+            est.predict(X)
 
 
 @pytest.mark.parametrize("norm", [1e-100, 1e-9, 1e9, 1e100])

@@ -140,6 +140,55 @@ def test_the_hessian_is_paid_for_in_claim_2(e, strength):
     assert total_delta(e, 0.8 * sigma, strength) > 4e-5
 
 
+def tail_integral(y, a):
+    """Return I(y, a) of claim 2 by numerical integration."""
+    return quad(lambda t: (y + t) * math.exp(-((y + t) ** 2) / 2) * -math.expm1(-a * t), 0, 40, epsabs=0, epsrel=1e-10,
+                limit=400)[0]
+
+
+def test_the_integral_of_claim_2_falls_in_y_and_rises_in_a():
+    ys, scales = np.linspace(0, 6, 13), np.geomspace(0.01, 8, 13)
+    grid = np.array([[tail_integral(y, a) for a in scales] for y in ys])
+    assert (np.diff(grid, axis=0) < 0).all()
+    assert (np.diff(grid, axis=1) > 0).all()
+    for y in ys[::3]:
+        for a in scales[::3]:  # and it is at most the closed form that the code compares with delta
+            bound = a * math.exp(-y * y / 2) * decimal(law.mills_upper, float(y + a))
+            assert bound / 1.15 <= tail_integral(y, a) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("e", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("strength", [0.05, 0.7, 1.5, 1e30])
+def test_more_noise_in_the_objective_needs_no_more_delta(e, strength):
+    """What makes it safe to round sigma up: no post-processing, but y = rate sigma rises, a = 2 / sigma falls."""
+    with localcontext(law._CONTEXT):
+        budget, strong = Decimal(repr(e)), law.least_strength(Decimal(repr(e)), Decimal(repr(strength / e)))
+        least = law.objective_sigma(budget, Fraction(9, 10), strong)
+        sigmas = [least * Decimal(repr(f)) for f in np.geomspace(1, 50, 25).tolist()]
+        ys = [law.gradient_rate(budget - 2 / s**2, strong) * s for s in sigmas]
+        bounds = [law.objective_delta(budget, s, strong) for s in sigmas]
+    assert (np.diff(np.array(ys, dtype=float)) > 0).all()
+    exact = [tail_integral(float(y), 2 / float(s)) for y, s in zip(ys, sigmas) if y < 30]
+    assert (np.diff(exact) < 0).all()
+    assert bounds == sorted(bounds, reverse=True)
+    assert all(x <= float(b) * (1 + 1e-9) for x, b in zip(exact, bounds))
+
+
+@pytest.mark.parametrize("C", [None, Fraction(1), Fraction(10**6)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(8)])
+def test_the_scale_that_is_used_keeps_delta(epsilon, C):
+    """The very float, rounded up from what the bisection accepted: its bound is at most delta too."""
+    delta = Fraction(1, 10**5)
+    made = law.calibrate("objective", epsilon, delta, C and 1 / C, 1000, 100)
+    assert made.delta == delta
+    with localcontext(law._CONTEXT):
+        e, exact = law._decimal(made.noise_epsilon) / law._MORE, Decimal(made.strength)
+        accepted = law.objective_sigma(e, delta, exact)
+        assert accepted < Decimal(made.scale) < accepted * (1 + Decimal("1e-15"))
+        assert law.objective_delta(e, Decimal(made.scale), exact) <= law._decimal(delta)
+        assert law.objective_delta(e, Decimal(made.scale) * Decimal("0.99999"), exact) > law._decimal(delta)
+
+
 def hockey_stick_1d(rows, others, sigma, strength, e):
     """Return delta(e) between the minimisers of two data sets of one column, exactly but for the grid."""
     reach = (12 * sigma + len(rows)) / strength

@@ -1,7 +1,8 @@
 """Exact noise: laws by enumeration and by samples, digits on demand."""
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,11 +73,37 @@ def test_below_is_uniform(n):
 
 def test_exponentials_are_exponential():
     source = stream(ahead=1000)
-    drawn = [noise.exponential(source) for _ in range(4000)]
+    drawn = [noise.gamma([source]) for _ in range(4000)]
     assert all(0 < low < high < low * (1 + Decimal(2) ** -63) for low, high in drawn)
     middle = np.array([float(low) for low, _ in drawn])
     assert stats.kstest(middle, "expon").pvalue > ALPHA
     assert stats.kstest(1.15 * middle, "expon").pvalue < ALPHA
+
+
+def test_a_sum_of_exponentials_is_the_sum():
+    """The logarithm of the product, and the sum of the logarithms: intervals around the same real meet."""
+    reader = WordSource(3).reader()
+    for size in (2, 21, 500):
+        low, high = noise.gamma([noise.BitStream(reader, size, block) for block in range(size)])
+        parts = [noise.gamma([noise.BitStream(reader, size, block)]) for block in range(size)]
+        assert high - low <= low * Decimal(2) ** -64
+        with localcontext(Context(prec=100)):
+            assert max(low, sum(p[0] for p in parts)) <= min(high, sum(p[1] for p in parts))
+
+
+@pytest.mark.parametrize("digits", [128, 192, 640])
+@pytest.mark.parametrize("log", [math.log, lambda x: 1.0001 * math.log(x), lambda x: 99.0])
+def test_logarithms_are_enclosed_whatever_the_library_says(digits, log, monkeypatch):
+    down, up = noise._directed(digits)
+    monkeypatch.setattr(noise, "math", SimpleNamespace(log=log))
+    rng = np.random.default_rng(0)
+    xs = np.concatenate([rng.random(60), 1 - rng.random(20) / 2**40, 10.0 ** -rng.uniform(1, 300, 20)])
+    for x in [*map(Decimal, xs.tolist()), Decimal(1), Decimal("1e-12345"), Decimal(2) ** -64]:
+        low, high = noise._log(x, down, up)
+        with localcontext(Context(prec=400)):
+            assert low <= x.ln() <= high
+            if log is math.log:
+                assert high - low <= max(1, abs(high)) * Decimal(2) ** -100  # intervals of 2^-64 are wanted
 
 
 def test_normals_are_normal():
@@ -103,12 +130,12 @@ def test_a_word_of_zeros_makes_it_draw_more():
     """u near 0 and u near 1: the interval of -ln u is too wide until further digits come."""
     short, zeros, ones = Script(1 << 63), Script(0, 0, 0, 0), Script(*[2**64 - 1] * 3)
     for script, digits in ((short, 2), (zeros, 6), (ones, 5)):
-        low, high = noise.exponential(noise.BitStream(script, 0, 0, 1))
+        low, high = noise.gamma([noise.BitStream(script, 0, 0, 1)])
         assert 0 < low < high <= low * (1 + Decimal(2) ** -63)
         assert script.drawn >= min(digits, 4)
-    low, _ = noise.exponential(noise.BitStream(Script(0, 0, 0, 0), 0, 0, 1))
+    low, _ = noise.gamma([noise.BitStream(Script(0, 0, 0, 0), 0, 0, 1)])
     assert low > 4 * 64 * Decimal(2).ln() * Decimal("0.99")  # beyond what any float of 64 or 128 bits could give
-    low, high = noise.exponential(noise.BitStream(Script(*[2**64 - 1] * 3), 0, 0, 1))
+    low, high = noise.gamma([noise.BitStream(Script(*[2**64 - 1] * 3), 0, 0, 1)])
     assert high < Decimal(2) ** -190
 
 

@@ -98,6 +98,45 @@ def test_guarantees_compare_under_one_relation():
     assert PrivacyGuarantee(2) <= PrivacyGuarantee(math.inf)
 
 
+def test_a_guarantee_that_trusts_more_people_is_not_as_strong():
+    local, shuffle, central = (PrivacyGuarantee(1, model=m, neighbours=Neighbours.SUBSTITUTION)
+                               for m in ("local", "shuffle", "central"))
+    ordered = [local, shuffle, central]
+    for i, a in enumerate(ordered):
+        for j, b in enumerate(ordered):
+            assert (a <= b) == (b >= a) == (i <= j)
+    assert not PrivacyGuarantee(Fraction(1, 1000), model="central") <= PrivacyGuarantee(1)
+    assert PrivacyGuarantee(0, model="central") <= local  # nothing was released: nobody had to be trusted
+    assert (local + shuffle).model == "shuffle"
+    assert (shuffle + central).model == (local + central).model == "central"
+
+
+def test_a_guarantee_that_lacks_a_relaxation_is_not_as_strong():
+    name = "SDLDP(column 'weight': low=[50.0, 80.0])"
+    relaxed = PrivacyGuarantee(math.inf, relaxation=name, relaxed_epsilon=1)
+    nothing = PrivacyGuarantee(math.inf)
+    assert relaxed <= nothing
+    assert not nothing <= relaxed
+    assert PrivacyGuarantee(1) <= relaxed  # plain epsilon holds in every relaxation
+    assert not PrivacyGuarantee(2) <= relaxed
+    assert not relaxed <= PrivacyGuarantee(5)
+    assert PrivacyGuarantee(math.inf, relaxation=name, relaxed_epsilon=Fraction(1, 2)) <= relaxed
+    assert not PrivacyGuarantee(math.inf, relaxation=name, relaxed_epsilon=2) <= relaxed
+    assert not PrivacyGuarantee(math.inf, relaxation=name + " ", relaxed_epsilon=1) <= relaxed
+    assert PrivacyGuarantee(2, relaxation=name, relaxed_epsilon=1) <= PrivacyGuarantee(2, relaxation=name,
+                                                                                       relaxed_epsilon=1)
+
+
+def test_names_of_relaxations_are_not_read():
+    names = ("SDLDP(column 'a': low=[0, 1]) x SDLDP(column 'b + c': low=[0, 1])", "%s{}", "\u00e9 <b>")
+    for name in names:
+        one = PrivacyGuarantee(math.inf, relaxation=name, relaxed_epsilon=1)
+        both = one + PrivacyGuarantee(2) + one
+        assert (both.relaxation, both.relaxed_epsilon) == (name, 4)
+        assert name in str(both)
+        assert both.to("substitution").relaxation == name
+
+
 def test_guarantees_convert_where_something_follows():
     g = PrivacyGuarantee(1, delta=Fraction(1, 1000), model="central", neighbours=Neighbours.ADD_REMOVE)
     doubled = g.to("substitution")

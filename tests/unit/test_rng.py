@@ -1,9 +1,13 @@
 """Word sources: secure, seeded, disjoint, and safe across forks and processes."""
 
 import copy
+import itertools
 import os
 import pickle
+import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from joblib import Parallel, delayed
 
 from dpestim import parallel, rng
+from dpestim._core import build
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 from dpestim.rng import Stage, WordReader, WordSource
 
@@ -25,7 +30,7 @@ def keystream(counter, n_bytes):
 
 
 def test_dense_words_are_the_keystream_at_their_counter():
-    counter = (int(Stage.RESPONSE) << 120) | (5 << 96) | (7 << 64) | 3
+    counter = (int(Stage.RESPONSE) << 120) | (5 << 96) | (7 << 64) | (3 + 2)
     expected = keystream(counter, 80).view(np.uint64)
     reader = WordReader(KEY)
     assert np.array_equal(reader.dense(Stage.RESPONSE, 5, 7, 6, 10), expected)
@@ -44,15 +49,102 @@ def test_long_dense_draws_are_one_stream():
 def test_sparse_words_have_a_counter_each():
     places = np.array([0, 5, 2**40], np.uint64)
     base = (int(Stage.RARE) << 120) | (1 << 96) | (2 << 64)
-    expected = [keystream(base + int(p), 8).view(np.uint64)[0] for p in places]
+    expected = [keystream(base + int(p) + 2, 8).view(np.uint64)[0] for p in places]
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places).tolist() == expected
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places[:0]).size == 0
 
 
-@pytest.mark.parametrize("args", [(1 << 24, 0), (0, 1 << 32), (-1, 0)])
+@pytest.mark.parametrize("args", [(1 << 24, 0, 0), (0, 1 << 32, 0), (-1, 0, 0), (0, -1, 0), (0, 0, -2),
+                                  (0, 0, 2 * ((1 << 64) - 2)), (0, 0, 2 * ((1 << 64) - 3))])
 def test_counters_that_would_run_into_their_neighbour_are_refused(args):
     with pytest.raises(ValueError, match="counter"):
-        WordReader(KEY).dense(Stage.RESPONSE, *args, 0, 1)
+        WordReader(KEY).dense(Stage.RESPONSE, *args, 3)
+
+
+def test_the_last_words_of_a_block():
+    """The largest counter of a block is drawn, and the carry of 2**32 counters is made as the standard makes it."""
+    reader = WordReader(KEY)
+    last = (int(Stage.NOISE) << 120) | (1 << 64) | ((1 << 64) - 1)
+    assert np.array_equal(reader.dense(Stage.NOISE, 0, 1, 2 * ((1 << 64) - 3), 2), keystream(last, 16).view(np.uint64))
+    carry = (int(Stage.NOISE) << 120) | (1 << 64) | ((1 << 32) - 2)
+    assert np.array_equal(reader.dense(Stage.NOISE, 0, 1, 2 * ((1 << 32) - 4), 8), keystream(carry, 64).view(np.uint64))
+
+
+def gcm_opened(monkeypatch, least):
+    """Count the draws that GCM serves from now on, from so many bytes on, whatever the processor."""
+    opened = []
+
+    def counting(nonce):
+        opened.append(nonce)
+        return modes.GCM(nonce)
+
+    monkeypatch.setattr(rng, "_gcm_is_faster", lambda: True)
+    monkeypatch.setattr(rng, "_GCM_LEAST", least)
+    monkeypatch.setattr(rng._ciphers(), "GCM", counting)
+    return opened
+
+
+@pytest.mark.parametrize(
+    "place", [(Stage.SEED, 0, 0), (Stage.RESPONSE, 5, 7), (Stage.ROUNDING, (1 << 24) - 1, (1 << 32) - 1)]
+)
+@pytest.mark.parametrize("size", [1, 2, 31, 4096, rng._CHUNK // 8, rng._CHUNK // 8 + 1, 3 * rng._CHUNK // 8 + 5])
+def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
+    by_counter = {}
+    monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
+    for start in (0, 1, 2, 77):
+        by_counter[start] = WordReader(KEY).dense(*place, start, size).copy()
+    opened = gcm_opened(monkeypatch, 0)
+    reader = WordReader(KEY)
+    for start, words in by_counter.items():
+        assert np.array_equal(reader.dense(*place, start, size), words)
+    # from the start of a block, and only there: GCM cannot begin anywhere else
+    assert opened == [rng._counter(*place)[:12]] * 2
+    first = (int(place[0]) << 120) | (place[1] << 96) | (place[2] << 64) | 2
+    assert np.array_equal(by_counter[0][:30], keystream(first, 8 * min(size, 30)).view(np.uint64))
+
+
+def test_gcm_is_taken_where_it_pays_and_never_beyond_its_limit(monkeypatch):
+    opened = gcm_opened(monkeypatch, 1 << 18)
+    reader = WordReader(KEY)
+    for n_words, used in ((1 << 15, 1), ((1 << 15) - 2, 0)):
+        opened.clear()
+        reader.dense(Stage.RESPONSE, 0, 0, 0, n_words)
+        assert len(opened) == used
+    assert rng._GCM_MOST <= (1 << 36) - 32  # the standard's limit for one nonce
+    assert rng._GCM_MOST // 16 + rng._OFFSET == 1 << 32  # so that the counter's low half never wraps around
+    monkeypatch.setattr(rng, "_GCM_MOST", 1 << 18)
+    opened.clear()
+    reader.dense(Stage.RESPONSE, 0, 0, 0, (1 << 15) + 2)
+    assert not opened
+
+
+def test_gcm_is_not_taken_where_it_is_refused_or_differs(monkeypatch):
+    test = rng._gcm_is_faster.__wrapped__
+    monkeypatch.setattr(build, "VECTOR_AES", True)
+    assert test()
+
+    def refuse(nonce):
+        raise ValueError("this provider chooses its nonces itself")
+
+    for other in (refuse, lambda nonce: modes.GCM(nonce[1:] + b"\0\1")):
+        monkeypatch.setattr(rng._ciphers(), "GCM", other)
+        assert not test()
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "VECTOR_AES", False)
+    assert not test()
+
+
+def test_fields_of_a_counter_never_meet():
+    """Different (stage, column, block, position) have different counters, and none ends in a low half of 0 or 1."""
+    ends = [(0, 1, 2, 255), (0, 1, (1 << 24) - 1), (0, 1, (1 << 32) - 1),
+            (0, 1, (1 << 32) - 3, (1 << 32) - 2, (1 << 32) - 1, 1 << 32, (1 << 64) - 3)]
+    counters = {rng._counter(*fields): fields for fields in itertools.product(*ends)}
+    assert len(counters) == np.prod([len(e) for e in ends])
+    for counter, (stage, column, block, position) in counters.items():
+        assert int.from_bytes(counter[:1]) == stage
+        assert int.from_bytes(counter[1:4]) == column
+        assert int.from_bytes(counter[4:8]) == block
+        assert int.from_bytes(counter[8:]) == position + 2 >= 2
 
 
 def test_all_streams_of_a_call_are_disjoint(monkeypatch):
@@ -164,13 +256,31 @@ def test_runs_are_contiguous_and_in_order(n_jobs):
 
 
 def test_an_error_in_a_thread_is_raised_after_all_threads_ended():
-    ended = []
+    begun, ended = [], []
 
     def task(a, b):
-        ended.append(a)
-        if a:
-            raise KeyError("from a thread")
+        begun.append(a)
+        try:
+            if a == 0:
+                time.sleep(0.02)
+            else:
+                raise KeyError("from a thread")
+        finally:
+            ended.append(a)
 
-    with pytest.raises(KeyError, match="from a thread"):
-        parallel.run(task, 4, 4)
-    assert len(ended) == 4
+    for pieces in (1, 2):
+        with pytest.raises(KeyError, match="from a thread"):
+            parallel.run(task, 4, 4, pieces)
+        assert len(begun) == len(ended)
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_threads_that_are_busy_elsewhere_are_not_waited_for(pieces, monkeypatch):
+    """The pool's only thread hangs: this one does the work, and the pool forgets what it was asked."""
+    release = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(release.wait, 5)
+        monkeypatch.setattr(parallel, "_get_pool", lambda size: pool)
+        assert parallel.run(lambda a, b: (a, b), 2, 2, pieces) == [(0, 1), (1, 2)]
+        assert not hanging.done()
+        release.set()

@@ -1,5 +1,6 @@
 /* Codes of integers in a contiguous range: one subtraction and one comparison, for signed and unsigned types alike,
- * because v - low modulo 2^w is at most high - low exactly where low <= v <= high. */
+ * because v - low modulo 2^w is at most high - low exactly where low <= v <= high. A row outside gets the fallback and
+ * costs what any other row does. */
 #ifndef DPESTIM_ENCODE_H
 #define DPESTIM_ENCODE_H
 #include <stddef.h>
@@ -9,12 +10,12 @@
 #define DPESTIM_ENCODE(in, bits, code)                                                                              \
     DPESTIM_WIDE static int dpestim_encode##in##_##bits(const uint##in##_t *restrict values, size_t n,              \
                                                         uint##in##_t low, uint##in##_t span, uint32_t first,        \
-                                                        code *restrict out) {                                       \
+                                                        uint32_t fallback, code *restrict out) {                    \
         uint##in##_t bad = 0;                                                                                       \
         for (size_t i = 0; i < n; i++) {                                                                            \
             const uint##in##_t x = (uint##in##_t)(values[i] - low);                                                 \
             bad |= x > span;                                                                                        \
-            out[i] = (code)(x + first);                                                                             \
+            out[i] = (code)(x > span ? fallback : x + first);                                                       \
         }                                                                                                           \
         return bad != 0;                                                                                            \
     }

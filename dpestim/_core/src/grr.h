@@ -1,4 +1,4 @@
-/* One generalised randomised response from one or two words. See local/_grr.md for the law and its proof. */
+/* One generalised randomised response from one or two words. See local/categories/grr.md for the law and its proof. */
 #ifndef DPESTIM_GRR_H
 #define DPESTIM_GRR_H
 #include <stdint.h>

@@ -8,7 +8,7 @@
 
 /* One word each, for w >= 2^33, and no product beyond 64 bits, which vectors have not: the high half of u - keep times
  * c = floor((2^(64 + k) - 1) / w) < 2^32, where 2^(32 + k) <= w < 2^(33 + k), gives the quotient or one less (proof:
- * local/_grr.md), and one comparison corrects it exactly. */
+ * local/categories/grr.md), and one comparison corrects it exactly. */
 #define DPESTIM_GRR_ROWS(bits, code)                                                                                 \
     DPESTIM_WIDE static void dpestim_grr_rows##bits(const code *restrict codes, const uint64_t *restrict words,      \
                                                     size_t n, uint64_t keep, uint64_t w, code *restrict out) {       \

@@ -1,4 +1,4 @@
-/* Logistic loss of four rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
+/* Logistic loss of a tile of rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
  * of every width give the same result: setup.py forbids fused multiply-adds (-ffp-contract=off), which is what makes it
  * safe to clone loops over floats here. exp is our own for the same reason. Error bounds: linear_model/_logistic.md. */
 #ifndef DPESTIM_LOGISTIC_H
@@ -11,7 +11,8 @@
 
 #include "wide.h"
 
-#define DPESTIM_TILE 4 /* rows that share one pass over the Hessian */
+#define DPESTIM_TILE 8 /* rows taken together: exponentials side by side, one pass over the Hessian */
+#define DPESTIM_WIDEST 128 /* wider rows are taken by halves of a tile, which stay in the first-level cache */
 #define DPESTIM_PAD 8  /* a row is padded with zeros to a multiple of this */
 
 #if defined(__GNUC__)
@@ -27,20 +28,12 @@ DPESTIM_INLINE double dpestim_exp(double x) {
     double t = x * 1.4426950408889634 + shift, k = t - shift;
     double r = x - k * 0.69314718036912381649; /* ln 2 in 33 bits, so that the product is exact */
     r -= k * 1.90821492927058770002e-10;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    double r2 = r * r, r4 = r2 * r2; /* in pairs and not one after the other: a third of the latency */
+    double low = ((1.0 + r) + r2 * (0.5 + r * (1.0 / 6.0)))
+                 + r4 * (((1.0 / 24.0) + r * (1.0 / 120.0)) + r2 * ((1.0 / 720.0) + r * (1.0 / 5040.0)));
+    double high = (((1.0 / 40320.0) + r * (1.0 / 362880.0)) + r2 * ((1.0 / 3628800.0) + r * (1.0 / 39916800.0)))
+                  + r4 * ((1.0 / 479001600.0) + r * (1.0 / 6227020800.0));
+    double p = low + (r4 * r4) * high;
     /* t holds k in its lowest bits: shifted into the exponent they make 2^k without a conversion */
     uint64_t bits;
     memcpy(&bits, &t, sizeof bits);
@@ -75,9 +68,11 @@ DPESTIM_INLINE double dpestim_clip(const double *x, ptrdiff_t d, double inverse,
 }
 
 /* Write one scaled row with its tail (the intercept's constant, or nothing) to z, whose padding is 0 already; return
- * z w: eight lanes, then a tree. In one loop, because loads that straddle fresh stores wait for them. */
+ * z w: eight lanes, then a tree. The values are finite. The last eight of them may overlap those before; `ends` holds
+ * the weights of these eight, 0 where they overlap. */
 DPESTIM_INLINE double dpestim_pack(const double *restrict x, ptrdiff_t d, double scale, double tail,
-                                   const double *restrict w, double *restrict z, ptrdiff_t width) {
+                                   const double *restrict w, const double *restrict ends, double *restrict z,
+                                   ptrdiff_t width) {
     double lane[DPESTIM_PAD] = {0};
     ptrdiff_t j = 0;
     for (; j + DPESTIM_PAD <= d; j += DPESTIM_PAD)
@@ -86,19 +81,31 @@ DPESTIM_INLINE double dpestim_pack(const double *restrict x, ptrdiff_t d, double
             z[j + k] = value;
             lane[k] += value * w[j + k];
         }
-    for (int k = 0; j + k < d; k++) {
-        double value = scale * x[j + k];
-        z[j + k] = value;
-        lane[k] += value * w[j + k];
+    if (d < DPESTIM_PAD) {
+        for (; j < d; j++) {
+            double value = scale * x[j];
+            z[j] = value;
+            lane[j] = value * w[j];
+        }
+    } else if (j < d) {
+        for (int k = 0; k < DPESTIM_PAD; k++) {
+            double value = scale * x[d - DPESTIM_PAD + k];
+            z[d - DPESTIM_PAD + k] = value;
+            lane[k] += value * ends[k];
+        }
     }
+    for (int k = 0; k < 4; k++) lane[k] += lane[k + 4];
+    lane[0] += lane[2];
+    lane[1] += lane[3];
+    lane[0] += lane[1];
     if (width > d) {
         z[d] = tail;
-        lane[d - j] += tail * w[d]; /* d - j is below the padding, or the width would be d */
+        lane[0] += tail * w[d];
     }
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    return lane[0];
 }
 
-/* For each of four margins m: pull = 1 / (1 + e^m), bend = pull (1 - pull), and rest = e^-|m|, past = max(-m, 0). */
+/* For each margin m of a tile: pull = 1 / (1 + e^m), bend = pull (1 - pull), and rest = e^-|m|, past = max(-m, 0). */
 DPESTIM_INLINE void dpestim_sigmoid(const double *restrict m, double *restrict pull, double *restrict bend,
                                     double *restrict rest, double *restrict past) {
     for (int r = 0; r < DPESTIM_TILE; r++) {
@@ -110,22 +117,26 @@ DPESTIM_INLINE void dpestim_sigmoid(const double *restrict m, double *restrict p
     }
 }
 
-/* g += sum_r c_r z_r over a tile. */
+/* g += sum_r c_r z_r over half a tile. */
 DPESTIM_INLINE void dpestim_add(const double *restrict z, const double *restrict c, double *restrict g,
                                 ptrdiff_t width) {
     const double *z1 = z + width, *z2 = z1 + width, *z3 = z2 + width;
     for (ptrdiff_t j = 0; j < width; j++) g[j] += (c[0] * z[j] + c[1] * z1[j]) + (c[2] * z2[j] + c[3] * z3[j]);
 }
 
-/* H += sum_r s_r z_r z_r' over a tile: rows of the upper triangle, from a multiple of two on. */
+/* H += sum_r s_r z_r z_r' over a tile: rows of the upper triangle, from a multiple of eight on. */
 DPESTIM_INLINE void dpestim_outer(const double *restrict z, const double *restrict s, double *restrict h,
                                   ptrdiff_t width) {
-    const double *z1 = z + width, *z2 = z1 + width, *z3 = z2 + width;
+    const double *z1 = z + width, *z2 = z1 + width, *z3 = z2 + width, *z4 = z3 + width, *z5 = z4 + width,
+                 *z6 = z5 + width, *z7 = z6 + width;
     for (ptrdiff_t i = 0; i < width; i++) {
         double a0 = s[0] * z[i], a1 = s[1] * z1[i], a2 = s[2] * z2[i], a3 = s[3] * z3[i];
+        double a4 = s[4] * z4[i], a5 = s[5] * z5[i], a6 = s[6] * z6[i], a7 = s[7] * z7[i];
         double *row = h + i * width;
-        for (ptrdiff_t j = i & ~(ptrdiff_t)1; j < width; j++)
-            row[j] += (a0 * z[j] + a1 * z1[j]) + (a2 * z2[j] + a3 * z3[j]);
+        for (ptrdiff_t j = i - i % DPESTIM_PAD; j < width; j += DPESTIM_PAD)
+            for (ptrdiff_t k = j; k < j + DPESTIM_PAD; k++)
+                row[k] += ((a0 * z[k] + a1 * z1[k]) + (a2 * z2[k] + a3 * z3[k]))
+                          + ((a4 * z4[k] + a5 * z5[k]) + (a6 * z6[k] + a7 * z7[k]));
     }
 }
 
@@ -135,12 +146,14 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
                                             double inverse, double limit, double tail, ptrdiff_t first, ptrdiff_t last,
                                             ptrdiff_t step, const double *w, double *z, ptrdiff_t width, double *g,
                                             double *h) {
-    double m[DPESTIM_TILE], sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
-        past[DPESTIM_TILE], loss = 0.0, product = 1.0;
-    int merged = 0;
+    double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
+        past[DPESTIM_TILE], ends[DPESTIM_PAD] = {0}, loss = 0.0, product = 1.0;
+    int merged = 0, rows = h || width <= DPESTIM_WIDEST ? DPESTIM_TILE : DPESTIM_TILE / 2;
+    for (ptrdiff_t k = 0; d >= DPESTIM_PAD && k < d % DPESTIM_PAD; k++)
+        ends[DPESTIM_PAD - d % DPESTIM_PAD + k] = w[d - d % DPESTIM_PAD + k];
     memset(z, 0, (size_t)(DPESTIM_TILE * width) * sizeof(double));
-    for (ptrdiff_t i = first; i < last; i += DPESTIM_TILE * step) {
-        for (int r = 0; r < DPESTIM_TILE; r++) {
+    for (ptrdiff_t i = first; i < last; i += rows * step) {
+        for (int r = 0; r < rows; r++) {
             ptrdiff_t at = i + r * step;
             double *row = z + r * width;
             sign[r] = 0.0;
@@ -150,27 +163,27 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
                 if (scales[at] > 0.0) sign[r] = signs[at];
             }
             if (sign[r] != 0.0) {
-                m[r] = sign[r] * dpestim_pack(x + at * d, d, scales[at], tail, w, row, width);
+                m[r] = sign[r] * dpestim_pack(x + at * d, d, scales[at], tail, w, ends, row, width);
             } else {
                 memset(row, 0, (size_t)width * sizeof(double));
                 m[r] = 0.0;
             }
         }
         dpestim_sigmoid(m, pull, bend, rest, past);
-        for (int r = 0; r < DPESTIM_TILE; r++) {
+        for (int r = 0; r < rows; r++) {
             if (sign[r] != 0.0) {
                 product *= 1.0 + rest[r];
                 loss += past[r];
             }
             pull[r] *= -sign[r];
         }
-        merged += DPESTIM_TILE;
+        merged += rows;
         if (merged >= 512) { /* each factor is at most 2, so 512 of them stay below the largest float */
             loss += log(product);
             product = 1.0;
             merged = 0;
         }
-        dpestim_add(z, pull, g, width);
+        for (int r = 0; r < rows; r += DPESTIM_TILE / 2) dpestim_add(z + r * width, pull + r, g, width);
         if (h) dpestim_outer(z, bend, h, width);
     }
     return loss + log(product);

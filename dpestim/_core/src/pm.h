@@ -1,5 +1,5 @@
-/* One answer of the piecewise mechanism on a grid, and of its sensitivity-aware form. Law and proof: local/_pm.md and
- * local/_sdpm.md. An input is a fixed-point number of grid steps with 32 fraction bits; its bitwise complement marks an
+/* One answer of the piecewise mechanism on a grid, and of its sensitivity-aware form. Law and proof: local/numbers/pm.md and
+ * local/numbers/sdpm.md. An input is a fixed-point number of grid steps with 32 fraction bits; its bitwise complement marks an
  * input of low sensitivity, counted in low levels. */
 #ifndef DPESTIM_PM_H
 #define DPESTIM_PM_H

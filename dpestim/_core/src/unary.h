@@ -1,4 +1,4 @@
-/* Unary encoding on packed bits: random bytes against a threshold, and column sums of packed rows. */
+/* Unary encoding on packed bits: patterns of eight bits by a table, and column sums of packed rows. */
 #ifndef DPESTIM_UNARY_H
 #define DPESTIM_UNARY_H
 #include <stddef.h>
@@ -13,12 +13,6 @@
 #define DPESTIM_SSE2 0
 #endif
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define DPESTIM_LITTLE_ENDIAN 1
-#else
-#define DPESTIM_LITTLE_ENDIAN 0
-#endif
-
 /* Number of the lowest set bit; any number below 64 where there is none. */
 static inline uint64_t dpestim_lowest(uint64_t bits) {
 #if defined(__GNUC__)
@@ -30,84 +24,58 @@ static inline uint64_t dpestim_lowest(uint64_t bits) {
 #endif
 }
 
-/* For 64 random bytes: bit j of *below says bytes[j] < digit, bit j of *tied says bytes[j] == digit. */
-static inline void dpestim_compare64(const uint8_t *bytes, uint8_t digit, uint64_t *below, uint64_t *tied) {
-    uint64_t lt = 0, eq = 0;
+/* For 64 bytes: bit j says that byte j is DPESTIM_OPEN. */
+#define DPESTIM_OPEN 255
+static inline uint64_t dpestim_open64(const uint8_t *bytes) {
+    uint64_t open = 0;
 #if DPESTIM_SSE2
-    const __m128i d = _mm_set1_epi8((char)digit);
+    const __m128i mark = _mm_set1_epi8((char)DPESTIM_OPEN);
     for (int k = 0; k < 4; k++) {
-        const __m128i b = _mm_loadu_si128((const __m128i *)(bytes + 16 * k));
-        const __m128i same = _mm_cmpeq_epi8(b, d);
-        const __m128i at_most = _mm_cmpeq_epi8(_mm_min_epu8(b, d), b); /* SSE2 has no unsigned comparison */
-        eq |= (uint64_t)(uint32_t)_mm_movemask_epi8(same) << (16 * k);
-        lt |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_andnot_si128(same, at_most)) << (16 * k);
+        const __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(bytes + 16 * k)), mark);
+        open |= (uint64_t)(uint32_t)_mm_movemask_epi8(same) << (16 * k);
     }
 #else
-    for (int j = 0; j < 64; j++) {
-        lt |= (uint64_t)(bytes[j] < digit) << j;
-        eq |= (uint64_t)(bytes[j] == digit) << j;
-    }
+    for (int j = 0; j < 64; j++) open |= (uint64_t)(bytes[j] == DPESTIM_OPEN) << j;
 #endif
-    *below = lt;
-    *tied = eq;
+    return open;
 }
 
-/* n records of n_bits packed bits, one random byte a bit; ties are listed as record * n_bits + bit. Returns their
- * number. `stride` is the distance of two records' bytes. About one word of 64 bits in four has a tie, so the first
- * two are listed without a branch, which writes at most one place beyond the list. */
-#define DPESTIM_UNARY_BITS(name, attribute, compare)                                                                 \
-    attribute static size_t name(const uint8_t *bytes, size_t stride, size_t n, size_t n_bits, uint8_t digit,        \
-                                 uint8_t *out, uint32_t *ties) {                                                     \
-        const size_t width = (n_bits + 7) / 8;                                                                       \
-        size_t n_ties = 0;                                                                                           \
-        for (size_t i = 0; i < n; i++, bytes += stride, out += width) {                                              \
-            const uint32_t base = (uint32_t)(i * n_bits);                                                            \
-            for (size_t j = 0; j < n_bits; j += 64) {                                                                \
-                const size_t lanes = n_bits - j < 64 ? n_bits - j : 64;                                              \
-                uint64_t below, tied;                                                                                \
-                if (lanes == 64) {                                                                                   \
-                    compare(bytes + j, digit, &below, &tied);                                                        \
-                } else { /* padding bits are 0: nothing beyond the domain is sent */                                 \
-                    uint8_t last[64] = {0};                                                                          \
-                    memcpy(last, bytes + j, lanes);                                                                  \
-                    compare(last, digit, &below, &tied);                                                             \
-                    below &= ((uint64_t)1 << lanes) - 1;                                                             \
-                    tied &= ((uint64_t)1 << lanes) - 1;                                                              \
-                }                                                                                                    \
-                if (DPESTIM_LITTLE_ENDIAN && lanes == 64)                                                            \
-                    memcpy(out + j / 8, &below, 8);                                                                  \
-                else                                                                                                 \
-                    for (size_t k = 0; k < (lanes + 7) / 8; k++) out[j / 8 + k] = (uint8_t)(below >> (8 * k));       \
-                for (int k = 0; k < 2; k++) {                                                                        \
-                    ties[n_ties] = base + (uint32_t)(j + dpestim_lowest(tied));                                      \
-                    n_ties += tied != 0;                                                                             \
-                    tied &= tied - 1;                                                                                \
-                }                                                                                                    \
-                for (; tied; tied &= tied - 1) ties[n_ties++] = base + (uint32_t)(j + dpestim_lowest(tied));         \
-            }                                                                                                        \
-        }                                                                                                            \
-        return n_ties;                                                                                               \
+/* n records of `width` patterns of eight bits: table[the next 16 random bits]. Where the table leaves it open the place
+ * (record * width + number of the pattern) is listed; returns how many. `stride` is the distance of two records' random
+ * bits. About one piece of 64 patterns in eight has an open one, so the first is listed without a branch, which
+ * writes at most one place beyond the list. Pieces are looked through while they are still in the cache. */
+static size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
+                                 uint8_t *restrict out, uint32_t *restrict ties) {
+    const size_t total = n * width;
+    size_t n_ties = 0, drawn = 0, place = 0;
+    while (place < total) {
+        const size_t enough = place + 4096 < total ? place + 4096 : total;
+        for (; drawn < enough; drawn += width, random += stride)
+            for (size_t j = 0; j < width; j++) out[drawn + j] = table[random[j]];
+        for (; place < drawn; place += 64) {
+            uint64_t open;
+            if (drawn - place >= 64) {
+                open = dpestim_open64(out + place);
+            } else if (drawn < total) { /* looked through with what is drawn next */
+                break;
+            } else {
+                uint8_t last[64] = {0};
+                memcpy(last, out + place, drawn - place);
+                open = dpestim_open64(last);
+            }
+            ties[n_ties] = (uint32_t)(place + dpestim_lowest(open));
+            n_ties += open != 0;
+            for (open &= open - 1; open; open &= open - 1) ties[n_ties++] = (uint32_t)(place + dpestim_lowest(open));
+        }
     }
-
-DPESTIM_UNARY_BITS(dpestim_unary_bits_plain, , dpestim_compare64)
-
-#if DPESTIM_SSE2 && defined(__GNUC__)
-__attribute__((target("avx512f,avx512bw"))) static inline void dpestim_compare64_wide(
-    const uint8_t *bytes, uint8_t digit, uint64_t *below, uint64_t *tied) {
-    const __m512i b = _mm512_loadu_si512((const void *)bytes), d = _mm512_set1_epi8((char)digit);
-    *below = _mm512_cmplt_epu8_mask(b, d);
-    *tied = _mm512_cmpeq_epu8_mask(b, d);
+    return n_ties;
 }
-DPESTIM_UNARY_BITS(dpestim_unary_bits_wide, __attribute__((target("avx512f,avx512bw"))), dpestim_compare64_wide)
-#endif
 
-static size_t dpestim_unary_bits(const uint8_t *bytes, size_t stride, size_t n, size_t n_bits, uint8_t digit,
-                                 uint8_t *out, uint32_t *ties) {
-#if DPESTIM_SSE2 && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512bw"))
-        return dpestim_unary_bits_wide(bytes, stride, n, n_bits, digit, out, ties);
-#endif
-    return dpestim_unary_bits_plain(bytes, stride, n, n_bits, digit, out, ties);
+/* How many of 255 ascending numbers are below u. */
+static inline size_t dpestim_rank(const uint64_t *edges, uint64_t u) {
+    size_t rank = 0;
+    for (size_t step = 128; step; step >>= 1) rank += step & (0 - (size_t)(edges[rank + step - 1] < u)); /* no branch */
+    return rank;
 }
 
 /* Column sums of packed bits by a carry-save tree: 16 rows become one carry of weight 16, so a bit costs a few word

@@ -31,4 +31,14 @@ static inline int dpestim_wide_bits(void) {
     return 0;
 #endif
 }
+
+/* Whether the processor has all that OpenSSL's fast Galois/counter mode asks for. */
+static inline int dpestim_vector_aes(void) {
+#if DPESTIM_HAS_WIDE
+    __builtin_cpu_init();
+    return dpestim_wide_bits() == 512 && __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq");
+#else
+    return 0;
+#endif
+}
 #endif

@@ -1,0 +1,35 @@
+"""How data come in: one room through which every estimator takes X, y and lists of categories.
+
+::
+
+    X --category_rows--> frame or array --columns_of--> columns --CategoryEncoder--> codes
+    X --number_rows----> array of numbers --refuse_infinite-->
+    y --label_codes----> codes of classes
+
+* `frames.py`      containers: what X may be, its shape, its columns; masked, sparse and lazy ones are refused by name
+* `columns.py`     one column of any library, read by its dtype alone: values, nulls, what compares with what
+* `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category
+* `domains.py`     lists of categories as they are declared, and what can be learned from a column
+* `numbers.py`     tables of numbers; dates and durations are none
+* `labels.py`      y to codes of classes, by the same encoder
+* `quiet.py`       the one place where the exceptions of other libraries are caught
+
+Two rules hold for all of it. **A row is decoded from its own value and the dtype of its column**, never with the help
+of another row, so that data sets which differ in one row differ in one code. **No message shows a value**: what NumPy,
+pandas, polars and scikit-learn say about data is caught here and said again without them, outside of the handler, so
+that a chain of exceptions has nothing to show either. Strict mode (`dpestim.config_context`) looks at dtypes and shapes
+only, and is total: whatever a cell holds, it gets a code. It does not promise constant time.
+"""
+
+from dpestim.inputs.categories import CategoryEncoder, smallest_dtype
+from dpestim.inputs.columns import is_missing
+from dpestim.inputs.domains import at_least_two, learn_categories
+from dpestim.inputs.frames import as_array, category_rows, columns_of
+from dpestim.inputs.labels import class_array, label_codes
+from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
+
+__all__ = [
+    "CategoryEncoder", "as_array", "at_least_two", "bound_array", "category_rows", "class_array", "columns_of",
+    "is_missing", "label_codes", "learn_categories", "number_column", "number_rows", "refuse_infinite",
+    "smallest_dtype",
+]

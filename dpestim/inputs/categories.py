@@ -1,0 +1,356 @@
+"""From a column to codes: one reading for both modes, and errors that never show a value."""
+
+import datetime
+import math
+import warnings
+
+import numpy as np
+
+from dpestim import parallel
+from dpestim._core import encode
+from dpestim.inputs.columns import is_missing, other_names, parts, plain_values
+from dpestim.inputs.domains import category_array
+
+#: A look-up table replaces a bisection for integers that span at most this much.
+_LARGEST_TABLE = 1 << 22
+#: Threads share a column in multiples of so many rows; fewer are encoded before another thread has woken up.
+_TASK_ROWS = 1 << 18
+#: Types of categories of which the kernels know what equals a number (a Decimal or a Fraction may, too).
+_SIMPLE = (int, float, np.integer, np.floating, np.bool_, np.datetime64, str, bytes, tuple, datetime.date,
+           datetime.time, datetime.timedelta)
+#: Types whose values are neither missing nor known by another name.
+_PLAIN = (str, int, bytes, bool)
+#: The dtype as which the kernel reads a column of numbers, by kind and number of bytes.
+_NUMBERS = {
+    **dict.fromkeys(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4"), np.dtype(np.int64)), "u8": np.dtype(np.uint64),
+    "f2": np.dtype(np.float32), "f4": np.dtype(np.float32), "f8": np.dtype(np.float64),
+}
+
+#: Why a value is no category.
+MISSING = "has a missing value (None, NaN or NA): list it in categories or remove the row"
+INFINITE = "has an infinite value (inf): categories are finite"
+UNKNOWN = "has a value that is not among its declared categories"
+
+
+class CategoryEncoder:
+    """The codes of one column's categories.
+
+    A row's code follows from its own value and from the dtype of the column, never from another row. What is no
+    category gets a fallback code at the cost of any other row; only then does `encode` raise, and `encode_total` not.
+    How long either takes may still depend on the values: constant time is not promised.
+
+    Parameters
+    ----------
+    categories : array-like of at least two distinct values
+        None, NaN and pandas.NA are one category, "missing"; values of any other kind must be hashable.
+    name : str
+        The column in error messages, such as "column 0" or "column 'rank'".
+    """
+
+    def __init__(self, categories, name):
+        self.name = name
+        self.categories = category_array(categories, name)
+        self.dtype = smallest_dtype(max(2, len(self.categories)))
+        self._missing = None
+        self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
+        self._low = _start_of_range(self.categories)
+        values = () if self._low is not None else plain_values(self.categories)
+        plain = self.categories.dtype.kind in "iub"  # nothing missing, infinite or unhashable: no need to look at each
+        self._codes = dict(zip(values, range(len(values)))) if plain else {}
+        if plain and len(self._codes) < len(values):
+            raise ValueError(f"categories of {name} must be distinct")
+        for code, value in enumerate(() if plain else values):
+            self._add(code, value)
+        if len(self.categories) < 2:
+            raise ValueError(
+                f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
+                "a constant column, gives it) has nothing to hide and nothing to estimate"
+            )
+
+    def _add(self, code, value):
+        """Take a category into the table."""
+        if is_missing(value):
+            if self._missing is not None:
+                raise ValueError(f"categories of {self.name} must list the missing value at most once")
+            self._missing = self._codes[None] = code
+            return
+        if _is_infinite(value):
+            raise ValueError(f"categories of {self.name} must be finite")
+        known = None
+        try:
+            known = self._codes.setdefault(value, code) != code
+            for alias in other_names(self.categories[code]):
+                known |= self._codes.setdefault(alias, code) != code
+        except Exception:
+            known = None
+        if known is None:
+            raise ValueError(f"categories of {self.name} must be hashable scalars")
+        if known:
+            raise ValueError(f"categories of {self.name} must be distinct")
+
+    @property
+    def _table(self):
+        """Category -> code; of a range it is made when it is needed."""
+        if self._low is None:
+            return self._codes
+        if "codes" not in self._slots:
+            self._slots["codes"] = {value: code for code, value in enumerate(plain_values(self.categories))}
+        return self._slots["codes"]
+
+    def __getstate__(self):
+        return {**vars(self), "_slots": {}}
+
+    def plain_categories(self):
+        """Return the categories as Python values that compare, whatever a date is made of; None for the missing one."""
+        return [None if is_missing(value) else next(iter(other_names(value)), value)
+                for value in plain_values(self.categories)]
+
+    def encode(self, column, n_jobs=None):
+        """Return the codes of a column (array or series), or raise ValueError that names the column only."""
+        out, why = self.read(column, self.dtype, 0, n_jobs)
+        if why:
+            raise ValueError(f"{self.name} {why}")
+        return out
+
+    def encode_total(self, column, n_jobs=None):
+        """Return the codes of a column whatever it holds; a value that is not a category counts as the first one.
+
+        For strict mode, where neither an error nor a warning may tell about a value.
+        """
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return self.read(column, self.dtype, 0, n_jobs, explain=False)[0]
+
+    def read(self, column, dtype, fallback, n_jobs=None, explain=True):
+        """Return (codes, None, or why a value has the fallback code: it is no category).
+
+        Where not `explain`, nobody asks for the reason, and what is returned for it is of no use.
+        """
+        index = null = None
+        if type(column) is not np.ndarray:
+            column, index, null = parts(column, self.name)
+        if index is not None:
+            return self._from_factors(index, column, dtype, fallback, explain)
+        if null is not None:
+            return self._around_nulls(column, null, dtype, fallback, n_jobs, explain)
+        fill = self._fill_for(column.dtype)
+        out = np.empty(len(column), dtype)
+        if fill is None:
+            why = self._from_objects(column, out, fallback)
+        elif len(column) <= _TASK_ROWS:
+            why = fill(column, out, fallback)
+        else:
+
+            def task(first, last):
+                rows = slice(first * _TASK_ROWS, last * _TASK_ROWS)
+                return fill(column[rows], out[rows], fallback)
+
+            reasons = parallel.run(task, -(-len(column) // _TASK_ROWS), n_jobs)
+            why = next((reason for reason in reasons if reason), None)
+        return out, why
+
+    def _around_nulls(self, values, null, dtype, fallback, n_jobs, explain):
+        """Return (codes, why not) of rows of which `null` marks the missing ones."""
+        missing = fallback if self._missing is None else self._missing
+        if len(values) == len(null):
+            out, why = self.read(values, dtype, fallback, n_jobs)
+            out[null] = missing
+            if why and explain:  # perhaps it was what stands at the nulls
+                why = self.read(values[~null], dtype, fallback, n_jobs)[1]
+        else:
+            out = np.full(len(null), missing, dtype)
+            out[~null], why = self.read(values, dtype, fallback, n_jobs)
+        return out, why or (MISSING if self._missing is None else None)
+
+    def _fill_for(self, dtype):
+        """Return what encodes rows of this dtype by a kernel, else None."""
+        kind = dtype.kind
+        if kind in "iub":
+            return self._from_range if self._low is not None else (
+                self._from_table if self._span() else self._from_numbers if self._is_simple() else None
+            )
+        if kind == "f":
+            return self._from_numbers if dtype.itemsize <= 8 and self._is_simple() else None
+        return self._from_strings if kind == "U" else None
+
+    # each of the following writes the codes of rows and returns why one has the fallback, or None
+
+    def _from_range(self, column, out, fallback):
+        low, high = self._low, self._low + len(self.categories) - 1
+        values, low, span, start = _as_unsigned(column, low, high)
+        if values is None:
+            out[:] = fallback
+            return UNKNOWN if len(out) else None
+        return UNKNOWN if encode.integers(values, low, span, start, fallback, out) else None
+
+    def _from_table(self, column, out, fallback):
+        low, table = self._span()
+        values, low, span, start = _as_unsigned(column, low, low + len(table) - 1)
+        if values is None:
+            out[:] = fallback
+            return UNKNOWN if len(out) else None
+        return UNKNOWN if encode.table(values, low, span, table[start : start + span + 1], fallback, out) else None
+
+    def _from_numbers(self, column, out, fallback):
+        dtype = _NUMBERS[column.dtype.kind + str(column.dtype.itemsize)]
+        values = np.ascontiguousarray(column, dtype)
+        missing = fallback if self._missing is None else self._missing
+        bad, nan = encode.numbers(values, *self._sorted(dtype), missing, fallback, out)
+        if (bad or nan) and dtype.kind == "f" and np.isinf(values).any():
+            return INFINITE
+        return MISSING if nan and self._missing is None else UNKNOWN if bad else None
+
+    def _from_strings(self, column, out, fallback):
+        width = max(1, column.dtype.itemsize // 4)
+        if width not in self._slots:
+            items = [(v, c) for v, c in self._table.items() if isinstance(v, str) and len(v) <= width and "\0" not in v]
+            known = np.array([v for v, _ in items], dtype=f"=U{width}").view(np.uint32).reshape(len(items), width)
+            slots = np.empty(1 << (2 * len(items) + 1).bit_length(), np.int64)
+            encode.build_slots(known, slots)
+            self._slots[width] = (known, slots, np.array([c for _, c in items], np.uint32))
+        values = np.ascontiguousarray(column, f"=U{width}").view(np.uint32).reshape(len(column), width)
+        return UNKNOWN if encode.strings(values, *self._slots[width], fallback, out) else None
+
+    def _from_objects(self, column, out, fallback):
+        if column.dtype.kind not in "SMmiubf":
+            values = column.tolist()
+            return self._look_again(values, encode.objects(values, self._table, fallback, out), out)[1]
+        null = column != column
+        nulls = null.any()
+        present = column[~null] if nulls else column  # (an inverse index with nulls in it may be wrong)
+        ticks = present.view("i8") if present.dtype.kind in "mM" and present.dtype.isnative else present
+        uniques, index = np.unique(ticks, return_inverse=True)
+        if nulls:
+            inverse, index = index, np.full(len(column), -1, np.int64)
+            index[~null] = inverse
+        out[:], why = self._from_factors(index, uniques.view(present.dtype), out.dtype, fallback)
+        return why
+
+    def _from_factors(self, index, uniques, dtype, fallback, explain=True):
+        """Return (codes, why not) of rows that are `uniques[index]`; index -1 is a missing value."""
+        values = plain_values(uniques)
+        known = np.full(len(values) + 1, fallback, dtype)
+        bad, why = self._look_again(values, encode.objects(values, self._table, fallback, known[:-1]), known)
+        if bad and explain:  # (a pandas Categorical may list what no row has)
+            strange = np.zeros(len(known), bool)
+            strange[bad] = True
+            rows = strange[index]
+            why = self._code(values[index[rows.argmax()]])[1] if rows.any() else None
+        if self._missing is not None:
+            known[-1] = self._missing
+        elif index.size and index.min() < 0:
+            why = why or MISSING
+        return known[index], why
+
+    def _look_again(self, values, rows, out):
+        """Write the codes of rows that the table knows by another name; return the other rows, and why."""
+        left, why = [], None
+        for i in rows:
+            value = values[i]
+            code, reason = (None, UNKNOWN) if type(value) in _PLAIN else self._code(value)
+            if reason:
+                left.append(i)
+                why = why or reason
+            else:
+                out[i] = code
+        return left, why
+
+    def _code(self, value):
+        """Return (code, None) or (None, why) of a value that is not in the table as it stands."""
+        try:
+            if is_missing(value):
+                return self._missing, MISSING if self._missing is None else None
+            if isinstance(value, np.datetime64 | np.timedelta64):
+                code = self._table.get(other_names(value)[0])
+                if code is not None:
+                    return code, None
+            return None, INFINITE if _is_infinite(value) else UNKNOWN
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever a strange object does
+            return None, UNKNOWN
+
+    # tables, made once
+
+    def _is_simple(self):
+        """Tell whether only plain integers and floats among the categories can equal a number."""
+        if "simple" not in self._slots:
+            self._slots["simple"] = all(v is None or isinstance(v, _SIMPLE) for v in self._table)
+        return self._slots["simple"]
+
+    def _sorted(self, dtype):
+        """Return (categories that this dtype holds exactly, ascending; their codes)."""
+        if dtype not in self._slots:
+            array = self.categories
+            if np.can_cast(array.dtype, dtype) and (array.dtype.kind == "f") == (dtype.kind == "f"):
+                pairs = [(v, c) for c, v in enumerate(array.astype(dtype).tolist()) if c != self._missing]
+            else:
+                pairs = [(dtype.type(v), c) for v, c in self._table.items() if _holds(dtype, v)]
+            pairs.sort()
+            values, codes = zip(*pairs) if pairs else ((), ())
+            self._slots[dtype] = np.array(values, dtype), np.array(codes, np.uint32)
+        return self._slots[dtype]
+
+    def _span(self):
+        """Return (lowest, table) of integer categories that lie close together, else None."""
+        if self.categories.dtype.kind not in "iub":
+            return None
+        if "table" not in self._slots:
+            low, high = int(self.categories.min()), int(self.categories.max())
+            table = None
+            if high - low < _LARGEST_TABLE:
+                table = np.full(high - low + 1, -1, np.int64)
+                for value, code in self._table.items():
+                    table[value - low] = code
+            self._slots["table"] = None if table is None else (low, table)
+        return self._slots["table"]
+
+
+def _as_unsigned(column, low, high):
+    """Return (column viewed as unsigned, low modulo 2^width, high - low, how far low was raised) within its dtype.
+
+    (None, 0, 0, 0) where the dtype holds no number from low to high.
+    """
+    size = column.dtype.itemsize
+    if column.dtype.kind == "b":
+        least, most = 0, 1
+    else:
+        most = (1 << (8 * size - (column.dtype.kind == "i"))) - 1
+        least = -most - 1 if column.dtype.kind == "i" else 0
+    start, stop = max(low, least), min(high, most)
+    if start > stop:
+        return None, 0, 0, 0
+    if not (column.flags.c_contiguous and column.dtype.isnative):
+        column = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    return column.view(f"u{size}"), start % (1 << (8 * size)), stop - start, start - low
+
+
+def _start_of_range(categories):
+    """Return the first of integer categories that go up in steps of 1, else None."""
+    if categories.dtype.kind not in "iub" or len(categories) < 2:
+        return None
+    numbers = categories.view(np.uint8) if categories.dtype.kind == "b" else categories
+    low, high = int(numbers[0]), int(numbers[-1])
+    # steps of 1 modulo 2^width, which do not run over the end of the type
+    return low if high - low == len(numbers) - 1 and (numbers[1:] - numbers[:-1] == 1).all() else None
+
+
+def _holds(dtype, value):
+    """Tell whether a number is exactly one of this dtype (2**53 + 1 is no float, 0.5 no integer)."""
+    if isinstance(value, np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        return False
+    value = value.item() if isinstance(value, np.generic) else value
+    try:
+        with np.errstate(all="ignore"):
+            return bool(dtype.type(value).item() == value)
+    except (OverflowError, ValueError):
+        return False
+
+
+def _is_infinite(value):
+    return isinstance(value, float | np.floating) and math.isinf(value)
+
+
+def smallest_dtype(n):
+    """Return the smallest unsigned dtype that holds 0 .. n - 1 (of the three the kernels know)."""
+    return np.dtype(np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.uint32)

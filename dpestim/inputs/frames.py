@@ -1,0 +1,93 @@
+"""Containers: what X may be, its shape, its columns.
+
+Everything is looked at here before NumPy or scikit-learn sees it, because their messages show the data; and what they
+raise nevertheless is restated outside of the handler, so that no chain of exceptions carries a value either.
+"""
+
+import numpy as np
+
+from dpestim.inputs.quiet import attempt
+
+
+def category_rows(X, *, strict):
+    """Return X as what `columns_of` takes: a frame as it is, anything else as a two-dimensional array.
+
+    Strict mode takes nothing whose dtype would depend on a value, such as a list.
+    """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iubfUO" and X.size:
+        return X  # on a client all else would take most of the time
+    refuse_containers(X, "X")
+    if is_frame(X):
+        refuse_empty(X.shape)
+        return X
+    if strict and not hasattr(X, "dtype"):
+        raise ValueError("strict mode: X must be an array or a data frame, whose dtype does not depend on a value")
+    return as_array(X)
+
+
+def as_array(X):
+    """Return X as a two-dimensional array whose values are what the caller wrote (no numbers turned into strings)."""
+    refuse_containers(X, "X")
+    X = to_array(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead. Reshape your data: one row a user, also for "
+                         "a single column or a single user")
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold categories")
+    refuse_empty(X.shape)
+    return X
+
+
+def to_array(data, name="X"):
+    """Return any container as a plain array; numbers beside strings in a list stay numbers."""
+    known = isinstance(data, np.ndarray) or hasattr(data, "dtype") or hasattr(data, "__array__")
+    array, error = attempt(np.asarray if known else _from_lists, data)
+    if error:
+        raise ValueError(f"{name} must be an array, a data frame or a list of rows of equal length")
+    return array
+
+
+def _from_lists(data):
+    as_is = np.asarray(data, dtype=object)
+    plain = np.asarray(data) if as_is.ndim and as_is.size else as_is
+    return as_is if plain.dtype.kind in "USO" else plain
+
+
+def columns_of(X):
+    """Return the columns of a checked X: arrays of an ndarray, series of a pandas or polars frame."""
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    if hasattr(X, "get_column"):
+        return X.get_columns()
+    return [X[:, j] for j in range(X.shape[1])]
+
+
+def is_frame(data):
+    """Tell whether this is a pandas or polars frame."""
+    return len(getattr(data, "shape", ())) == 2 and (hasattr(data, "iloc") or hasattr(data, "get_column"))
+
+
+def is_series(data):
+    """Tell whether this is a pandas or polars series."""
+    return len(getattr(data, "shape", ())) == 1 and (hasattr(data, "iloc") or hasattr(data, "null_count"))
+
+
+def refuse_containers(data, name):
+    """Raise ValueError for what has no rows that can be read one by one."""
+    if hasattr(data, "collect") and hasattr(data, "lazy"):
+        raise ValueError(f"{name} must not be a lazy frame: collect() it first")
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be a masked array: remove or fill what is masked")
+    if hasattr(data, "toarray") and hasattr(data, "nnz"):
+        raise ValueError(f"Sparse data was passed for {name}, but dense data is required: use {name}.toarray()")
+    if name == "X" and is_series(data):
+        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: take a frame of one column, "
+                         "X[['name']], instead of a series, and a frame of one row")
+
+
+def refuse_empty(shape, fewest=1):
+    """Raise ValueError for a table without rows or columns (in the words that scikit-learn's checks look for)."""
+    for n, what, least in ((shape[0], "sample(s)", fewest), (shape[1], "feature(s)", 1)):
+        if n < least:
+            raise ValueError(f"Found array with {n} {what} (shape={tuple(shape)}) while a minimum of {least} is "
+                             "required.")

@@ -1,0 +1,166 @@
+"""Numbers: a table of real numbers, read by the dtypes of its columns; dates and durations are none.
+
+A duration in NumPy is a count of ticks whose unit the dtype hides: 3 s as milliseconds would be 3000. Whoever means
+seconds writes ``X / np.timedelta64(1, "s")``.
+"""
+
+from numbers import Real
+
+import numpy as np
+
+from dpestim.inputs.frames import columns_of, is_frame, refuse_containers, refuse_empty, to_array
+from dpestim.inputs.quiet import attempt
+
+#: Rows that are looked at at a time.
+_ROWS = 1 << 16
+#: Types in cells of objects that `float` would take, but that are no real numbers.
+_NO_NUMBERS = (np.datetime64, np.timedelta64, complex, np.complexfloating, bytes, np.ndarray)
+
+
+class NoNumberError(TypeError, ValueError):
+    """A cell is no number: a ValueError, as all bad input is, and the TypeError that scikit-learn's checks want."""
+
+
+def number_rows(X, *, strict, fewest=1):
+    """Return X as a two-dimensional array of integers or floats; nulls become NaN, which is not refused here.
+
+    Strict mode looks at nothing but dtypes and the shape.
+    """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf":
+        rows = X
+    else:
+        refuse_containers(X, "X")
+        rows = _from_frame(X, strict) if is_frame(X) else _from_array(X, strict)
+    refuse_empty(rows.shape, fewest)
+    return rows
+
+
+def refuse_infinite(rows, names):
+    """Raise ValueError that names the column where a value is not finite."""
+    for at in range(0, len(rows), _ROWS):
+        block = rows[at : at + _ROWS]
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
+        if not finite and not np.isfinite(block).all():
+            bad = names[int(np.argmin(np.isfinite(block).all(axis=0)))]
+            raise ValueError(f"{bad} of X contains NaN or infinity: every value must be finite")
+
+
+def number_column(values, n_rows, name):
+    """Return finite floats, one for each row, of a parameter such as sample_weight."""
+    refuse_containers(values, name)
+    array = to_array(values, name)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} must have one number for each of the {n_rows} rows")
+    _refuse_kind(array.dtype, name)
+    out = _floats(array, name) if array.dtype.kind == "O" else array.astype(np.float64)
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} must be finite")
+    return out
+
+
+def bound_array(end, name):
+    """Return one end of a pair of bounds as floats: a scalar, or one number for each column."""
+    wrong = f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column"
+    kind = getattr(getattr(end, "dtype", None), "kind", "O")
+    if isinstance(end, np.ma.MaskedArray) or kind not in "iufO":
+        raise ValueError(wrong)
+    values, error = attempt(np.asarray, end, dtype=object)
+    if error or values.ndim > 1 or not values.size:
+        raise ValueError(wrong)
+    floats, error = attempt(lambda: np.array([_float(value) for value in values.reshape(-1).tolist()]))
+    if error:
+        raise ValueError(wrong)
+    return floats.reshape(values.shape)
+
+
+def _float(value):
+    """Return a real number as a float; one beyond all floats is infinite."""
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def _from_array(X, strict):
+    if strict and getattr(getattr(X, "dtype", None), "kind", "O") not in tuple("biuf"):
+        raise ValueError("strict mode: X must have a numeric dtype in every column (a list and objects have none)")
+    rows = to_array(X)
+    if rows.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {rows.ndim}D array instead. Reshape your data: X.reshape(-1, 1) for "
+                         "one column, X.reshape(1, -1) for one row")
+    if rows.dtype.kind == "O" and rows.size:
+        return np.stack([_floats(rows[:, j], f"column {j} of X") for j in range(rows.shape[1])], axis=1)
+    _refuse_kind(rows.dtype, "X")
+    return rows
+
+
+def _from_frame(X, strict):
+    columns, names = columns_of(X), list(X.columns)
+    kinds = [_kind_of(column.dtype) for column in columns]
+    if strict and not all(kind in "biuf" for kind in kinds):
+        raise ValueError("strict mode: X must have a numeric dtype in every column")
+    dtypes = {column.dtype if isinstance(column.dtype, np.dtype) else None for column in columns}
+    if len(dtypes) == 1 and kinds[0] in "biuf" and None not in dtypes:
+        return X.to_numpy()
+    rows = np.empty(X.shape[::-1]).T
+    for j, (column, kind) in enumerate(zip(columns, kinds)):
+        rows[:, j] = _from_series(column, kind, f"column {names[j]!r} of X")
+    return rows
+
+
+def _kind_of(dtype):
+    """Return the kind of a column of a frame, as NumPy abbreviates it."""
+    if not hasattr(dtype, "is_numeric"):
+        return dtype.kind
+    name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    return "f" if dtype.is_numeric() else {"Boolean": "b", "Object": "O"}.get(name, "V")
+
+
+def _from_series(column, kind, name):
+    if kind == "O":
+        return _floats(to_array(column, name), name)
+    _refuse_kind(column.dtype, name, kind)
+    values, error = attempt(_as_floats, column)
+    if error:
+        raise ValueError(f"{name} must hold numbers")
+    return values
+
+
+def _as_floats(series):
+    if hasattr(series, "null_count"):
+        from polars import Float64  # (it is there where its series are)
+
+        return series.cast(Float64).to_numpy()
+    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _refuse_kind(dtype, name, kind=None):
+    """Raise ValueError for an array or a column that does not hold numbers by its dtype."""
+    kind = kind or dtype.kind
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers")
+    if kind in "mM":
+        raise ValueError(f"{name} must hold numbers, and has dates or durations: subtract a date, divide by a unit "
+                         "such as numpy.timedelta64(1, 's')")
+    if kind not in "biufO":
+        raise ValueError(f"{name} must hold numbers, and has another type: convert strings explicitly")
+
+
+def _floats(objects, name):
+    """Return Python objects as floats; None is NaN, and a string may name a number."""
+    if objects.dtype.kind != "O":  # a categorical of numbers, for instance
+        _refuse_kind(objects.dtype, name)
+        return objects.astype(np.float64)
+    error = TypeError
+    if not any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, objects.tolist()))):
+        floats, error = attempt(objects.astype, np.float64)
+        if not error:
+            return floats
+    if issubclass(error, OverflowError):
+        raise ValueError(f"{name} must hold numbers that a float can hold")
+    if issubclass(error, TypeError):
+        raise NoNumberError(f"{name} must hold numbers: argument must be a string or a real number in every row")
+    raise ValueError(f"{name} must hold numbers: a value cannot be read as a float")

@@ -1,0 +1,94 @@
+"""What every law over d categories has: supports, and the frequencies and variances that follow from them."""
+
+from functools import cached_property
+
+import numpy as np
+
+from dpestim.inputs import smallest_dtype
+from dpestim.local.channel import Dense, least_variance
+from dpestim.local.law import Randomizer
+from dpestim.local.reports import CodeReports
+
+#: The largest domain: codes are 32-bit.
+LARGEST_DOMAIN = 1 << 32
+#: Entries of the dense matrix of a law, for expectation maximisation and for means.
+LARGEST_MATRIX, LARGEST_SOLVED = 1 << 24, 1 << 20
+
+
+class CategoricalRandomizer(Randomizer):
+    """Base of the laws of categorical columns, ``__init__(self, epsilon, n_categories, ...)``.
+
+    A sub-class sets what `Randomizer` says, and
+
+    p_star, q_star : Fraction
+        Realised probabilities that a report supports its own value, and another one (where `support_law` is overridden:
+        a typical one).
+    n_counts : int
+        Where it is not `n_categories`.
+
+    and brings `support` besides.
+    """
+
+    def __init__(self, epsilon, n_categories):
+        super().__init__(epsilon)
+        if not 2 <= n_categories <= LARGEST_DOMAIN:
+            raise ValueError("categories must name at least two distinct values (and at most 2**32) for each column")
+        self.n_categories = n_categories
+        self.code_dtype = smallest_dtype(n_categories)
+        self.n_counts = n_categories
+
+    def support(self, reports):
+        """Return the 0/1 support matrix of the reports, uint8 of shape (n, n_categories)."""
+        raise TypeError(f"{type(self).__name__} does not say what a report supports")
+
+    def support_law(self):
+        """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""
+        d = range(self.n_categories)
+        return [[self.p_star if x == v else self.q_star for v in d] for x in d]
+
+    def count(self, reports, counts):
+        """Add each category's supporting reports to counts."""
+        counts += self.support(reports).sum(axis=0, dtype=np.int64)
+
+    def estimate(self, counts, n):
+        """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
+        return (counts / n - float(self.q_star)) / self._gap
+
+    def variance(self, n, f):
+        """Return the exact variance of `estimate` for n users of whom a share f holds the value (FORMULAS VAR)."""
+        q, gap = self.q_star, self.p_star - self.q_star
+        at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
+        return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
+
+    def variance_line(self, counts, n):
+        """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""
+        q, gap = self.q_star, self.p_star - self.q_star
+        return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
+
+    @cached_property
+    def _gap(self):
+        return float(self.p_star - self.q_star)
+
+    @property
+    def input_codes(self):
+        """The code of every row of the law."""
+        return np.arange(self.n_categories, dtype=self.code_dtype)
+
+    # ---------------------------------------------------------------- as one matrix, for servers of numbers
+
+    def channel(self, n_bins):
+        """Return (edges around the codes, identity, the matrix); the bins are the categories."""
+        matrix = Dense(self._matrix(LARGEST_MATRIX))
+        return np.arange(matrix.n_bins + 1) - 0.5, np.arange(matrix.n_outputs), matrix
+
+    def numbers_for(self, values):
+        """Return (a number for each count, bias): its mean over the reports of category x is ``values[x]``.
+
+        Of all such numbers those of the least variance for categories held equally often.
+        """
+        return least_variance(np.array(self._matrix(LARGEST_SOLVED)), np.asarray(values, np.float64))
+
+    def _matrix(self, largest):
+        if not isinstance(self, CodeReports) or self.n_categories * self.n_counts > largest:
+            return super().channel(None)  # refuses
+        return [[float(p) for p in row] for row in self.transition_matrix()]

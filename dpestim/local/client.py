@@ -1,0 +1,260 @@
+"""The client half: what runs on users' devices. A domain, `privatize`, a ledger, a seed, and what is promised."""
+
+from functools import lru_cache
+from operator import is_
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+
+from dpestim import parallel
+from dpestim._docs import fill_docstring
+from dpestim.base import PrivateEstimator
+from dpestim.local.columns import column_names
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource, check_random_state
+
+
+class Client(PrivateEstimator):
+    """Base of whatever randomises rows: it knows its columns, and nothing else ever sees raw values.
+
+    A sub-class for a kind of domain brings `_container`, `_parts`, `_declare`, `_infer` and `_like`; a face below it
+    names its `_randomizer`, and has an ``__init__`` of its own only for parameters of its own. A parameter of the face
+    goes to the law's parameter of the same name; `_law_arguments` translates others.
+    """
+
+    #: The law, a sub-class of `Randomizer`.
+    _randomizer = None
+    #: The parameter that declares the domain.
+    _domain = ""
+    #: Parameters that change nothing about the law.
+    _no_law = frozenset({"ledger", "random_state", "n_jobs"})
+    #: Other values of own parameters, by name, besides those in `_test_params`: the checks try whether they matter.
+    _test_values = {}
+    #: Frozen by the first data.
+    _columns = None
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    def privatize(self, X):
+        """Randomise raw rows into reports, on the user's side.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            C-contiguous, of one unsigned dtype, columns side by side; all that a server needs.
+
+        Notes
+        -----
+        Each call is a release of its rows. Needs no `fit` where the domain is declared.
+        """
+        data, columns, _ = self._read(X)
+        return columns.randomize(data, self._pay(columns, len(data[0])), 0, self.n_jobs)
+
+    def randomizer(self, column=0):
+        """Return the law of a column; before any data that of the declared domain."""
+        return self._columns_now().laws[column]
+
+    @property
+    def privacy_(self):
+        """What the report of one row promises; known before any data where the domain is declared."""
+        return self._columns_now().guarantee(self.random_state is not None)
+
+    @property
+    def guarantee_by_input_(self):
+        """Epsilon of each column for each pair of kinds of inputs: a list of dicts, one for each column."""
+        return [law.guarantee_by_input for law in self._columns_now().laws]
+
+    # ---------------------------------------------------------------- for the sub-class
+
+    def _container(self, X, strict):
+        """Return X as a two-dimensional array or frame, checked for what a schema says."""
+        raise TypeError(f"{type(self).__name__} does not say what rows it takes")
+
+    def _parts(self, X, columns, strict):
+        """Return what `Column.read` takes of each column of a checked X."""
+        raise TypeError(f"{type(self).__name__} does not say what its columns are")
+
+    def _declare(self, n_columns):
+        """Return the `Columns` of the declared domain; n_columns is None where it is not known."""
+        raise TypeError(f"{type(self).__name__} has no domain")
+
+    def _infer(self, X, names):
+        """Return `Columns` whose domain was learned from private data, and warn."""
+        raise TypeError(f"{type(self).__name__} learns no domain")
+
+    def _like(self, columns):
+        """Return `Columns` of this law with the domain of others."""
+        raise TypeError(f"{type(self).__name__} has no domain")
+
+    def _law_arguments(self, column, n_columns, domain):
+        """Return the arguments of one column's law by name, besides epsilon and the size of the domain."""
+        return {name: getattr(self, name) for name in self._randomizer.own_parameters() if hasattr(self, name)}
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _is_declared(self):
+        domain = getattr(self, self._domain)
+        return not (domain is None or (isinstance(domain, str) and domain == "auto"))
+
+    def _share(self, n_columns):
+        """Return the part of epsilon that each column of a row gets: equal and exact."""
+        return canonical_epsilon(self.epsilon) / n_columns
+
+    def _columns_of_width(self, width):
+        """Return the columns whose reports are so many numbers wide, as far as that decides."""
+        return self._columns_now()
+
+    def _check_call_parameters(self):
+        """Refuse, before anything is charged or drawn, parameters that would fail later."""
+        check_random_state(self.random_state)
+        parallel.check_n_jobs(self.n_jobs)
+
+    def _columns_now(self, n_columns=None):
+        """Return the frozen columns, or else those of the declared domain."""
+        if self._columns is not None:
+            return self._columns
+        if not self._is_declared:
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: declare {self._domain}, or "
+                                 "call fit first")
+        return self._declared_columns(n_columns)
+
+    def _declared_columns(self, n_columns):
+        """Return the columns of the declared domain; they are kept until a parameter of the law changes."""
+        known = vars(self).get("_declared")
+        if known is not None and known[0] == n_columns and all(
+            _unchanged(seen, getattr(self, name)) for name, seen in known[1]
+        ):
+            return known[2]
+        seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
+        columns = self._declare(n_columns)
+        self._declared = (n_columns, seen, columns)
+        return columns
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_declared", None)
+        return state
+
+    def _read(self, X, restart=False, check=None):
+        """Return (the rows of each column, `Columns`, names or None); nothing is spent or changed.
+
+        `restart`: as if no data had been seen; `check`: called with the columns before any value is looked at.
+        """
+        self._check_call_parameters()
+        strict = self._is_strict()
+        X, names, columns = self._schema(X, strict, restart)
+        if check is not None:
+            check(columns)
+        return columns.read(self._parts(X, columns, strict), self.n_jobs, strict), columns, names
+
+    def _schema(self, X, strict, restart=False):
+        """Return (X, names or None, `Columns`) of rows whose shape and names suit the columns."""
+        given, X = X, self._container(X, strict)
+        frozen = None if restart else self._columns
+        names, n = self._names_of(given if hasattr(given, "columns") else X, frozen), X.shape[1]
+        if frozen is not None:
+            columns = frozen
+        elif self._is_declared:
+            columns = self._declared_columns(n)
+            if len(columns) != n and restart:
+                raise ValueError(f"{self._domain} must have one entry for each of the {n} columns of X, got "
+                                 f"{len(columns)}")
+        elif restart:
+            undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
+            self._refuse_in_strict(f"{undeclared} would be learned from the data: declare them")
+            columns = self._infer(X, column_names(n, names))
+        else:
+            columns = self._columns_now()
+        if len(columns) != n:
+            raise ValueError(f"X has {n} features, but {type(self).__name__} is expecting {len(columns)} features as "
+                             "input")
+        return X, names, columns if names is None else columns.named(column_names(n, names))
+
+    def _names_of(self, X, frozen):
+        """Return the names of the columns of X where it has any, having compared them with those that are known."""
+        is_frame = hasattr(X, "columns")
+        domain = getattr(self, self._domain)
+        if is_frame and isinstance(domain, dict) and list(X.columns) != list(domain):
+            raise ValueError(f"the columns of X must be the keys of {self._domain}, in the same order: {list(domain)}")
+        if frozen is not None and hasattr(self, "feature_names_in_"):
+            if is_frame or frozen.keys is None:  # (an array may stand for columns that were declared by name)
+                validate_data(self, X, reset=False, skip_check_array=True)
+            return self.feature_names_in_
+        if not is_frame:
+            return None
+        schema = BaseEstimator()
+        validate_data(schema, X, reset=True, skip_check_array=True)
+        return getattr(schema, "feature_names_in_", None)
+
+    def _pay(self, columns, n_rows):
+        """Charge a release of n_rows rows and return its words."""
+        if self._find_ledger() is not None:  # without one, stating the guarantee would take most of the time
+            self._charge(columns.guarantee(self.random_state is not None), n_rows, columns.names)
+        return WordSource(self.random_state)
+
+    def _freeze(self, columns, names):
+        """Keep this law whatever the parameters become."""
+        self._columns = columns
+        self.randomizers_ = columns.laws
+        self.n_features_in_ = len(columns)
+        if columns.keys is not None:
+            names = np.array(columns.keys, dtype=object)
+        if names is not None and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = names
+
+    def _thaw(self):
+        """Forget what was frozen."""
+        for name in ("_columns", "randomizers_", "n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+
+
+@lru_cache(maxsize=256)
+def _law_parameters(cls):
+    return tuple(name for name in cls._get_param_names() if name not in cls._no_law)
+
+
+def _snapshot(value):
+    """Return what `_unchanged` compares with later, in case somebody changes a list or an array in place."""
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return np.ndarray, (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, dict):
+        return dict, [(key, _snapshot(part)) for key, part in value.items()]
+    if isinstance(value, list | tuple) and any(isinstance(v, list | tuple | dict | np.ndarray) for v in value):
+        return list, [_snapshot(part) for part in value]
+    if hasattr(value, "__len__") and not isinstance(value, str | bytes | range):
+        return tuple, tuple(value)
+    return None, value
+
+
+def _unchanged(seen, value):
+    """Tell whether a parameter is still what `_snapshot` saw, types included: True is not 1 here."""
+    kind, before = seen
+    if kind is np.ndarray:
+        return isinstance(value, np.ndarray) and (
+            (value.dtype, value.shape) == before[:2] and value.tobytes() == before[2]
+        )
+    if kind is dict:
+        return isinstance(value, dict) and len(before) == len(value) and all(
+            key == k and _unchanged(part, v) for (key, part), (k, v) in zip(before, value.items())
+        )
+    if kind is list:
+        return isinstance(value, list | tuple) and len(before) == len(value) and all(map(_unchanged, before, value))
+    if kind is tuple:
+        return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) and (
+            len(before) == len(value) and (all(map(is_, before, value)) or all(map(_same, before, value)))
+        )
+    return _same(before, value)
+
+
+def _same(a, b):
+    return a is b or (type(a) is type(b) and bool(a == b))

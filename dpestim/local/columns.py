@@ -1,0 +1,257 @@
+"""Columns: what turns values into codes, the law of what is reported of a code, and the one walk over all of them."""
+
+import itertools
+import math
+
+import numpy as np
+
+from dpestim import parallel
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+
+#: Rows of reports counted at a time.
+_COUNT_ROWS = 1 << 16
+
+
+class Column:
+    """One column: its name, its domain and its law; a sub-class for each kind of domain.
+
+    Parameters
+    ----------
+    name : str
+        As errors and relaxations call it, such as "column 0" or "column 'weight'".
+    law : Randomizer
+    """
+
+    def __init__(self, name, law):
+        self.name, self.law = name, law
+
+    def identity(self):
+        """Return what two columns must share for their reports to be counted together: domain and law."""
+        raise TypeError(f"{type(self).__name__} does not say what identifies it")
+
+    def read(self, values, n_jobs, strict):
+        """Return the values of one checked column as an array of rows, or raise ValueError that names the column only.
+
+        Where `strict`, nothing is raised for a value.
+        """
+        raise TypeError(f"{type(self).__name__} does not say how to read values")
+
+    def coder(self):
+        """Return a function from a block of what `read` gave to the codes that the law takes; one for each thread."""
+        return lambda block: block
+
+    def named(self, name):
+        """Return the same column under another name."""
+        if name == self.name:
+            return self
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), name=name)
+        return twin
+
+    def relaxation(self):
+        """Return the name of the promise that the law keeps here: the column, and the exact set of inputs."""
+        return f"{self.law.relaxation}({self.name}: {self.law.relaxed_kind}={self.relaxed_inputs()})"
+
+    def relaxed_inputs(self):
+        """Return, in the user's terms, the inputs that the law's relaxation gives less protection."""
+        raise TypeError(f"{type(self).__name__} does not say which inputs are relaxed")
+
+    # what a server of numbers asks: positions are the law's own coordinates
+
+    def to_units(self, positions):
+        """Return positions in the user's units."""
+        return positions
+
+    @property
+    def width(self):
+        """One unit of positions, in the user's units."""
+        return 1.0
+
+    def numbers(self, rows):
+        """Return rows, as `read` gave them, as floats in the units that means are in."""
+        return np.asarray(rows, np.float64)
+
+    def mean_values(self):
+        """Return (numbers of the counts as positions, bias) as `Randomizer.mean_values` does."""
+        return self.law.mean_values()
+
+
+class Columns:
+    """What the first data freezes: the columns of a row, and the layout of its report.
+
+    Parameters
+    ----------
+    columns : list of Column
+    inferred : str
+        What was learned from private data ("bounds", "categories"); empty where all was declared.
+    keys : tuple of str, default=None
+        The names of the columns, where the domain was declared by name.
+    """
+
+    def __init__(self, columns, inferred="", keys=None):
+        self.columns, self.inferred, self.keys = list(columns), inferred, keys
+        self.laws = [c.law for c in self.columns]
+        self.dtype = max((r.report_dtype for r in self.laws), key=lambda t: t.itemsize)
+        edges = list(itertools.accumulate((r.report_width for r in self.laws), initial=0))
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
+        self.report_width = edges[-1]
+
+    def __len__(self):
+        return len(self.columns)
+
+    def __iter__(self):
+        return iter(self.columns)
+
+    @property
+    def names(self):
+        """How messages call the columns."""
+        return [c.name for c in self.columns]
+
+    def named(self, names):
+        """Return the same columns under other names."""
+        named = [c.named(name) for c, name in zip(self.columns, names)]
+        same = all(a is b for a, b in zip(named, self.columns))
+        return self if same else Columns(named, self.inferred, self.keys)
+
+    def same_law(self, other):
+        """Tell whether reports of the two can be counted together: every domain and every argument of every law."""
+        return self.inferred == other.inferred and (
+            [c.identity() for c in self.columns] == [c.identity() for c in other.columns]
+        )
+
+    def read(self, parts, n_jobs, strict):
+        """Return the rows of each column, or raise before anything else has happened."""
+        return [c.read(part, n_jobs, strict) for c, part in zip(self.columns, parts)]
+
+    def check_reports(self, reports):
+        """Return reports that clients could have produced, or raise ValueError."""
+        if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.report_width:
+            raise ValueError(
+                f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it"
+            )
+        if reports.dtype != self.dtype:
+            raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
+        if not len(reports):
+            raise ValueError("reports must not be empty")
+        for law, part in zip(self.laws, self.slices):
+            fields = np.asarray(reports[:, part])
+            if law.report_dtype != self.dtype and fields.max() > np.iinfo(law.report_dtype).max:
+                raise ValueError(f"reports of a column must fit {law.report_dtype}")
+            law.check_reports(fields)
+        return np.asarray(reports)
+
+    # ---------------------------------------------------------------- the walk
+
+    def randomize(self, data, source, first, n_jobs):
+        """Return the reports of rows as `read` gave them, of which the first has this number."""
+        out = np.empty((len(data[0]), self.report_width), self.dtype)
+        for number, (column, values) in enumerate(zip(self.columns, data)):
+            part = out[:, self.slices[number]]
+            direct = part.flags.c_contiguous and part.dtype == column.law.report_dtype
+
+            def start(law=column.law, part=part, direct=direct):
+                def write(rows, n, fill):
+                    if direct:
+                        fill(part[rows])
+                    else:
+                        report = np.empty((n, law.report_width), law.report_dtype)
+                        fill(report)
+                        part[rows] = report
+
+                return write
+
+            _each_block(column, values, source, number, first, n_jobs, start)
+        return out
+
+    def randomize_and_count(self, data, source, first, n_jobs):
+        """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""
+        totals = []
+        for number, (column, values) in enumerate(zip(self.columns, data)):
+            parts = []
+
+            def start(law=column.law, parts=parts):
+                counts = np.zeros(law.n_counts, np.int64)
+                parts.append(counts)
+                report = np.empty((law.block_rows, law.report_width), law.report_dtype)
+
+                def add(rows, n, fill):
+                    fill(report[:n])
+                    law.count(report[:n], counts)
+
+                return add
+
+            _each_block(column, values, source, number, first, n_jobs, start)
+            totals.append(sum(parts))
+        return totals
+
+    def count(self, reports, n_jobs):
+        """Return the counts of checked reports, column by column."""
+        totals = []
+        for law, columns in zip(self.laws, self.slices):
+            part = reports[:, columns]
+
+            def task(first, last, law=law, part=part):
+                counts = np.zeros(law.n_counts, np.int64)
+                for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
+                    block = part[start : start + _COUNT_ROWS]
+                    law.count(np.ascontiguousarray(block, law.report_dtype), counts)
+                return counts
+
+            totals.append(sum(parallel.run(task, -(-len(part) // _COUNT_ROWS), n_jobs)))
+        return totals
+
+    # ---------------------------------------------------------------- the guarantee
+
+    def guarantee(self, seeded=None, times=1, n_batches=1):
+        """Return what the report of one row promises, or that many reports of one user, from the laws' own data.
+
+        `n_batches` that were counted together, each of users of its own.
+        """
+        if self.inferred:
+            return PrivacyGuarantee(
+                math.inf, seeded=seeded, notes=(f"The {self.inferred} were learned from the private data.",)
+            )
+        notes = [f"A user may have reported {times} times."] if times > 1 else []
+        if n_batches > 1:
+            notes.append(f"It counts {n_batches} batches, and holds if nobody was in two of them.")
+        if len(self.columns) > 1:
+            notes.append(f"It covers the {len(self.columns)} columns of a row together.")
+        notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
+        notes += [note for law in self.laws for note in law.notes]
+        relaxation, relaxed = None, None
+        costs = [law.epsilon if law.relaxation else law.plain_epsilon for law in self.laws]
+        if any(law.relaxation for law in self.laws) and math.inf not in costs:
+            # one name for each column, in their order: another order is another relaxation
+            relaxation = " x ".join(c.relaxation() for c in self.columns if c.law.relaxation)
+            relaxed = times * sum(costs)
+        return PrivacyGuarantee(
+            times * sum(law.plain_epsilon for law in self.laws), model="local", neighbours=Neighbours.LOCAL,
+            seeded=seeded, notes=tuple(dict.fromkeys(notes)), relaxation=relaxation, relaxed_epsilon=relaxed,
+        )
+
+
+def _each_block(column, values, source, number, first, n_jobs, start):
+    """Hand ``start()(rows, n, fill)`` every block of rows; ``fill(report)`` writes its n reports.
+
+    `start` is called once for each thread.
+    """
+    law, size = column.law, column.law.block_rows
+    stop = first + len(values)
+    first_block = first // size
+
+    def task(a, b):
+        receive, codes_of, reader = start(), column.coder(), source.reader()
+        for block in range(first_block + a, first_block + b):
+            low, high = max(first, block * size), min(stop, (block + 1) * size)
+            rows = slice(low - first, high - first)
+            codes = codes_of(values[rows])
+            words = reader.words(number, block, low - block * size, high - low)
+            receive(rows, high - low, lambda out, codes=codes, words=words: law.privatize(codes, words, out))
+
+    parallel.run(task, -(-stop // size) - first_block, n_jobs)
+
+
+
+def column_names(n, names):
+    """Return how messages call the columns."""
+    return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]

@@ -1,0 +1,225 @@
+"""The law of one column: an immutable object that knows its exact distribution and its guarantee.
+
+The arguments of ``__init__`` *are* the law. They are declared there and nowhere else: equality, hashing, pickling,
+caching, and whether two aggregates may be merged all follow from them. A parameter that is left out of the signature
+cannot make a law.
+"""
+
+import inspect
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import BLOCK_WORDS
+
+#: The kind that everything belongs to.
+ALL = "all"
+#: Parameters that a law gets from the column: its share of epsilon, and how large the domain is.
+_FROM_COLUMN = ("epsilon", "n_categories")
+
+
+class Promise(NamedTuple):
+    """One sentence of a guarantee: P[y | x] <= e^epsilon P[y | x'], exactly.
+
+    For every x of the kind `inputs`, every x' of the kind `others` and every report y of the kind `outputs`;
+    `ALL` is everything. `epsilon` is a Fraction, or ``math.inf``, which promises nothing.
+    """
+
+    inputs: str
+    others: str
+    outputs: str
+    epsilon: Fraction | float
+
+
+class Randomizer:
+    """What is reported of one column's values; made once from its arguments, and never changed.
+
+    A sub-class sets in ``__init__``, whose first parameter is ``epsilon``, after calling this one:
+
+    n_words : int
+        Random words a record, all stages together, without the rare ones.
+    report_dtype, report_width : numpy dtype and int
+        A report is ``report_width`` numbers of this dtype (`dpestim.local.reports` has the usual shapes).
+    report_bits : float
+        Information sent by a user, in bits.
+    n_counts : int
+        Length of the vector of counts that `count` fills.
+
+    and brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`; a relaxed law also
+    `promises`, `kind_of`, `output_kinds` and `relaxation`. Instances are shared: nothing may change after ``__init__``.
+
+    Attributes
+    ----------
+    arguments : dict
+        What it was made from, by name, with epsilon as the exact Fraction.
+    """
+
+    #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
+    block_words = BLOCK_WORDS
+    #: Whether it keeps tables that it has worked out, so that few of its kind are cached.
+    heavy = False
+    #: Where at least 0.99 of epsilon is not used: the reason, in a sentence.
+    slack = ""
+    #: The name of the relaxed model under which `epsilon` holds, where it does not hold for all inputs and outputs.
+    relaxation = None
+    #: The kind of inputs (`kind_of`) that a relaxation gives less protection.
+    relaxed_kind = "low"
+    #: What else a reader of the guarantee should know, in sentences.
+    notes = ()
+
+    def __new__(cls, *args, **kwargs):
+        """Keep the arguments: they are the identity of the law."""
+        self = super().__new__(cls)
+        vars(self)["arguments"] = _arguments(cls, args, kwargs)
+        return self
+
+    def __init__(self, epsilon):
+        self.epsilon = canonical_epsilon(epsilon)
+
+    def __setattr__(self, name, value):
+        if "_frozen" in vars(self):
+            raise AttributeError(f"a randomizer never changes: {name} cannot be set")
+        super().__setattr__(name, value)
+
+    @classmethod
+    def make(cls, *args, **kwargs):
+        """Return the randomizer of these arguments, from a cache where it was made before."""
+        return (_make_heavy if cls.heavy else _make)(cls, *_arguments(cls, args, kwargs).values())
+
+    @classmethod
+    def own_parameters(cls):
+        """Return the names of its parameters besides epsilon and the size of the domain."""
+        return tuple(name for name in _signature(cls).parameters if name not in _FROM_COLUMN)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.arguments == other.arguments
+
+    def __hash__(self):
+        return hash((type(self), *self.arguments.values()))
+
+    def __reduce__(self):
+        """Pickle what it was made from: tables that were worked out are not worth their bytes."""
+        return _remake, (type(self), *self.arguments.values())
+
+    def __repr__(self):
+        shown = (f"{name}={float(v) if isinstance(v, Fraction) else v!r}" for name, v in self.arguments.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def check(self):
+        """Raise ValueError where the arguments make no law; called once, and so before anything is charged."""
+
+    # ---------------------------------------------------------------- what is sent
+
+    @property
+    def block_rows(self):
+        """Rows a block of random words; depends on the mechanism alone."""
+        return max(1, self.block_words // self.n_words)
+
+    def privatize(self, codes, words, out):
+        """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""
+        raise TypeError(f"{type(self).__name__} does not say how to privatize")
+
+    def check_reports(self, reports):
+        """Raise ValueError unless a client could have produced every report."""
+        raise TypeError(f"{type(self).__name__} does not say how to check reports")
+
+    def count(self, reports, counts):
+        """Add what the reports say to counts (int64, `n_counts` long)."""
+        raise TypeError(f"{type(self).__name__} does not say how to count reports")
+
+    def public_part(self, reports):
+        """Return the fields of the reports that are drawn before the value is looked at, or None."""
+        return None
+
+    # ---------------------------------------------------------------- the exact law
+
+    def transition_matrix(self):
+        """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
+        raise TypeError(f"{type(self).__name__} does not state its law")
+
+    def law_indices(self, codes, reports):
+        """Return, for each record, the row and the column of the transition matrix that it realises."""
+        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
+
+    # ---------------------------------------------------------------- the guarantee, as data
+
+    @property
+    def promises(self):
+        """All that is promised, a tuple of `Promise`; the one for ``(ALL, ALL, ALL)`` is plain epsilon."""
+        return (Promise(ALL, ALL, ALL, self.epsilon),)
+
+    @cached_property
+    def plain_epsilon(self):
+        """Epsilon for any two inputs and any report: what holds without a relaxation."""
+        return next(p.epsilon for p in self.promises if p[:3] == (ALL, ALL, ALL))
+
+    def kind_of(self, codes):
+        """Return the kind of input that each code belongs to, an array of names."""
+        return np.full(len(codes), ALL)
+
+    def input_kinds(self):
+        """Return the kind of each row of the transition matrix."""
+        if self.relaxation is None:
+            return np.full(len(self.transition_matrix()), ALL)
+        return self.kind_of(self.input_codes)
+
+    def output_kinds(self):
+        """Return the kind of each column of the transition matrix."""
+        return np.full(len(self.transition_matrix()[0]), ALL)
+
+    @property
+    def guarantee_by_input(self):
+        """Epsilon for each pair of kinds of inputs, whatever is reported."""
+        return {f"{p.inputs}-{p.others}": p.epsilon for p in self.promises
+                if p.outputs == ALL and (p.inputs != ALL or len(self.promises) == 1)}
+
+    # ---------------------------------------------------------------- what a server of numbers asks
+
+    def channel(self, n_bins):
+        """Return (bin edges as positions, the channel's output for each count, a channel of `dpestim.local.channel`).
+
+        Raises ValueError where counts do not tell enough.
+        """
+        raise ValueError(_NO_CODES)
+
+    def mean_values(self):
+        """Return (a number for each count whose mean is the input's position, the largest bias that is left)."""
+        raise ValueError(_NO_CODES)
+
+
+_NO_CODES = ("transformer must send one code of a small alphabet for each column, as randomised response does: its law "
+             "must be one matrix")
+
+
+@lru_cache(maxsize=256)
+def _signature(cls):
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise TypeError(f"{cls.__name__}.__init__ must name its parameters: they are the law's identity")
+    return inspect.Signature(parameters)
+
+
+def _arguments(cls, args, kwargs):
+    bound = _signature(cls).bind(*args, **kwargs)
+    bound.apply_defaults()
+    arguments = dict(bound.arguments)
+    if arguments.get("epsilon") is not None:
+        arguments["epsilon"] = canonical_epsilon(arguments["epsilon"])
+    return arguments
+
+
+def _frozen(cls, *args):
+    randomizer = cls(*args)
+    randomizer.check()
+    vars(randomizer)["_frozen"] = True
+    return randomizer
+
+
+_make, _make_heavy = lru_cache(maxsize=256)(_frozen), lru_cache(maxsize=16)(_frozen)
+
+
+def _remake(cls, *args):
+    return cls.make(*args)

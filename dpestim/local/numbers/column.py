@@ -1,0 +1,109 @@
+"""A column of numbers: two public bounds, and the law on the grid between them; and how bounds are declared."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim.inputs import bound_array
+from dpestim.local.columns import Column
+
+
+class NumberColumn(Column):
+    """One column of numbers.
+
+    Parameters
+    ----------
+    name : str
+    law : NumericRandomizer
+    low, high : float
+        Values beyond are clipped; in strict mode NaN counts as `low`.
+    """
+
+    def __init__(self, name, law, low, high):
+        super().__init__(name, law)
+        self.low, self.high = low, high
+
+    def check_bounds(self):
+        """Raise ValueError where floats between the bounds are too few for the law."""
+        if not self.law.fits(self.low, self.high):
+            raise ValueError(f"bounds of {self.name} are too close together: too few floats lie between them")
+
+    def identity(self):
+        """Return the bounds and the law."""
+        return self.low, self.high, self.law
+
+    def read(self, values, n_jobs, strict):
+        """Return the values, which were checked with the rest of X; they become fixed points block by block."""
+        return values
+
+    def coder(self):
+        """Return a function from a block of values to fixed points, with memory of its own."""
+        fixed = np.empty(self.law.block_rows, np.int64)
+
+        def codes_of(block):
+            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
+                block = np.ascontiguousarray(block, np.float64)
+            self.law.encode(block, self.low, self.high, fixed[: len(block)])
+            return fixed[: len(block)]
+
+        return codes_of
+
+    def to_units(self, positions):
+        """Return positions within the bounds (0 low, 1 high) in the user's units."""
+        return self.low + self.width * positions
+
+    @property
+    def width(self):
+        """The distance between the bounds."""
+        return self.high - self.low
+
+    def relaxed_interval(self):
+        """Return (from, to, whether NaN is in it): all values that become a relaxed input once they are clipped."""
+        start, stop = self.law.relaxed_bounds(self.low, self.high)
+        nan = start <= self.low
+        return (-math.inf if nan else start), (math.inf if stop >= self.high else stop), nan
+
+    def relaxed_inputs(self):
+        """Return the values that the law's relaxation gives less protection, in full: a ledger compares names."""
+        start, stop, nan = self.relaxed_interval()
+        return f"[{start!r}, {stop!r}]{' and NaN' if nan else ''}"
+
+
+def pair_of(pair, name, n_columns):
+    """Return (lows, highs), lists of floats, from a pair of scalars or of arrays, or a dict of pairs by column name.
+
+    n_columns None: as many as it has.
+    """
+    if isinstance(pair, dict):
+        pair = _of_dict(pair, name)
+    if isinstance(pair, list) and pair and all(isinstance(end, tuple) for end in pair):  # two columns, or two ends?
+        raise ValueError(f"{name} must be ([lows], [highs]), not one pair for each column")
+    if isinstance(pair, str) or not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
+        raise ValueError(f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column")
+    ends = [bound_array(end, name) for end in pair]
+    found = {len(end) for end in ends if end.ndim}
+    if len(found) > 1 or (n_columns is not None and found and found != {n_columns}):
+        each = "column" if n_columns is None else f"of the {n_columns} columns"
+        raise ValueError(f"{name} must have one number for each {each}")
+    n = n_columns if n_columns is not None else found.pop() if found else 1
+    lows, highs = (np.broadcast_to(end, (n,)).tolist() for end in ends)
+    for j, (low, high) in enumerate(zip(lows, highs)):
+        width = high - low
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"{name} of column {j} must be finite, the lower below the upper")
+        if not (math.isfinite(width) and math.isfinite((1 << 48) / width)):
+            raise ValueError(f"{name} of column {j} must be neither too close together nor too far apart for a float")
+    return lows, highs
+
+
+def _of_dict(pairs, name):
+    if not pairs or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs.values()):
+        raise ValueError(f"{name} must have a pair (low, high) for each column name")
+    return [p[0] for p in pairs.values()], [p[1] for p in pairs.values()]
+
+
+def share_of(value, low, high):
+    """Return where a value lies between bounds, exactly: 0 at low, 1 at high."""
+    low, high = Fraction(low), Fraction(high)
+    return (Fraction(value) - low) / (high - low)

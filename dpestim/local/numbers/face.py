@@ -1,0 +1,152 @@
+"""The base of the transformers of numbers: a client, and scikit-learn's transformer around it."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.inputs import number_rows, refuse_infinite
+from dpestim.local.client import Client
+from dpestim.local.columns import Columns, column_names
+from dpestim.local.numbers.column import NumberColumn, pair_of
+
+
+class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
+    """Numbers under local differential privacy; a sub-class names its `_randomizer`.
+
+    A transformer learns nothing from data where `bounds` are declared, and keeps no counts: `MeanEstimator` and
+    `DistributionEstimator` do.
+    """
+
+    _domain = "bounds"
+
+    def __init__(self, epsilon=1.0, *, bounds=None, ledger=None, random_state=None, n_jobs=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        """Check X and freeze the law; spends nothing, and learns nothing where `bounds` are declared."""
+        _, columns, names = self._read(X, restart=True)
+        self._thaw()
+        self._freeze(columns, names)
+        return self
+
+    def decode(self, codes):
+        """Return what codes stand for, in the units of X.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows, n_columns)
+            As `privatize` returns them.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_rows, n_columns)
+            Positions of the output grid, which reaches beyond the bounds.
+        """
+        width = codes.shape[1] if getattr(codes, "ndim", 0) == 2 and codes.shape[1] else 1
+        columns = self._columns_of_width(width)
+        codes = columns.check_reports(codes)
+        out = np.empty(codes.shape)
+        for j, column in enumerate(columns):
+            np.take(column.to_units(column.law.positions), codes[:, j], out=out[:, j])
+        return out
+
+    def transform(self, X):
+        """Randomise the rows of X and return what their reports stand for: `decode` of `privatize`.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n_rows, n_columns)
+
+        Notes
+        -----
+        A release of these rows: each call costs their epsilon.
+        """
+        check_is_fitted(self)
+        return self.decode(self.privatize(X))
+
+    # ---------------------------------------------------------------- inside
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __sklearn_is_fitted__(self):
+        return self._columns is not None
+
+    def _freeze(self, columns, names):
+        super()._freeze(columns, names)
+        self.bounds_ = (np.array([c.low for c in columns]), np.array([c.high for c in columns]))
+
+    def _thaw(self):
+        super()._thaw()
+        vars(self).pop("bounds_", None)
+
+    def _known_columns(self):
+        """Return the (value, name) of parameters that may have one entry for each column."""
+        return [(self.bounds, "bounds")]
+
+    def _columns_of_width(self, width):
+        if self._columns is not None or not self._is_declared:
+            return self._columns_now()
+        return self._columns_now(width // self._columns_now(1).report_width if self._is_scalar() else None)
+
+    def _is_scalar(self):
+        """Tell whether any number of columns suits the parameters."""
+        return not any(isinstance(v, dict) or any(np.ndim(end) for end in v)
+                       for v, _ in self._known_columns() if isinstance(v, dict | tuple | list))
+
+    def _declare(self, n_columns):
+        if n_columns is None:
+            n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
+        keys = tuple(self.bounds) if isinstance(self.bounds, dict) else None
+        for value, name in self._known_columns():
+            if isinstance(value, dict) and (keys is None or list(value) != list(keys)):
+                raise ValueError(f"{name} may have names where bounds have them, the same in the same order")
+        return self._made(*pair_of(self.bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
+
+    def _made(self, lows, highs, names, **more):
+        n, share = len(lows), self._share(len(lows))
+        columns = []
+        for j, (name, low, high) in enumerate(zip(names, lows, highs)):
+            law = self._randomizer.make(share, **self._law_arguments(j, n, (low, high)))
+            columns.append(NumberColumn(name, law, low, high))
+            columns[-1].check_bounds()
+        return Columns(columns, **more)
+
+    def _like(self, columns):
+        return self._made([c.low for c in columns], [c.high for c in columns], columns.names,
+                          inferred=columns.inferred, keys=columns.keys)
+
+    def _infer(self, X, names):
+        """Return columns whose bounds were learned from private data, which leaks."""
+        refuse_infinite(X, names)
+        warnings.warn(
+            "bounds=None learns the bounds from private data: the result has no privacy guarantee (privacy_.epsilon is "
+            "infinite). Declare the bounds.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        lows, highs = np.asarray(X.min(axis=0), np.float64), np.asarray(X.max(axis=0), np.float64)
+        room = np.where(highs > lows, 0.0, np.maximum(1.0, np.abs(lows)))  # a constant column
+        return self._made(*pair_of((lows - room, highs + room), "bounds", len(lows)), names, inferred="bounds")
+
+    def _container(self, X, strict):
+        return number_rows(X, strict=strict)
+
+    def _parts(self, X, columns, strict):
+        if not strict:
+            refuse_infinite(X, columns.names)
+        return [X[:, j] for j in range(X.shape[1])]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows within and a little beyond the declared bounds."""
+        lows, highs = (np.array(end) for end in pair_of(self.bounds, "bounds", None))
+        return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, len(lows))), None

@@ -1,0 +1,245 @@
+"""What every law of numbers has: a grid of inputs, a table of integer weights, and all that follows from them."""
+
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+from dpestim._core import pm, table
+from dpestim.local.channel import Dense, Piecewise, hat_shares, least_variance, output_edges
+from dpestim.local.law import Randomizer
+from dpestim.local.reports import CodeReports
+from dpestim.privacy.exact import WORD, uses_enough
+from dpestim.rng import Stage
+
+#: Steps of the input grid of a law that has a kernel: an answer fits 16 bits, and the grid is far finer than the noise.
+LARGEST_GRID = 1 << 15
+#: Steps of the input grid of a law that is given by a table.
+LARGEST_TABLE = 1 << 10
+#: Fraction bits of the fixed point that is rounded to the grid.
+FRACTION = 32
+NO_ZONE = 1 << 40  # beyond every code
+
+
+class NumericRandomizer(CodeReports, Randomizer):
+    """Base of the laws of numbers, ``__init__(self, epsilon, grid, ...)``; positions are shares of the bounds.
+
+    Values are rounded, without bias, to one of the grid + 1 inputs 0, 1 / grid, ..., 1, and input g reports code y with
+    probability ``table()[g][y] / 2**64``. A sub-class brings `table` and `outputs`; everything else has a default
+    that reads these tables, and a law with structure may do better. It is unbiased where the mean of `outputs` over
+    row g is g / grid; where it is not, ``is_unbiased = False`` lets linear inversion find other numbers.
+
+    Attributes
+    ----------
+    grid : int
+    positions : ndarray
+        What each code stands for, as floats.
+    """
+
+    heavy = True
+    n_words = 2
+    #: An answer takes so little time that Python is felt between blocks of the usual size (1.2 times as long).
+    block_words = 1 << 18
+    code_dtype = np.dtype(np.int64)
+    #: Whether the mean of `outputs` over a row is the row's input.
+    is_unbiased = True
+    #: The most steps that the grid may have.
+    largest_grid = LARGEST_TABLE
+
+    def __init__(self, epsilon, grid):
+        super().__init__(epsilon)
+        if isinstance(grid, bool) or not isinstance(grid, int | np.integer) or not 1 <= grid <= self.largest_grid or (
+            grid & (grid - 1)
+        ):
+            raise ValueError(f"grid must be a power of two from 1 to {self.largest_grid}")
+        self.grid = int(grid)
+
+    def check(self):
+        """Refuse an epsilon that 64-bit weights cannot express."""
+        try:
+            enough = len(self._rows) and np.isfinite(self.positions).all()
+        except (ZeroDivisionError, OverflowError):
+            enough = False
+        if not enough:
+            raise ValueError("epsilon is too small or too large: 64-bit weights cannot express the law")
+
+    def table(self):
+        """Return rows of integers, one for each input, each summing to 2**64."""
+        raise TypeError(f"{type(self).__name__} does not state its weights")
+
+    @property
+    def n_counts(self):
+        """The number of codes."""
+        return len(self._rows[0])
+
+    @property
+    def report_dtype(self):
+        """The dtype of a code."""
+        return np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)
+
+    @cached_property
+    def _rows(self):
+        rows = [[int(w) for w in row] for row in self.table()]
+        if len(rows) != self.n_inputs or any(sum(row) != WORD or min(row) < 0 for row in rows):
+            raise ValueError("table must return grid + 1 rows of non-negative integers that sum to 2**64")
+        return rows
+
+    @cached_property
+    def _starts(self):
+        """For each row, the least word that gives each code, and the last code that any word gives."""
+        last = np.array([max(j for j, w in enumerate(row) if w) for row in self._rows], np.int64)
+        starts = [[min(start, WORD - 1) for start in accumulate(row[:-1], initial=0)] for row in self._rows]
+        return np.array(starts, np.uint64), last
+
+    def outputs(self):
+        """Return the exact position that each code stands for."""
+        raise TypeError(f"{type(self).__name__} does not say what its codes stand for")
+
+    # ---------------------------------------------------------------- what is sent
+
+    def encode(self, x, low, high, out):
+        """Write the fixed point of values in the user's units; `low` and `high` are the bounds."""
+        pm.encode(x, low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0, out)
+
+    def fits(self, low, high):
+        """Tell whether there are floats enough between two bounds."""
+        return True
+
+    def scale(self, low, high):
+        """Return fixed-point units a unit of x."""
+        return float(self.grid << FRACTION) / (high - low)
+
+    def privatize(self, codes, words, out):
+        """Write one code for each fixed point."""
+        lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
+        table.answer(codes, lanes, drawn, *self._starts, out.reshape(-1))
+
+    # ---------------------------------------------------------------- the law, row by row
+
+    @property
+    def n_inputs(self):
+        """Rows of the law: the grid points."""
+        return self.grid + 1
+
+    @property
+    def input_codes(self):
+        """The fixed point of every row."""
+        return np.arange(self.grid + 1, dtype=np.int64) << FRACTION
+
+    def inputs(self):
+        """Return the exact position of every row."""
+        return [Fraction(g, self.grid) for g in range(self.grid + 1)]
+
+    def edges_of(self, low, high):
+        """Return arrays of values at which an input changes its kind, and their neighbours; here none."""
+        return []
+
+    @cached_property
+    def positions(self):
+        """The position of each code, as floats."""
+        return np.array([float(z) for z in self.outputs()])
+
+    def transition_matrix(self):
+        """Return rows of Fractions, one for each input."""
+        return [[Fraction(w, WORD) for w in row] for row in self._rows]
+
+    def law_indices(self, codes, reports):
+        """Return (row, code); the fixed points must be those of rows."""
+        return codes >> FRACTION, reports[:, 0].astype(np.int64)
+
+    @cached_property
+    def _matrix(self):
+        return np.array([[float(p) for p in row] for row in self.transition_matrix()])
+
+    def expect(self, values):
+        """Return the mean of values[code] for every row."""
+        return self._matrix @ np.asarray(values, np.float64)
+
+    def variance(self):
+        """Return the variance of the position that a report stands for, for every row."""
+        centred = self.positions - 0.5  # (less cancellation)
+        return self.expect(np.square(centred)) - np.square(self.expect(centred))
+
+    def mean_values(self):
+        """Return (a number for each code whose mean is the input's position, the largest bias that is left)."""
+        return (self.positions, 0.0) if self.is_unbiased else self._inverted
+
+    @cached_property
+    def _inverted(self):
+        return least_variance(self._matrix, np.arange(self.grid + 1) / self.grid)
+
+    # ---------------------------------------------------------------- binned, for expectation maximisation
+
+    def channel(self, n_bins):
+        """Return (bin edges as positions, output of each code, a channel) of inputs spread evenly within each bin."""
+        share = hat_shares(np.linspace(0, self.grid, n_bins + 1), self.grid + 1)
+        return np.linspace(0.0, 1.0, n_bins + 1), np.arange(self.n_counts), Dense(share @ self._matrix)
+
+
+class WindowRandomizer(NumericRandomizer):
+    """Laws with a window of likely codes over a constant: input g has the window g, ..., g + W - 1.
+
+    A sub-class hands its integer weights (`dpestim.privacy.exact.PMWeights`) to ``__init__``. Whatever the window is,
+    the codes stand for evenly spaced positions that make the law exactly unbiased; all of it is linear in the grid.
+    """
+
+    largest_grid = LARGEST_GRID
+    n_counts = report_dtype = None  # attributes here, not worked out from a table
+
+    def __init__(self, epsilon, grid, weights):
+        super().__init__(epsilon, grid)
+        self.weights = w = weights(self.epsilon, self.grid)
+        if not uses_enough(w.inside, w.outside, self.epsilon):
+            self.slack = "a probability is a multiple of 2**-64, which is coarser than this epsilon needs"
+        self.step = Fraction(WORD, (w.inside - w.outside) * w.window * self.grid)
+        self.n_counts = w.n_outputs
+        self.integers = (w.window * w.inside, 0, w.inside, w.outside, w.window, NO_ZONE, 0, 0, 0, 0, 0, 0)
+        self._set_format()
+
+    def check(self):
+        """Do nothing: the weights were checked where they were made."""
+
+    def _set_format(self):
+        self.report_dtype = np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)
+
+    def privatize(self, codes, words, out):
+        """Write one code for each fixed point."""
+        lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
+        pm.answer(codes, lanes, drawn, self.integers, out.reshape(-1))
+
+    def outputs(self):
+        """Return the exact position that each code stands for."""
+        w = self.weights
+        return [Fraction(1, 2) + self.step * (j - Fraction(w.n_outputs - 1, 2)) for j in range(w.n_outputs)]
+
+    @cached_property
+    def positions(self):
+        """The position of each code, as floats."""
+        w = self.weights
+        return 0.5 + float(self.step) * (np.arange(w.n_outputs) - (w.n_outputs - 1) / 2)
+
+    def transition_matrix(self):
+        """Return rows of Fractions, one for each grid point."""
+        return [self._row(g) for g in range(self.grid + 1)]
+
+    def _row(self, g):
+        w = self.weights
+        inside, outside = Fraction(w.inside, WORD), Fraction(w.outside, WORD)
+        return [inside if g <= j < g + w.window else outside for j in range(w.n_outputs)]
+
+    def expect(self, values):
+        """Return the mean of values[code] for every row, in O(inputs + outputs)."""
+        w = self.weights
+        before = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
+        window = before[w.window :] - before[: w.grid + 1]
+        return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / WORD, np.float64)
+
+    def channel(self, n_bins):
+        """Return (bin edges as positions, output of each code, `Piecewise`) of inputs spread evenly within each bin."""
+        w = self.weights
+        edges = np.linspace(0.0, self.grid, n_bins + 1)
+        cuts = output_edges(0, w.n_outputs, self.grid / n_bins)
+        base = w.outside / WORD * np.diff(cuts)
+        channel = Piecewise(edges, cuts, w.window, (w.inside - w.outside) / WORD, base)
+        return edges / self.grid, np.repeat(np.arange(len(cuts) - 1), np.diff(cuts)), channel

@@ -1,0 +1,77 @@
+"""Shapes that reports come in: a code, packed bits, fields. Mixins, which stand left of the law's base."""
+
+import math
+
+import numpy as np
+
+from dpestim._core import grr, unary
+
+
+class CodeReports:
+    """A report is a code below `n_counts`, and counts are a histogram of the codes."""
+
+    report_width = 1
+
+    @property
+    def report_bits(self):
+        """Information sent, in bits."""
+        return math.log2(self.n_counts)
+
+    def check_reports(self, reports):
+        """Refuse codes outside the alphabet."""
+        if int(reports.max()) >= self.n_counts:
+            raise ValueError(f"a report must be a code below {self.n_counts}")
+
+    def count(self, reports, counts):
+        """Add a histogram of the reports."""
+        if not grr.count(reports.reshape(-1), counts):
+            self.check_reports(np.full((1, 1), self.n_counts))
+
+
+class PackedBits:
+    """A report is ceil(d / 8) bytes of bits, bit j at byte j // 8, lowest first; counts are the sums of the bits."""
+
+    report_dtype = np.dtype(np.uint8)
+
+    @property
+    def report_width(self):
+        """Bytes a report."""
+        return (self.n_categories + 7) // 8
+
+    @property
+    def report_bits(self):
+        """Bits sent."""
+        return self.n_categories
+
+    def check_reports(self, reports):
+        """Refuse bits beyond the domain."""
+        if self.n_categories % 8 and (reports[:, -1] >> (self.n_categories % 8)).any():
+            raise ValueError(f"a report must have no bits beyond the {self.n_categories} of the domain")
+
+    def count(self, reports, counts):
+        """Add the column sums of the bits."""
+        padded = np.zeros(8 * self.report_width, np.int64)
+        unary.count(reports, padded)
+        counts += padded[: self.n_categories]
+
+    def support(self, reports):
+        """Return the unpacked bits."""
+        return np.unpackbits(reports, axis=1, bitorder="little", count=self.n_categories)
+
+
+class FieldReports:
+    """A report is several numbers, its fields; `field_limits` names what each must stay below (None: anything)."""
+
+    #: one entry a field
+    field_limits = ()
+
+    @property
+    def report_width(self):
+        """Fields a report."""
+        return len(self.field_limits)
+
+    def check_reports(self, reports):
+        """Refuse fields beyond their limits."""
+        for number, limit in enumerate(self.field_limits):
+            if limit is not None and int(reports[:, number].max()) >= limit:
+                raise ValueError(f"field {number} of a report must be below {limit}")

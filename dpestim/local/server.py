@@ -1,0 +1,192 @@
+"""The server half: integer counts of reports, the verbs that add to them, and what may be added to what."""
+
+from sklearn.exceptions import NotFittedError
+
+from dpestim._docs import fill_docstring
+from dpestim.base import PrivateEstimator
+
+
+class Server(PrivateEstimator):
+    """Base of whatever estimates from counts of reports; counts add up, anywhere and in any order.
+
+    State: the frozen columns, one vector of integer counts for each, and how many users were counted; everything else
+    is derived from them when it is asked for. A sub-class says by `_client` who randomises, and which laws it can
+    estimate from by `_check_columns`.
+    """
+
+    # State lives in these; the class attributes stand for "nothing seen yet".
+    _columns = None
+    _counts = None
+    _n_users = 0
+    _n_batches = 0
+    _reports_each = 1
+    _seeds = ()
+    _seeded = False
+    _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded")
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    def aggregate(self, reports):
+        """Add reports, as `privatize` returns them, to the counts; returns self.
+
+        Reports carry numbers only. That they were made by the same mechanism with the same epsilon and domain is
+        for the caller to know; what no client of this mechanism could have sent is a ValueError.
+        """
+        client = self._client()
+        width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+        columns = self._columns if self._n_users else client._columns_of_width(width)
+        reports = columns.check_reports(reports)
+        self._check_columns(columns)
+        self._add(client, columns, None, columns.count(reports, client.n_jobs), len(reports))
+        # whether clients used seeds is not known here, unless this very object is the seeded client
+        self._seeded = True if self._seeded or client.random_state is not None else None
+        return self
+
+    def merge(self, other, *, users="disjoint"):
+        """Add the counts of another aggregate of the same law; returns self.
+
+        Parameters
+        ----------
+        other : estimator of the same type
+        users : {"disjoint", "same"}, default="disjoint"
+            Whether nobody, or perhaps everybody, is counted in both: then the guarantees of the two add up. `n_users_`
+            is the number of reports either way.
+
+        Raises ValueError where the domains differ, or any argument of the laws; where `other` is this object; and
+        where both saw rows of one seed at the same positions, because their noise would be the same (this cannot be
+        seen where the reports came in by `aggregate`).
+        """
+        _check_other(self, other, users)
+        client = self._client()
+        theirs = other._columns
+        if self._n_users:
+            columns = self._columns
+        elif client._is_declared:
+            columns = client._columns_now(len(theirs))
+        else:
+            columns = client._like(theirs)
+        if not columns.same_law(theirs):
+            raise ValueError(f"other must have the same epsilon, the same {client._domain} in the same order and the "
+                             "same parameters of the law in every column")
+        self._check_columns(columns)
+        mine, names = getattr(self, "feature_names_in_", columns.keys), getattr(other, "feature_names_in_", None)
+        if mine is not None and names is not None and list(mine) != list(names):
+            raise ValueError("other must have counted the same columns in the same order, by name")
+        _check_seeds(self, other)
+        seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
+        times = (self._reports_each * bool(self._n_users), other._reports_each)
+        batches = (self._n_batches, other._n_batches)
+        if self._n_users == 0:
+            columns = columns.named(theirs.names)
+        self._add(client, columns, names, other._counts, other._n_users)
+        self._reports_each = sum(times) if users == "same" else max(times)
+        self._n_batches = max(batches) if users == "same" else sum(batches)
+        self._seeds = [*self._seeds, *other._seeds]
+        self._seeded = True if True in seeded else None if None in seeded else False
+        return self
+
+    def fit(self, X, y=None):
+        """Randomise the rows of X and estimate from the reports alone; forgets what was seen before."""
+        self._fit(X, restart=True)
+        return self
+
+    def partial_fit(self, X, y=None):
+        """Randomise the rows of X and add their reports; rows must be new users (or each pays epsilon again)."""
+        self._fit(X, restart=not self._n_users)
+        return self
+
+    @property
+    def n_users_(self):
+        """Reports counted so far."""
+        self._check_fitted()
+        return self._n_users
+
+    @property
+    def privacy_(self):
+        """What the reports of one user promise; known before any data where the domain is declared."""
+        if self._n_users:
+            return self._columns.guarantee(self._seeded, self._reports_each, self._n_batches)
+        client = self._client()
+        return client._columns_now().guarantee(client.random_state is not None)
+
+    # ---------------------------------------------------------------- for the sub-class
+
+    def _client(self, restart=False):
+        """Return who randomises; `restart`: as if no data had been seen."""
+        raise TypeError(f"{type(self).__name__} does not say who randomises")
+
+    def _check_columns(self, columns):
+        """Raise ValueError for laws, or own parameters, that no estimate can be made with; before anything is paid."""
+
+    # ---------------------------------------------------------------- inside
+
+    def __sklearn_is_fitted__(self):
+        return self._n_users > 0
+
+    def _check_fitted(self):
+        if not self._n_users:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit, or aggregate reports, first"
+            )
+
+    def _fit(self, X, *, restart, keep_reports=False):
+        """Validate, charge, then randomise and count; nothing changes before all of that is done."""
+        client = self._client(restart)
+        data, columns, names = client._read(X, restart, self._check_columns)
+        n, first = len(data[0]), 0 if restart else self._n_users
+        source = client._pay(columns, n)
+        self._bind(client._find_ledger())
+        reports = None
+        if keep_reports:
+            reports = columns.randomize(data, source, first, client.n_jobs)
+            counts = columns.count(reports, client.n_jobs)
+        else:
+            counts = columns.randomize_and_count(data, source, first, client.n_jobs)
+        if restart:
+            self._forget()
+        self._add(client, columns, names, counts, n)
+        if source.seeded:
+            self._seeds = _with_range(self._seeds, source.fingerprint, first, first + n)
+        self._seeded = source.seeded or self._seeded
+        return reports
+
+    def _add(self, client, columns, names, counts, n):
+        """Freeze the law and add counts."""
+        counts = [a + b for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
+        client._freeze(columns if not self._n_users else self._columns, names)
+        self._columns, self._counts = client._columns, counts
+        self._n_users, self._n_batches = self._n_users + n, self._n_batches + 1
+
+    def _forget(self):
+        for name in self._STATE:
+            vars(self).pop(name, None)
+
+
+def _check_other(mine, other, users):
+    """Raise ValueError unless `other` is another aggregate of the same kind that has seen data."""
+    if users not in ("disjoint", "same"):
+        raise ValueError("users must be 'disjoint' or 'same'")
+    if other is mine:
+        raise ValueError("other must be another aggregate: this one's users would be counted twice")
+    if type(other) is not type(mine):
+        raise ValueError(f"other must be a {type(mine).__name__}")
+    if not other._n_users:
+        raise ValueError("other must have seen data (call fit, partial_fit or aggregate on it first)")
+
+
+def _check_seeds(mine, other):
+    """Raise ValueError where both saw rows of one seed at the same positions."""
+    for name, start, stop in mine._seeds:
+        if any(name == n and start < e and s < stop for n, s, e in other._seeds):
+            raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
+
+
+def _with_range(seeds, fingerprint, start, stop):
+    """Return seeds with one more range of rows; the batches of a stream become one range."""
+    *before, last = seeds or [(None, 0, 0)]
+    if last[0] == fingerprint and last[2] == start:
+        return [*before, (fingerprint, last[1], stop)]
+    return [*seeds, (fingerprint, start, stop)]

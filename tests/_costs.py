@@ -1,0 +1,89 @@
+"""What the suite costs: seconds per check and per mechanism, summed over workers, printed after every run.
+
+A family grows, and each newcomer brings all checks: a check that costs a second for one setting costs minutes for
+eighty mechanisms. So the price of each stands below every run, beside what a family of `FAMILY` would take. Seconds
+are those of the processor, child processes included: they say the same on a machine that does something else too.
+"""
+
+import os
+from collections import defaultdict
+
+import pytest
+
+from dpestim.base import all_estimators
+
+#: The size of family for which the suite is planned, and the minutes that it may then take on two cores.
+FAMILY, MINUTES = 80, 5
+#: Lines of each table.
+SHOWN = 12
+
+
+class Costs:
+    """Collects the cost of tests, wherever they ran."""
+
+    def __init__(self):
+        self.names = {cls: name for name, cls in all_estimators()}
+        #: node id -> (check, mechanism or "", seconds)
+        self.tests = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        """Note when a test starts, its fixtures included."""
+        self.start = _seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item):
+        """Write down what a test was about and what it cost; this travels in its last report, from workers too."""
+        try:
+            return (yield)
+        finally:
+            item.user_properties.append(("cost", (*self._about(item), _seconds() - self.start)))
+
+    def pytest_runtest_logreport(self, report):
+        """Keep what the last report of a test says."""
+        for name, value in report.user_properties:
+            if name == "cost":
+                self.tests[report.nodeid] = value
+
+    def pytest_terminal_summary(self, terminalreporter, config):
+        """Print the tables and the forecast."""
+        if len(self.tests) < 100:
+            return
+        checks, mechanisms = defaultdict(lambda: [0.0, 0]), defaultdict(lambda: [0.0, 0])
+        for check, mechanism, seconds in self.tests.values():
+            for table, key in ((checks, check), (mechanisms, mechanism)):
+                table[key][0] += seconds
+                table[key][1] += 1
+        write = terminalreporter.write_line
+        total, shared = sum(s for s, _ in checks.values()), mechanisms.pop("", (0.0, 0))[0]
+        workers = getattr(config.option, "numprocesses", None) or 1
+        terminalreporter.write_sep("=", f"costs: {total:.0f} s of the processor, {workers} worker(s)")
+        for title, table in (("check", checks), ("mechanism", mechanisms)):
+            ranked = sorted(table.items(), key=lambda pair: -pair[1][0])
+            if len(ranked) > SHOWN:
+                rest = [pair[1] for pair in ranked[SHOWN:]]
+                ranked[SHOWN:] = [(f"the other {title}s", (sum(s for s, _ in rest), sum(n for _, n in rest)))]
+            for name, (seconds, tests) in ranked:
+                write(f"{seconds:7.1f} s  {tests:5d} tests  {name}")
+        if mechanisms:
+            each = (total - shared) / len(mechanisms)
+            minutes = (shared + FAMILY * each) / 2 / 60
+            write(f"{each:.1f} s a mechanism and {shared:.0f} s besides: {FAMILY} mechanisms would take {minutes:.1f} "
+                  f"minutes on two free cores; planned are {MINUTES}")
+
+    def _about(self, item):
+        """Return (check, mechanism): where a parameter is a check, its name; else the test's, or its file's."""
+        values = getattr(getattr(item, "callspec", None), "params", {})
+        kinds = [v if isinstance(v, type) else type(v) for v in values.values()]
+        mechanism = next((self.names[kind] for kind in kinds if kind in self.names), "")
+        check = values.get("check", "")
+        if not isinstance(check, str):
+            check = getattr(getattr(check, "func", check), "__name__", "")
+        if not check.startswith("check_"):
+            check = item.originalname if mechanism else item.path.stem
+        return check, mechanism
+
+
+def _seconds():
+    return sum(os.times()[:4])

@@ -1,0 +1,124 @@
+"""What the checks are made of: states are compared value by value, samples are drawn once, zeros are no accident."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpestim.local import GRRFrequencyEstimator
+from dpestim.local.categories.grr import GRR
+from dpestim.testing import MechanismError, check_mechanism, mechanism_checks
+from dpestim.testing._tools import refuses, same_state, snapshot
+
+PLAIN = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]]}
+
+
+def thinned():
+    """Return a set whose copy has another order, and so another pickle."""
+    values = set(range(100))
+    for k in range(100):
+        if k not in (1, 64):
+            values.remove(k)
+    return values
+
+
+class KeepsASet(GRRFrequencyEstimator):
+    """An honest estimator whose state is equal to its copy's, and pickled otherwise."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self.seen_ = thinned()
+        return self
+
+
+def test_equal_states_may_have_different_pickles():
+    """Of the set itself, that is so; of an estimator that keeps one, no check may be led astray by it."""
+    assert pickle.dumps(thinned()) != pickle.dumps(set(thinned()))
+    check_mechanism(KeepsASet(**PLAIN))
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize(("a", "b", "same"), [
+    (1, 1, True), (1, 1.0, False), (1, True, False), (float("nan"), float("nan"), True), (None, None, True),
+    ([1, (2, {"a": 3})], [1, (2, {"a": 3})], True), ([1, (2, {"a": 3})], [1, (2, {"a": 4})], False),
+    ({"a": 1}, {"b": 1}, False), ([1], [1, 2], False), (Fraction(1, 3), Fraction(1, 3), True),
+    (np.array([1, np.nan]), np.array([1, np.nan]), True), (np.array([1, 2]), np.array([1, 2], "i4"), False),
+    (np.array([0.0]), np.array([-0.0]), False), (np.array(["a", None]), np.array(["a", None]), True),
+    (np.array(["a", None]), np.array(["a", 1]), False), (Holder([1]), Holder([1]), True),
+    (Holder([1]), Holder([2]), False), (np.random.default_rng(0), np.random.default_rng(0), True),
+    (np.random.default_rng(0), np.random.default_rng(1), False),
+    (np.random.RandomState(0), np.random.RandomState(0), True),
+    (np.random.RandomState(0), np.random.RandomState(1), False),
+])
+def test_same_state(a, b, same):
+    assert same_state(a, b) is same
+    assert same_state(b, a) is same
+
+
+def test_a_state_that_holds_itself():
+    a, b = Holder([]), Holder([])
+    a.value.append(a)
+    b.value.append(b)
+    assert same_state(a, b)
+    b.value.append(1)
+    assert not same_state(a, b)
+
+
+def test_a_drawn_generator_is_a_change():
+    est = GRRFrequencyEstimator(**PLAIN, random_state=np.random.default_rng(0)).fit([["a"], ["b"]])
+    before = snapshot(est)
+    assert same_state(before, snapshot(est))
+    est.random_state.random()
+    assert not same_state(before, snapshot(est))
+
+
+def test_refuses_is_about_one_kind_of_error():
+    def fails(error):
+        raise error
+
+    assert refuses(lambda: fails(ValueError("told")), "this") == "told"
+    for call in (lambda: fails(KeyError("x")), lambda: None):
+        with pytest.raises(MechanismError, match="this must be"):
+            refuses(call, "this")
+
+
+class NeverTheFirst(GRR):
+    """A law with a zero, honestly stated: whoever holds another value never reports the first."""
+
+    def transition_matrix(self):
+        rows = super().transition_matrix()
+        for row in rows[1:]:
+            row[1] += row[0]
+            row[0] = Fraction(0)
+        return rows
+
+
+class NeverTheFirstFace(GRRFrequencyEstimator):
+    _randomizer = NeverTheFirst
+
+
+def test_a_law_with_a_zero_keeps_no_promise():
+    checks = dict(mechanism_checks(NeverTheFirstFace(**PLAIN)))
+    with pytest.raises(MechanismError, match="is broken: inf"):
+        checks["check_promises"]()
+
+
+def test_checks_of_one_setting_share_their_sample(monkeypatch):
+    drawn = []
+    draw = GRR.privatize
+
+    def noted(self, codes, *rest):
+        drawn.append(len(codes))
+        draw(self, codes, *rest)
+
+    monkeypatch.setattr(GRR, "privatize", noted)
+    checks = dict(mechanism_checks(GRRFrequencyEstimator(**PLAIN)))
+    for name in ("check_kernel_follows_law", "check_no_byte_betrays", "check_support_probabilities",
+                 "check_estimates_are_unbiased", "check_variance"):
+        checks[name]()
+    assert sum(drawn) == 400_000 + 2  # once, and the two rows that a law is taken from

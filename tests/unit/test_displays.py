@@ -1,0 +1,174 @@
+"""Displays: what they draw, of which column, and that they need matplotlib only when they draw."""
+
+import subprocess
+import sys
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.inspection import DistributionDisplay, FrequencyDisplay
+from dpestim.local import (
+    DistributionEstimator,
+    GRRFrequencyEstimator,
+    OUEFrequencyEstimator,
+    PMTransformer,
+    SDPMTransformer,
+)
+
+FRAME = pd.DataFrame({"smokes": ["no", "yes", "no", "no"] * 50, "$ spent $": [1, 2, 3, 3] * 50})
+
+
+@pytest.fixture(autouse=True)
+def no_window():
+    before = matplotlib.get_backend()
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+    plt.switch_backend(before)
+
+
+def frequencies(epsilon=2.0, **params):
+    params = {"categories": {"smokes": ["no", "yes"], "$ spent $": [1, 2, 3]}, "random_state": 0, **params}
+    return GRRFrequencyEstimator(epsilon, **params).fit(FRAME)
+
+
+def distribution(**params):
+    X = np.random.default_rng(0).normal(size=(500, 2)).clip(-2, 2)
+    transformer = PMTransformer(4.0, bounds=(-2.0, 2.0), random_state=0)
+    return DistributionEstimator(transformer, **{"n_bins": 8, "random_state": 0, **params}).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("column", "at", "name"),
+    [(0, 0, "smokes"), (1, 1, "$ spent $"), ("$ spent $", 1, "$ spent $"), (np.int64(1), 1, "$ spent $")],
+)
+def test_a_column_of_frequencies(column, at, name):
+    est = frequencies()
+    display = FrequencyDisplay.from_estimator(est, column=column)
+    x, y = display.points_.get_data()
+    np.testing.assert_array_equal(x, est.frequencies_[at])
+    np.testing.assert_array_equal(y, range(len(x)))
+    ends = np.array([segment[:, 0] for segment in display.intervals_.get_segments()])
+    np.testing.assert_allclose(ends, est.confidence_interval(0.95)[at])
+    ax = display.ax_
+    assert [t.get_text() for t in ax.get_yticklabels()] == [str(c) for c in est.categories_[at]]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first category on top
+    assert (ax.get_xlabel(), ax.get_ylabel().replace("\\", ""), display.feature) == ("frequency", name, name)
+    assert ax.get_legend_handles_labels()[1] == ["GRRFrequencyEstimator, epsilon = 2"]
+    assert display.figure_ is ax.figure
+    display.figure_.canvas.draw()  # a name is no formula
+
+
+def test_a_column_of_a_distribution():
+    est = distribution()
+    display = DistributionDisplay.from_estimator(est, column=1, n_bootstrap=5)
+    values, edges, _ = display.density_.get_data()
+    np.testing.assert_array_equal(edges, est.bin_edges_[1])
+    np.testing.assert_allclose(values * np.diff(edges), est.distribution_[1])
+    high, _, low = display.band_.get_data()
+    np.testing.assert_allclose(np.stack([low, high], 1) * np.diff(edges)[:, None],
+                               est.confidence_interval(0.95, n_bootstrap=5)[1])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("value", "density")
+    assert display.ax_.get_ylim()[0] == 0
+    assert display.ax_.get_legend_handles_labels()[1] == ["DistributionEstimator, epsilon = 4"]
+    display.figure_.canvas.draw()
+
+
+def test_bins_of_unequal_widths_are_a_density():
+    transformer = SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0), random_state=0)
+    est = DistributionEstimator(transformer, n_bins=10).fit(np.full((200, 1), 3.0))
+    display = DistributionDisplay.from_estimator(est, level=None)
+    values, edges, _ = display.density_.get_data()
+    assert values @ np.diff(edges) == pytest.approx(1)
+    assert display.band_ is None
+    assert "under a relaxation" in display.label
+
+
+def test_several_on_the_same_axes():
+    _, ax = plt.subplots()
+    first = FrequencyDisplay.from_estimator(frequencies(), ax=ax, color="black", markersize=9)
+    second = FrequencyDisplay.from_estimator(frequencies(1.0), ax=ax, label="less", offset=0.2)
+    assert first.ax_ is second.ax_ is ax
+    assert (first.points_.get_color(), first.points_.get_markersize()) == ("black", 9)
+    assert second.points_.get_color() != "black"
+    assert ax.get_legend_handles_labels()[1] == ["GRRFrequencyEstimator, epsilon = 2", "less"]
+    np.testing.assert_allclose(second.points_.get_ydata(), [0.2, 1.2])
+    assert second.intervals_.get_segments()[1][0, 1] == 1.2
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["no", "yes"]
+    assert len(ax.lines) == len(ax.collections) == 2
+    again = first.plot()
+    assert again is first
+    assert first.ax_ is not ax
+    ours = DistributionDisplay.from_estimator(distribution(), level=None, ax=ax, color="red")
+    assert ours.density_.get_edgecolor()[:3] == (1, 0, 0)
+
+
+def test_without_intervals_or_names_or_with_many_categories():
+    assert FrequencyDisplay.from_estimator(frequencies(), level=None).intervals_ is None
+    plain = FrequencyDisplay(categories=[None, "b"], frequencies=[0.4, 0.6]).plot()
+    assert plain.ax_.get_legend() is None
+    assert plain.ax_.get_ylabel() == "category"
+    X = np.arange(300)[:, None] % 100
+    many = FrequencyDisplay.from_estimator(OUEFrequencyEstimator(categories=[range(100)], random_state=0).fit(X))
+    assert len(many.ax_.get_yticks()) < 20
+    assert many.ax_.get_ylabel() == "number of the category"
+
+
+def test_post_processed_frequencies_may_lie_outside_their_intervals():
+    display = FrequencyDisplay.from_estimator(frequencies(0.01, postprocess="norm_sub"))
+    assert display.points_.get_xdata().min() >= 0
+    display.figure_.canvas.draw()
+
+
+def test_what_was_learned_is_said():
+    with pytest.warns(PrivacyLeakWarning):
+        est = GRRFrequencyEstimator(1.0).fit(FRAME)
+    assert FrequencyDisplay.from_estimator(est).label == "GRRFrequencyEstimator, no guarantee"
+
+
+@pytest.mark.parametrize("column", [2, -1, "drinks", None, True, 0.0, ["smokes"]])
+def test_columns_that_are_none(column):
+    with pytest.raises(ValueError, match="column"):
+        FrequencyDisplay.from_estimator(frequencies(), column=column)
+    with pytest.raises(ValueError, match="column"):
+        DistributionDisplay.from_estimator(distribution(), column=column, level=None)
+
+
+def test_what_cannot_be_drawn_opens_no_figure():
+    for display, other in ((FrequencyDisplay, distribution()), (DistributionDisplay, frequencies())):
+        for stranger in (other, LogisticRegression()):
+            with pytest.raises(ValueError, match="estimator must have"):
+                display.from_estimator(stranger)
+    with pytest.raises(NotFittedError):
+        FrequencyDisplay.from_estimator(GRRFrequencyEstimator(categories=[[0, 1]]))
+    with pytest.raises(NotFittedError):
+        DistributionDisplay.from_estimator(DistributionEstimator(PMTransformer(bounds=(0, 1))))
+    with pytest.raises(ValueError, match="level"):
+        FrequencyDisplay.from_estimator(frequencies(), level=95)
+    with pytest.raises(ValueError, match="n_bootstrap"):
+        DistributionDisplay.from_estimator(distribution(), n_bootstrap=0)
+    assert not plt.get_fignums()
+
+
+def test_matplotlib_is_loaded_when_something_is_drawn_and_named_when_it_is_missing():
+    code = """
+import sys
+from dpestim.inspection import DistributionDisplay, FrequencyDisplay
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib"] = None
+for display in (FrequencyDisplay, DistributionDisplay):
+    try:
+        display.from_estimator(None)
+    except ImportError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert all("pip install 'dpestim[plot]'" in line for line in lines)
