@@ -37,8 +37,7 @@ wheel: $(VENV)/.built
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py rng.py \
-	encode.py patterns.py local.py numbers.py collected_numbers.py \
-	road.py)
+	encode.py patterns.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py road.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

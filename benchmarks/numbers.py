@@ -70,8 +70,39 @@ def sdpm_numpy(x, out, rng):
     return out
 
 
+def sw_numpy(x, out, rng):
+    """Draw the continuous square wave, and undo its pull to the middle, so that plain means are right."""
+    e = math.exp(EPSILON)
+    b = (EPSILON * e - e + 1) / (2 * e * (e - 1 - EPSILON))
+    inside = 2 * b * e / (2 * b * e + 1)
+    gain = inside * (1 - 1 / e)
+    for at in range(0, len(x), 1 << 14):
+        block = (x[at : at + (1 << 14)] + 1) / 2
+        coin, place = rng.random((2, len(block)), np.float32)
+        near = block - b + 2 * b * place
+        far = np.where(place < block, place - b, place + b)
+        y = np.where(coin < inside, near, far)
+        out[at : at + (1 << 14)] = 2 * ((y - 0.5) / gain + 0.5) - 1
+    return out
+
+
+def laplace_numpy(x, out, rng):
+    """Draw Laplace noise by inversion, one float a value; what passes a bound becomes the mean of what does."""
+    scale = 2 / EPSILON
+    for at in range(0, len(x), 1 << 14):
+        block = x[at : at + (1 << 14)]
+        u = rng.random(len(block), np.float32)
+        u -= np.float32(0.5)
+        noise = np.log1p(-2 * np.abs(u) * np.float32(1 - 1e-7))
+        y = block - scale * np.copysign(noise, u)
+        y[y < -1] = -1 - scale
+        y[y > 1] = 1 + scale
+        out[at : at + (1 << 14)] = y
+    return out
+
+
 #: short name -> baseline; a newcomer is timed without one
-PEERS = {"PM": pm_numpy, "SDPM": sdpm_numpy}
+PEERS = {"PM": pm_numpy, "SDPM": sdpm_numpy, "SW": sw_numpy, "Laplace": laplace_numpy}
 
 
 def _privatize(settings, name, transformer, X):
@@ -79,8 +110,7 @@ def _privatize(settings, name, transformer, X):
     if name in PEERS:
         contestants["numpy"] = lambda: PEERS[name](X[:, 0], np.empty(len(X)), np.random.default_rng())
     times, results, repeats = interleave(contestants)
-    # (piecewise kernels need one word and a half)
-    amount = (12 if name in PEERS else 8 * transformer.randomizer().n_words) * len(X)
+    amount = 12 * len(X)  # a word for the answer, and half of one for the rounding
     text = f"{name} privatize, {len(X):,} values"
     common = dict(
         ours=times["ours"],

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import dpestim
-from dpestim._docs import mechanism_table
+from dpestim._docs import mechanism_table, task_of
 from dpestim._version import __version__
 from dpestim.base import SUBPACKAGES, all_estimators
 
@@ -79,6 +79,7 @@ def generate(app, config):
         (GENERATED / name).mkdir(parents=True)
     (GENERATED / "api" / "index.rst").write_text(api_index(), encoding="utf-8")
     (GENERATED / "mechanisms.md.inc").write_text(linked(mechanism_table()), encoding="utf-8")
+    (GENERATED / "which.md.inc").write_text(linked(mechanism_table(tables=False)), encoding="utf-8")
     (GENERATED / "benchmarks.rst.inc").write_text(benchmarks_text(), encoding="utf-8")
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
         include = f"```{{include}} ../../../{proof.relative_to(HERE.parent).as_posix()}\n```\n"
@@ -86,22 +87,33 @@ def generate(app, config):
 
 
 def api_index():
-    """Return the list of everything public: estimators from the registry, the rest from `__all__`."""
-    registry = [name for name, _ in all_estimators()]
+    """Return the list of everything public: estimators from the registry, by task, the rest from `__all__`."""
+    listed = re.findall(r"^\| `dpestim\.([\w.]+)`", mechanism_table(), re.MULTILINE)  # in the order of the tables
+    registry = dict(all_estimators())
+    assert sorted(listed) == sorted(registry)
     public = [name for name in dpestim.__all__ if name not in (*SUBPACKAGES, "__version__")]
     functions = [name for name in public if not inspect.ismodule(getattr(dpestim, name))]
     text = ["API reference", "=" * 13, ""]
     for package in (*SUBPACKAGES, *(name for name in public if name not in functions)):
         module = importlib.import_module(f"dpestim.{package}")
-        names = [n.removeprefix(f"{package}.") for n in registry if n.startswith(f"{package}.")]
-        names += [n for n in module.__all__ if n not in names]
+        groups = {}
+        for name in listed:
+            if name.startswith(f"{package}."):
+                groups.setdefault(task_of(registry[name]), []).append(name.removeprefix(f"{package}."))
+        rest = [n for n in module.__all__ if f"{package}.{n}" not in registry]
         summary = (module.__doc__ or package).splitlines()[0]
         title = f"dpestim.{package}"
-        text += [title, "-" * len(title), "", f".. currentmodule:: {title}", "", summary, "", ".. autosummary::"]
-        text += ["   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in names), ""]
+        text += [title, "-" * len(title), "", f".. currentmodule:: {title}", "", summary, ""]
+        for task, names in groups.items():
+            text += [f".. rubric:: {task}", "", *summaries(names)]
+        text += summaries(rest) if rest else []
     text += ["dpestim", "-" * 7, "", ".. currentmodule:: dpestim", "", "Strict mode, a switch of the block.", ""]
-    text += [".. autosummary::", "   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in functions), ""]
-    return "\n".join(text)
+    return "\n".join([*text, *summaries(functions)])
+
+
+def summaries(names):
+    """Return the lines of a table of names, each with a page of its own."""
+    return [".. autosummary::", "   :toctree: .", "   :nosignatures:", "", *(f"   {name}" for name in names), ""]
 
 
 def linked(table):

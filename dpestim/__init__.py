@@ -12,7 +12,8 @@
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
 Layers, of which each imports only those below it: inspection -> linear_model -> local -> accounting, testing,
-postprocessing -> privacy, base, rng, noise, parallel, datasets -> _core (which knows numbers and bits, no epsilon).
+postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
+epsilon).
 """
 
 import importlib

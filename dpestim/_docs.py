@@ -4,7 +4,7 @@ import importlib
 import inspect
 from pathlib import Path
 
-from dpestim.base import all_estimators
+from dpestim.base import SUBPACKAGES, all_estimators
 
 _PAYS = """\
     ledger : dpestim.accounting.Ledger, default=None
@@ -73,9 +73,10 @@ _NUMERIC_PARAMETERS = """
     ----------
     epsilon : float, default=1.0
         Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
-    bounds : None or (low, high), default=None
+    bounds : None, (low, high) or dict of (low, high), default=None
         The public range of the values: a pair of numbers, or of arrays of shape (n_features,), as in
-        ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. Values outside are clipped. None
+        ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. A dict goes from column names to pairs of
+        numbers, and data frames must then have these columns in this order. Values outside are clipped. None
         learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
 {pays}
@@ -97,9 +98,10 @@ _NUMERIC_PARAMETERS = """
 _COLLECTOR_PARAMETERS = """
     Parameters
     ----------
-    transformer : transformer of numbers, default=None
-        Randomises and pays for it; cloned, never changed, but for its ledger and a generator as `random_state`, which
-        are shared. The first data freeze the law; ledger, seed and threads are always those it has now. None:
+    transformer : client, default=None
+        A transformer of numbers, or a frequency estimator that sends one code of a small alphabet (GRR, say). It
+        randomises and pays; cloned, never changed, but for its ledger and a generator as `random_state`, which are
+        shared. The first data freeze the law; ledger, seed and threads are always those it has now. None:
         ``PMTransformer()``, which learns its bounds from the data and so protects nothing (`PrivacyLeakWarning`):
         declare bounds.
 {own}
@@ -141,34 +143,71 @@ def fill_docstring(cls):
     cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text + "\n")
 
 
-def mechanism_table():
-    """Return the tables of estimators, one for each task, in Markdown, from the registry."""
+def mechanism_table(*, tables=True):
+    """Return for each task which estimator to take, and (`tables`) all there are, in Markdown, from the registry."""
     tasks = {}
-    for name, cls in all_estimators():
+    for name, cls in sorted(all_estimators(), key=lambda item: _place(*item)):
         tasks.setdefault(task_of(cls), []).append((name, cls))
     parts = []
     for task, members in tasks.items():
-        rows = [f"**{task}**", "", f"| estimator | what it does | {_COLUMN[_is_local(members[0][1])]} | proof |",
-                "|---|---|---|---|"]
-        for name, cls in members:
-            summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-            rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | `{cls._proof().name}` |")
-        parts.append("\n".join(rows))
+        guide = [f"| {when} | `dpestim.{name}` | {why} |" for when, name, why in _guide(members)]
+        if not (guide or tables):
+            continue
+        parts.append(f"**{task}**")
+        if guide:
+            parts.append("\n".join(["| if | take | because |", "|---|---|---|", *guide]))
+        if tables:
+            rows = [f"| estimator | what it does | {_COLUMN[_is_local(members[0][1])]} | proof |", "|---|---|---|---|"]
+            for name, cls in members:
+                summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
+                rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | `{cls._proof().name}` |")
+            fold = guide and len(members) > 3  # a short list may stand open
+            title = f"<details>\n<summary>All {len(members)}: what users send, and the proofs</summary>"
+            parts += [title, "\n".join(rows), "</details>"] if fold else ["\n".join(rows)]
     return "\n\n".join(parts)
 
 
 #: What is worth comparing: what users send, or whom the guarantee is about.
 _COLUMN = {True: "bits a user, epsilon = 1", False: "protects"}
+#: What is added to the task of a law that gives some inputs less protection than others.
+_RELAXED = ", relaxed: less protection for values that you name"
 
 
 def task_of(cls):
-    """Return what an estimator is for: the `TASK` of the innermost package that its module is in."""
+    """Return what an estimator is for: the `TASK` of the innermost package around it, and whether it is relaxed."""
+    return _around(cls, "TASK") + (_RELAXED if _is_relaxed(cls) else "")
+
+
+def _around(cls, name):
+    """Return what the innermost package around the module of a class calls by a name."""
     parts = cls.__module__.split(".")
     for depth in range(len(parts), 0, -1):
-        task = getattr(importlib.import_module(".".join(parts[:depth])), "TASK", None)
-        if task is not None:
-            return task
-    raise ValueError(f"no package around {cls.__module__} names its TASK")
+        found = getattr(importlib.import_module(".".join(parts[:depth])), name, None)
+        if found is not None:
+            return found
+    raise ValueError(f"no package around {cls.__module__} names its {name}")
+
+
+def _guide(members):
+    """Return (if, name, because) for the members of a task that the `GUIDE` of their package names, in its order."""
+    names = {cls.__name__: name for name, cls in members}
+    guides = dict.fromkeys(row for _, cls in members for row in _around(cls, "GUIDE"))
+    return [(when, names[name], why) for when, name, why in guides if name in names]
+
+
+def _place(name, cls):
+    """Return where a reader looks for it: who randomises before who estimates, what is relaxed after what is not."""
+    return (
+        SUBPACKAGES.index(name.split(".")[0]),
+        "transformer" in inspect.signature(cls).parameters,
+        _around(cls, "TASK"),
+        _is_relaxed(cls),
+        cls.__name__,
+    )
+
+
+def _is_relaxed(cls):
+    return getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
 
 
 def _is_local(cls):

@@ -11,7 +11,7 @@ from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
-PICKLE_FORMAT = 1
+PICKLE_FORMAT = 2
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "linear_model")
 

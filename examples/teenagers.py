@@ -29,8 +29,8 @@ from dpestim.datasets import load_yrbss
 from dpestim.local import DistributionEstimator, MeanEstimator, PMTransformer, SDPMTransformer
 
 COLUMNS = {"weight": "kg", "height": "m"}
-BOUNDS = ([30.0, 1.2], [150.0, 2.2])  # public, chosen without the data; what lies outside is clipped
-LOW = ([50.0, 1.55], [80.0, 1.85])  # for SDPM: who lies in here has, by assumption, little to hide
+BOUNDS = {"weight": (30.0, 150.0), "height": (1.2, 2.2)}  # public, chosen without the data; the rest is clipped
+LOW = {"weight": (50.0, 80.0), "height": (1.55, 1.85)}  # for SDPM: who lies in here has, by assumption, little to hide
 EPSILONS = [1.0, 2.0, 4.0]
 N_BINS, N_BOOTSTRAP = 256, 100  # smoothing reaches over neighbouring bins: many narrow ones blur little
 N_BARS = 20  # of the true histograms
@@ -45,7 +45,7 @@ def main():
     output = parse_arguments()
     start = time.perf_counter()
     people = load_yrbss(as_frame=True).frame[list(COLUMNS)]
-    clipped = people.clip(*BOUNDS, axis=1)
+    clipped = people.clip(*map(list, zip(*BOUNDS.values())), axis=1)
     outside = int((people != clipped).any(axis=1).sum())
     print(f"loaded {len(people):,} teenagers; {outside} lie beyond the bounds {_bounds_text()} and are clipped")
 
@@ -183,7 +183,7 @@ collection (data set <code>yrbss</code>). Made by <code>examples/teenagers.py</c
 
 
 def _bounds_text(bounds=BOUNDS):
-    return " and ".join(f"{low:g} to {high:g} {unit}" for low, high, unit in zip(*bounds, COLUMNS.values()))
+    return " and ".join(f"{low:g} to {high:g} {COLUMNS[column]}" for column, (low, high) in bounds.items())
 
 
 def _yes(true):

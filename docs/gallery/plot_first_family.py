@@ -2,29 +2,57 @@
 Which mechanism, and what it costs
 ==================================
 
-Every mechanism of `dpestim.local` answers the same question, how frequent each of ``d`` values is, under the same
-promise, ``epsilon``. They differ in the error, in the bits that a user sends, and in the time that both sides spend.
-This page draws all three for the whole registry (but Binary, whose default design is GRR itself). **Lines are theory**,
-each mechanism's exact variance; **points are measured** in simulated surveys whose truth is known. Where two lines
-cross, the better choice changes.
-
-The error here is ``n`` times the mean squared error of a frequency. Divided by the number of users it is the squared
-error of a survey; its square root is a standard error.
+A survey is a domain, an estimator and a picture. Here 1.4 million people are asked for their race at an epsilon of 0.1;
+the lines are 95 % intervals.
 """
+
+import matplotlib.pyplot as plt
+
+from dpestim.datasets import load_us_military
+from dpestim.inspection import FrequencyDisplay
+from dpestim.local import GRRFrequencyEstimator, HRFrequencyEstimator, OUEFrequencyEstimator
+
+military = load_us_military(as_frame=True)
+domain = {"race": military.categories["race"]}
+estimator = OUEFrequencyEstimator(0.1, categories=domain).fit(military.frame[["race"]])
+FrequencyDisplay.from_estimator(estimator)
+plt.show()
+
+# %%
+# Several on the same axes: 20,000 of these people are asked for their rank by three mechanisms, at an epsilon of 3. The
+# promise is the same, and the intervals are not.
+
+people = military.frame[["rank"]].sample(20_000, random_state=0)
+fig, ax = plt.subplots(layout="constrained")
+for offset, mechanism in zip((-0.25, 0, 0.25), (GRRFrequencyEstimator, OUEFrequencyEstimator, HRFrequencyEstimator)):
+    estimator = mechanism(3.0, categories={"rank": military.categories["rank"]}).fit(people)
+    FrequencyDisplay.from_estimator(estimator, offset=offset, ax=ax)
+plt.show()
+
+# %%
+# The whole family
+# ----------------
+# Every mechanism of frequencies answers the same question, how frequent each of ``d`` values is, under the same
+# promise, ``epsilon``. They differ in the error, in the bits that a user sends, and in the time that both sides spend.
+# The rest of this page draws all three for every mechanism that has no parameter of its own. **Lines are theory**, each
+# mechanism's exact variance, which needs no data; **points are measured** in simulated surveys whose truth is known.
+# Where two lines cross, the better choice changes.
+#
+# The error here is ``n`` times the mean squared error of a frequency. Divided by the number of users it is the squared
+# error of a survey; its square root is a standard error.
 
 import itertools
 import time
 from functools import cache
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from dpestim.base import all_estimators
 
 MECHANISMS = {
-    cls.__name__.removesuffix("FrequencyEstimator"): cls
-    for _, cls in all_estimators()
-    if cls.__name__.endswith("FrequencyEstimator") and cls.__name__ != "BinaryFrequencyEstimator"  # it is GRR here
+    name.split(".")[-1].removesuffix("FrequencyEstimator"): cls
+    for name, cls in all_estimators()
+    if name.endswith("FrequencyEstimator") and set(cls().get_params()) == set(GRRFrequencyEstimator().get_params())
 }
 # Okabe and Ito's colours, which colour-blind readers can tell apart too (their yellow is too pale for lines: grey)
 PALETTE = ["#8a8a8a", "#000000", "#e69f00", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#56b4e9"]
@@ -45,7 +73,7 @@ plt.rcParams.update({
 def law(name, epsilon, d):
     """Return a mechanism's randomizer, or None where it refuses the parameters."""
     try:
-        return MECHANISMS[name](epsilon, categories=[np.arange(d)], random_state=0).fit([[0]]).randomizers_[0]
+        return MECHANISMS[name](epsilon, categories=[np.arange(d)]).randomizer()
     except ValueError:
         return None
 
@@ -69,7 +97,7 @@ def measure(name, epsilon, counts, n_errors=400):
     return n * squares / n_runs
 
 
-def zipf(d, n=20_000):
+def zipf(d, n=5_000):
     """Return how many of n people hold each of d values, the second half as many as the first, and so on."""
     shares = np.cumsum(1 / np.arange(1, d + 1))
     return np.diff(np.round(n * shares / shares[-1]).astype(int), prepend=0)
@@ -132,7 +160,7 @@ deviations = []
 for ax, epsilon in zip(axes, (1.0, 4.0)):
     for name in MECHANISMS:
         lines = np.array([theory(name, epsilon, d) for d in domains])
-        places = [2, 8, 64, 1024, 2**16]
+        places = [4, 64, 1024]
         points = np.array([measure(name, epsilon, zipf(d)).mean() for d in places])
         deviations += [p / theory(name, epsilon, d) for p, d in zip(points, places) if np.isfinite(p)]
         draw(ax, domains, lines, places, points, name=name)
@@ -158,7 +186,7 @@ for ax, d in zip(axes, (8, 1024)):
     reference = np.array([theory("OUE", epsilon, d) for epsilon in epsilons])
     for name in MECHANISMS:
         lines = np.array([theory(name, epsilon, d) for epsilon in epsilons]) / reference
-        places = epsilons[4::9]
+        places = epsilons[4::14]
         points = [measure(name, epsilon, zipf(d)).mean() / theory("OUE", epsilon, d) for epsilon in places]
         draw(ax, epsilons, lines, places, points, name=name)
     log_axes(ax, f"d = {d:,}", "epsilon", "error / error of OUE")
@@ -205,13 +233,13 @@ rules = {
     "all values, mean": (((2 * e + 3) + np.sqrt((2 * e + 3) ** 2 + 4 * (e**2 - 1))) / 2, "#d55e00", "s"),
 }
 found = {kind: [] for kind in rules}
-measured_epsilons = np.array([0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4])
+measured_epsilons = np.array([0.5, 1, 2, 3, 4])
 for epsilon in measured_epsilons:
-    around = np.unique(2 * np.round(0.5 * (3 * np.exp(epsilon) + 2) * np.geomspace(0.55, 1.5, 7)).astype(int))
+    around = np.unique(2 * np.round(0.5 * (3 * np.exp(epsilon) + 2) * np.geomspace(0.55, 1.5, 5)).astype(int))
     errors = {kind: [] for kind in rules}
     for d in around:
         counts = np.where(np.arange(d) < d // 2, 2 * (20_000 // d), 0)
-        grr, oue = (measure(name, float(epsilon), counts, 2000) for name in ("GRR", "OUE"))
+        grr, oue = (measure(name, float(epsilon), counts, 1500) for name in ("GRR", "OUE"))
         errors["rare values"].append(grr[d // 2 :].mean() / oue[d // 2 :].mean())
         errors["all values, mean"].append(grr.mean() / oue.mean())
     for kind in rules:
@@ -244,7 +272,7 @@ counts = np.array([0, 50, 100, 150, 200, 300, 400, 800])  # of 2,000 people
 shares, line = counts / counts.sum(), np.linspace(0, 0.42, 50)
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.2))
 cross = []
-for epsilon in (2.0, 3.0, 4.0, 5.0):
+for epsilon in (2.0, 3.0, 4.0):
     points = {name: measure(name, epsilon, counts, 7 * 1500) for name in ("OUE", "SUE")}
     slope, height = np.polyfit(shares, points["OUE"] - points["SUE"], 1)
     cross.append((epsilon, -height / slope))
@@ -269,16 +297,16 @@ plt.show()
 # %%
 # Bits and time
 # -------------
-# At epsilon = 1, on the machine that built this page, the fastest of three calls, two threads at most. Bits are those
+# At epsilon = 1, on the machine that built this page, the faster of two calls, two threads at most. Bits are those
 # of a packed report. The server's time includes making estimates. GRR and HR send little and cost both sides little at
 # every ``d``; OLH and BLH shift the work to the server, which must try every value for every user; the others draw and
 # send ``d`` bits. At a small ``d`` what is measured is mostly the price of a call.
 
 
 def clock(call):
-    """Return the least time of three calls, and what the last one returned."""
+    """Return the lesser time of two calls, and what the last one returned."""
     times = []
-    for _ in range(3):
+    for _ in range(2):
         start = time.perf_counter()
         result = call()
         times.append(time.perf_counter() - start)
@@ -295,7 +323,7 @@ for name in MECHANISMS:
     for i, d in enumerate(timed):
         if law(name, 1.0, d) is None:
             continue
-        n = int(min(50_000, 2**27 // law(name, 1.0, d).report_bits))
+        n = min(50_000, 2**26 // d)
         survey = MECHANISMS[name](1.0, categories=[np.arange(d)], random_state=0, n_jobs=2)
         people = np.random.default_rng(0).integers(d, size=(n, 1))
         seconds, reports = clock(lambda survey=survey, people=people: survey.privatize(people))

@@ -242,8 +242,8 @@ class DistributionDisplay(_Display):
         if self.intervals is not None:
             low, high = np.asarray(self.intervals).T / width
             colour = self.density_.get_edgecolor()
-            self.band_ = ax.stairs(high, self.bin_edges, baseline=low, fill=True, facecolor=colour, alpha=0.25,
-                                   linewidth=0)
+            # (`color`, not `facecolor`, which would take a colour from the cycle away from the next display)
+            self.band_ = ax.stairs(high, self.bin_edges, baseline=low, fill=True, color=colour, alpha=0.25, linewidth=0)
         ax.set_ylim(bottom=0)
         return self._close(xlabel="value" if self.feature is None else _plain(self.feature), ylabel="density")
 

@@ -20,3 +20,8 @@ __all__ = ["DPLogisticRegression"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Models, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("classes are to be predicted, and whoever fits may hold the rows", "DPLogisticRegression",
+     "only coefficients are published; scikit-learn's methods, and a certificate for the minimiser"),
+)

@@ -33,12 +33,17 @@ from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
+from dpestim.local.categories.urap import URAPFrequencyEstimator
+from dpestim.local.categories.urr import URRFrequencyEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.numbers.laplace import LaplaceTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
+from dpestim.local.numbers.sw import SWTransformer
 
 __all__ = [
     "BLHFrequencyEstimator",
@@ -46,11 +51,16 @@ __all__ = [
     "DistributionEstimator",
     "GRRFrequencyEstimator",
     "HRFrequencyEstimator",
+    "LaplaceTransformer",
     "MeanEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PMTransformer",
+    "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SSFrequencyEstimator",
     "SUEFrequencyEstimator",
+    "SWTransformer",
+    "URAPFrequencyEstimator",
+    "URRFrequencyEstimator",
 ]

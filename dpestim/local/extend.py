@@ -2,6 +2,7 @@
 
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.categories.relaxed import Relaxed
 from dpestim.local.law import ALL, Promise, Randomizer
 from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.law import NumericRandomizer, WindowRandomizer
@@ -19,6 +20,7 @@ __all__ = [
     "PackedBits",
     "Promise",
     "Randomizer",
+    "Relaxed",
     "Stage",
     "WindowRandomizer",
 ]

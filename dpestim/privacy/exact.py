@@ -157,6 +157,21 @@ def sue_thresholds(epsilon):
     return WORD - false, false
 
 
+@lru_cache(maxsize=1024)
+def urap_thresholds(epsilon):
+    """Return (t1, t0, reveal), Pr[1] * 2**64 of a true and of a false sensitive bit, and of an own non-sensitive one.
+
+    t1 and t0 are those of symmetric unary encoding. Hidden, with r = 2**64 - reveal, a non-sensitive input has all
+    sensitive bits false, so the worst ratio to it is (t1 / t0)(2**64 / r) <= e' <= e^epsilon by
+    r = ceil(2**64 t1 / (t0 e')), and its inverse is at most (r / 2**64)(t1 / t0).
+    """
+    true, false = sue_thresholds(epsilon)
+    hidden = math.ceil(Fraction(WORD * true, false) / exp_lower(epsilon))
+    if not 0 < hidden < WORD or not within(WORD * true, hidden * false, epsilon):
+        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+    return true, false, WORD - hidden
+
+
 @dataclass(frozen=True)
 class SubsetWeights:
     """Subset selection: the true value is among the k reported ones with probability include / 2**64."""
@@ -215,8 +230,8 @@ def log_upper(ratio):
 
 
 @dataclass(frozen=True)
-class PMWeights:
-    """Piecewise mechanism on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`."""
+class WindowWeights:
+    """A window over a constant on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`."""
 
     grid: int
     window: int
@@ -229,19 +244,30 @@ class PMWeights:
         return self.grid + self.window
 
 
-@lru_cache(maxsize=1024)
 def pm_weights(epsilon, grid):
-    """Return the integer law of the piecewise mechanism on `grid` = 2^k steps (grid + 1 inputs).
+    """Return the law of the piecewise mechanism: the window e^(-epsilon / 2) makes the worst variance smallest."""
+    return window_weights(epsilon, grid, math.exp(-float(epsilon) / 2))
 
-    The window W is the odd number next to grid e^(-epsilon / 2), the share that minimises the worst variance, between 1
-    and grid - 1. With e' <= e^epsilon, any outside >= 2^64 / (W e' + grid) gives
-    inside = (2^64 - grid outside) / W <= e' outside; the smallest one for which W divides is within W of the bound (W
-    is odd and grid a power of two, so there is one). The other direction, outside <= inside, is checked; ``ValueError``
-    where a word is too coarse for a small epsilon.
+
+def sw_weights(epsilon, grid):
+    """Return the law of the square wave: its window bounds the mutual information of input and output best."""
+    e = float(epsilon)
+    # (1 + (epsilon - 1) e^epsilon) / (e^epsilon (e^epsilon - 1 - epsilon)), whose differences cancel where it is small
+    share = 1 - 2 * e / 3 if e < 1e-3 else (e * math.exp(e) - math.expm1(e)) / (math.exp(e) * (math.expm1(e) - e))
+    return window_weights(epsilon, grid, share)
+
+
+@lru_cache(maxsize=1024)
+def window_weights(epsilon, grid, share):
+    """Return the integer law of a window over a constant on `grid` = 2^k steps (grid + 1 inputs).
+
+    The window W is the odd number next to grid * share, between 1 and grid - 1. With e' <= e^epsilon, any
+    outside >= 2^64 / (W e' + grid) gives inside = (2^64 - grid outside) / W <= e' outside; the smallest one for which
+    W divides is within W of the bound (W is odd and grid a power of two, so there is one). The other direction,
+    outside <= inside, is checked; ``ValueError`` where a word is too coarse for a small epsilon.
     """
     e = exp_lower(epsilon)
-    ideal = float(grid) * math.exp(-float(epsilon) / 2)
-    window = min(max(1, 2 * math.floor(ideal / 2) + 1), grid - 1)
+    window = min(max(1, 2 * math.floor(grid * share / 2) + 1), grid - 1)
     outside = math.ceil(WORD / (window * e + grid))
     outside += (WORD * pow(grid, -1, window) - outside) % window if window > 1 else 0
     inside, rest = divmod(WORD - grid * outside, window)
@@ -250,4 +276,20 @@ def pm_weights(epsilon, grid):
     # a large epsilon may be used in part only (weights are integers); a small one that is not used would be noise alone
     if epsilon < 1 and not uses_enough(inside, outside, epsilon):
         raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
-    return PMWeights(grid, window, inside, outside)
+    return WindowWeights(grid, window, inside, outside)
+
+
+@lru_cache(maxsize=1024)
+def laplace_beyond(epsilon, grid):
+    """Return (C, Q): discrete Laplace noise passes a point by C steps on average, a multiple of 1 / Q.
+
+    C >= 1 / (e^(epsilon / grid) - 1), so that alpha = C / (1 + C) is at least e^(-epsilon / grid). Q is a power of two
+    with C Q >= 1024, where 2^16 is enough: then rounding costs less than a thousandth of epsilon.
+    """
+    excess = exp_lower(epsilon / grid) - 1
+    if excess <= 0:
+        raise ValueError("epsilon is too small: 80 digits cannot tell the law from one without it")
+    places = 1
+    while places < 1 << 16 and places < 1024 * excess:
+        places *= 2
+    return Fraction(math.ceil(places / excess), places), places

@@ -38,7 +38,7 @@ class PrivacyGuarantee:
     notes : tuple of str
         Each a full sentence.
     relaxation : str or None
-        The name of a relaxed model that also holds, such as "SDLDP(low=(0.0, 0.5))".
+        The name of a relaxed model that also holds, such as "SDLDP(column 0: low=[0.0, 0.5])".
     relaxed_epsilon : Fraction or None
         Epsilon under that relaxation; `epsilon` is always that of the model without it.
 

@@ -109,6 +109,14 @@ def test_several_on_the_same_axes():
     assert ours.density_.get_edgecolor()[:3] == (1, 0, 0)
 
 
+def test_distributions_on_the_same_axes_take_one_colour_of_the_cycle_each():
+    _, ax = plt.subplots()
+    drawn = [DistributionDisplay.from_estimator(distribution(), n_bootstrap=2, ax=ax) for _ in range(2)]
+    cycle = [matplotlib.colors.to_rgba(c["color"]) for c in matplotlib.rcParams["axes.prop_cycle"]]
+    assert [d.density_.get_edgecolor() for d in drawn] == cycle[:2]
+    assert [d.band_.get_facecolor()[:3] for d in drawn] == [c[:3] for c in cycle[:2]]
+
+
 def test_without_intervals_or_names_or_with_many_categories():
     assert FrequencyDisplay.from_estimator(frequencies(), level=None).intervals_ is None
     plain = FrequencyDisplay(categories=[None, "b"], frequencies=[0.4, 0.6]).plot()

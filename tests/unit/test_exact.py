@@ -218,3 +218,20 @@ def test_within_and_uses_enough_are_strict_about_the_wrong_side():
 def test_log_ratio():
     assert exact.log_ratio(3, 1) == pytest.approx(np.log(3), rel=1e-15)
     assert exact.log_ratio(10**30 + 1, 10**30) == pytest.approx(1e-30, rel=1e-9)
+
+
+def test_urap_thresholds_keep_epsilon_in_both_directions_and_use_it():
+    for epsilon, _ in random_laws(N_RANDOM, seed=9):
+        true, false, reveal = exact.urap_thresholds(epsilon)
+        assert 0 < false < true == exact.WORD - false
+        assert 0 < reveal < exact.WORD
+        hidden = Fraction(exact.WORD - reveal, exact.WORD)
+        ratio = Fraction(true, false)
+        for one in (ratio / hidden, ratio * hidden, ratio**2):
+            assert certainly_at_most(one, enclosure(epsilon))
+        assert certainly_at_least(ratio / hidden, enclosure(Fraction(99, 100) * epsilon))
+
+
+def test_urap_refuses_an_epsilon_below_the_resolution_of_a_word():
+    with pytest.raises(ValueError, match="epsilon is too small"):
+        exact.urap_thresholds(Fraction(1, 10**300))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dpestim
-from dpestim._docs import mechanism_table
+from dpestim._docs import mechanism_table, task_of
 from dpestim.base import SUBPACKAGES, all_estimators
 
 PACKAGE = Path(dpestim.__file__).parent
@@ -137,6 +137,26 @@ def test_the_readme_holds_the_table_of_the_registry():
     assert mechanism_table() in (ROOT / "README.md").read_text(encoding="utf-8"), (
         "README's table of mechanisms is out of date: run `make readme`"
     )
+
+
+def test_every_task_says_which_estimator_to_take_and_lists_all():
+    guides, table = mechanism_table(tables=False), mechanism_table()
+    for name, cls in all_estimators():
+        row = f"| `dpestim.{name}` | {inspect.getdoc(cls).splitlines()[0].rstrip('.')} |"
+        assert table.count(row) == 1, name
+        assert f"**{task_of(cls)}**" in table
+    rooms = {importlib.import_module(cls.__module__.rpartition(".")[0]) for _, cls in all_estimators()}
+    rows = [row for module in rooms for row in module.GUIDE]
+    assert len(rows) == guides.count("| `dpestim.") > 0  # none names what is not in the registry
+    for when, name, why in rows:
+        assert guides.count(f"| {when} | ") == guides.count(f".{name}` | {why} |") == 1
+
+
+def test_what_is_relaxed_has_a_table_of_its_own():
+    tasks = {cls.__name__: task_of(cls) for _, cls in all_estimators()}
+    assert "relaxed" in tasks["SDPMTransformer"]
+    assert "relaxed" not in tasks["PMTransformer"]
+    assert mechanism_table().index(tasks["PMTransformer"]) < mechanism_table().index(tasks["SDPMTransformer"])
 
 
 def test_the_example_of_the_readme_runs_and_is_short(tmp_path):

@@ -3,9 +3,24 @@
     law.py      `CategoricalRandomizer`: what every law over d categories has (supports, frequencies, variances)
     column.py   `CategoryColumn`: a list of categories and a law
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
+    relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, ss, unary.
+One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Frequencies of categories, local model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("there are few values, d < 3 e^epsilon + 2", "GRRFrequencyEstimator",
+     "the shortest reports and the least time, and near SS in error"),
+    ("there are more, and d bits may be sent", "OUEFrequencyEstimator", "near SS in error, and both sides are quick"),
+    ("there are more, and reports must be short", "OLHFrequencyEstimator",
+     "the error of OUE; but the server tries every value for every user"),
+    ("d is so large that both sides must be quick", "HRFrequencyEstimator",
+     "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
+    ("only accuracy counts", "SSFrequencyEstimator",
+     "on average over the values none is more accurate; d bits and many draws a user"),
+    ("the survey was taken with a coin, dice or cards", "BinaryFrequencyEstimator",
+     "it takes any design of two answers"),
+)

@@ -59,7 +59,9 @@ class CategoryClient(Client):
         return [CategoryColumn(e, self._law(e, j, len(encoders))) for j, e in enumerate(encoders)]
 
     def _codes_of(self, name, column, n_columns, encoder):
-        """Return the codes of the categories that a parameter, a list of lists, names for one column."""
+        """Return the codes of the categories that a parameter, a list of lists or None, names for one column."""
+        if getattr(self, name) is None:
+            return ()
         keys = tuple(self.categories) if isinstance(self.categories, dict) else None
         return codes_named(getattr(self, name), name, column, n_columns, encoder, keys)
 

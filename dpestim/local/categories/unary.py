@@ -38,6 +38,11 @@ class Unary(PackedBits, CategoricalRandomizer):
 
     def privatize(self, codes, words, out):
         """Write packed bits: 16 random bits decide on eight, and where they tie the other digits have rare words."""
+        drawn = self._draw(codes, words, out)
+        unary.finish(codes, drawn, self.n_categories, self.true_threshold, out)
+
+    def _draw(self, codes, words, out):
+        """Write every bit as if it were false, and return the words; the first of a record is for its true bit."""
         law, width = bit_patterns(self.false_threshold), self.report_width
         drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
         ties = words.scratch(len(codes) * width + 1, np.uint32)
@@ -50,7 +55,7 @@ class Unary(PackedBits, CategoricalRandomizer):
                 row, group = divmod(place, width)
                 digits = words.sparse(Stage.RARE, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
                 out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
-        unary.finish(codes, drawn, self.n_categories, self.true_threshold, out)
+        return drawn
 
     def transition_matrix(self):
         """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""
@@ -60,11 +65,14 @@ class Unary(PackedBits, CategoricalRandomizer):
         rows = []
         for x in range(d):
             row = [Fraction(1)]
-            for bit in range(d):
-                one = self.p_star if bit == x else self.q_star
+            for one in self._bit_probabilities(x):
                 row = [weight * (1 - one) for weight in row] + [weight * one for weight in row]
             rows.append(row)
         return rows
+
+    def _bit_probabilities(self, x):
+        """Return Pr[1] of every bit of the report of x."""
+        return [self.p_star if v == x else self.q_star for v in range(self.n_categories)]
 
     def law_indices(self, codes, reports):
         """Return (true value, the bits as an integer)."""

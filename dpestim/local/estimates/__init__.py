@@ -7,3 +7,10 @@
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Means and distributions from reports, local model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("the mean is wanted, with an honest interval", "MeanEstimator",
+     "unbiased where the reports allow that; `bias_` says how far it can be off"),
+    ("the shape, quantiles or the variance are wanted", "DistributionEstimator",
+     "the whole distribution, by expectation maximisation; a little biased"),
+)

@@ -10,11 +10,12 @@ from dpestim.local.numbers.sdpm import SDPMTransformer
 
 
 class MeanEstimator(Collector):
-    """Means of numbers under local differential privacy, from the reports of any transformer of numbers.
+    """Means of numbers under local differential privacy, from the reports of any client that sends codes.
 
     Every code is given a number whose expectation, for any input, is that input; the mean of these numbers estimates
     the mean. For `PMTransformer` the number is what the report stands for. For `SDPMTransformer` the plain mean of
-    reports is biased, and numbers are found by linear inversion of the law. For more than the mean take
+    reports is biased, and numbers are found by linear inversion of the law, as they are for a frequency estimator that
+    sends a code, such as `GRRFrequencyEstimator`, whose categories are numbers. For more than the mean take
     `DistributionEstimator`.
 
     **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``mean.md``).
@@ -62,7 +63,7 @@ class MeanEstimator(Collector):
         """Estimated means."""
         return np.array([
             column.to_units(middle + v @ c / self._n_users)
-            for column, (v, middle, _), c in zip(self._columns_seen(), self._numbers(), self._counts)
+            for column, (v, middle, _), c in zip(self._columns_seen(), self._numbers(), self._shares())
         ])
 
     @property
@@ -71,7 +72,7 @@ class MeanEstimator(Collector):
         n = self.n_users_
         if n == 1:
             return np.full(len(self._counts), np.nan)
-        spread = [np.square(v - v @ c / n) @ c / (n - 1) for (v, _, _), c in zip(self._numbers(), self._counts)]
+        spread = [np.square(v - v @ c / n) @ c / (n - 1) for (v, _, _), c in zip(self._numbers(), self._shares())]
         return np.sqrt(np.array(spread) / n) * self._widths()
 
     @property
@@ -112,6 +113,10 @@ class MeanEstimator(Collector):
             middle = (numbers.max() + numbers.min()) / 2  # so that sums lose no digits
             out.append((numbers - middle, middle, bias))
         return out
+
+    def _shares(self):
+        """Return the counts as floats, which are exact below 2**53 and have faster products than integers."""
+        return [c.astype(np.float64) for c in self._counts]
 
     def _widths(self):
         return np.array([column.width for column in self._columns])

@@ -5,9 +5,16 @@
     face.py       `NumericTransformer`: the client, which is also scikit-learn's transformer of numbers
     inversion.py  unbiased numbers for the sensitivity-aware law, by linear inversion
 
-One idea a file, law and face, with its proof beside it: pm, sdpm. Means and distributions are made of the reports
-by the servers in `dpestim.local.estimates`.
+One idea a file, law and face, with its proof beside it: laplace, pm, sdpm, sw. Means and distributions are
+made of the reports by the servers in `dpestim.local.estimates`.
 """
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Noisy numbers, local model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("noisy numbers are wanted, or their mean", "PMTransformer",
+     "without bias, so that the plain mean of its reports is right; the noise is bounded"),
+    ("a part of the range is nobody's secret", "SDPMTransformer",
+     "more accurate there, but no plain guarantee: `privacy_` and `guarantee_by_input_` say what is left"),
+)

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from dpestim._core import pm, table
 from dpestim.local.channel import Dense, Piecewise, hat_shares, least_variance, output_edges
 from dpestim.local.law import Randomizer
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import WORD, uses_enough
+from dpestim.privacy.exact import WORD, uses_enough, within
 from dpestim.rng import Stage
 
 #: Steps of the input grid of a law that has a kernel: an answer fits 16 bits, and the grid is far finer than the noise.
@@ -44,25 +43,30 @@ class NumericRandomizer(CodeReports, Randomizer):
     code_dtype = np.dtype(np.int64)
     #: Whether the mean of `outputs` over a row is the row's input.
     is_unbiased = True
-    #: The most steps that the grid may have.
-    largest_grid = LARGEST_TABLE
+    #: The fewest and the most steps that the grid may have.
+    smallest_grid, largest_grid = 1, LARGEST_TABLE
 
     def __init__(self, epsilon, grid):
         super().__init__(epsilon)
-        if isinstance(grid, bool) or not isinstance(grid, int | np.integer) or not 1 <= grid <= self.largest_grid or (
+        least, most = self.smallest_grid, self.largest_grid
+        if isinstance(grid, bool) or not isinstance(grid, int | np.integer) or not least <= grid <= most or (
             grid & (grid - 1)
         ):
-            raise ValueError(f"grid must be a power of two from 1 to {self.largest_grid}")
+            raise ValueError(f"grid must be a power of two from {least} to {most}")
         self.grid = int(grid)
 
     def check(self):
-        """Refuse an epsilon that 64-bit weights cannot express."""
+        """Refuse an epsilon that 64-bit weights cannot express, and a table that does not keep a plain one."""
         try:
             enough = len(self._rows) and np.isfinite(self.positions).all()
         except (ZeroDivisionError, OverflowError):
             enough = False
         if not enough:
             raise ValueError("epsilon is too small or too large: 64-bit weights cannot express the law")
+        if len(self.positions) != self.n_counts:
+            raise ValueError("outputs must return one position for each column of table")
+        if self.relaxation is None and not all(within(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
+            raise ValueError("epsilon is too small for this law: a column of its table has weights further apart")
 
     def table(self):
         """Return rows of integers, one for each input, each summing to 2**64."""
@@ -81,16 +85,17 @@ class NumericRandomizer(CodeReports, Randomizer):
     @cached_property
     def _rows(self):
         rows = [[int(w) for w in row] for row in self.table()]
-        if len(rows) != self.n_inputs or any(sum(row) != WORD or min(row) < 0 for row in rows):
-            raise ValueError("table must return grid + 1 rows of non-negative integers that sum to 2**64")
+        if len(rows) != self.n_inputs or len({len(row) for row in rows}) != 1 or any(
+            sum(row) != WORD or min(row) < 0 for row in rows
+        ):
+            raise ValueError("table must return grid + 1 rows, equally long, of non-negative integers summing to 2**64")
         return rows
 
     @cached_property
-    def _starts(self):
-        """For each row, the least word that gives each code, and the last code that any word gives."""
-        last = np.array([max(j for j, w in enumerate(row) if w) for row in self._rows], np.int64)
-        starts = [[min(start, WORD - 1) for start in accumulate(row[:-1], initial=0)] for row in self._rows]
-        return np.array(starts, np.uint64), last
+    def _cells(self):
+        """Walker's cells of all rows, an array, and how many bits of a word are the number of its cell."""
+        bits = max(1, (self.n_counts - 1).bit_length())
+        return np.array([cells_of(row, bits) for row in self._rows], np.uint64), bits
 
     def outputs(self):
         """Return the exact position that each code stands for."""
@@ -113,7 +118,7 @@ class NumericRandomizer(CodeReports, Randomizer):
     def privatize(self, codes, words, out):
         """Write one code for each fixed point."""
         lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
-        table.answer(codes, lanes, drawn, *self._starts, out.reshape(-1))
+        table.answer(codes, lanes, drawn, *self._cells, out.reshape(-1))
 
     # ---------------------------------------------------------------- the law, row by row
 
@@ -177,14 +182,32 @@ class NumericRandomizer(CodeReports, Randomizer):
         return np.linspace(0.0, 1.0, n_bins + 1), np.arange(self.n_counts), Dense(share @ self._matrix)
 
 
+def cells_of(row, bits):
+    """Return 2**bits integers, keep << bits | other: of a cell's words `keep` answer its own number, the rest `other`.
+
+    Exact: code j is answered by just row[j] words, for integers that sum to 2**64 (Walker 1977, as done by Vose 1991).
+    """
+    size, left = WORD >> bits, [*row, *[0] * ((1 << bits) - len(row))]
+    cells = list(range(1 << bits))  # a whole cell: no word of it is kept, and the others answer the same
+    short, ample = [j for j, w in enumerate(left) if w < size], [j for j, w in enumerate(left) if w >= size]
+    while short:  # the words that are left fill the cells that are left, so another code has some to spare
+        j, k = short.pop(), ample[-1]
+        cells[j] = left[j] << bits | k
+        left[k] -= size - left[j]
+        if left[k] < size:
+            short.append(ample.pop())
+    return cells
+
+
 class WindowRandomizer(NumericRandomizer):
     """Laws with a window of likely codes over a constant: input g has the window g, ..., g + W - 1.
 
-    A sub-class hands its integer weights (`dpestim.privacy.exact.PMWeights`) to ``__init__``. Whatever the window is,
-    the codes stand for evenly spaced positions that make the law exactly unbiased; all of it is linear in the grid.
+    A sub-class hands to ``__init__`` a function that gives its integer weights (`dpestim.privacy.exact.pm_weights`, for
+    instance). Whatever the window is, the codes stand for evenly spaced positions that make the law exactly unbiased;
+    all of it is linear in the grid.
     """
 
-    largest_grid = LARGEST_GRID
+    smallest_grid, largest_grid = 2, LARGEST_GRID  # an odd window is narrower than the grid
     n_counts = report_dtype = None  # attributes here, not worked out from a table
 
     def __init__(self, epsilon, grid, weights):

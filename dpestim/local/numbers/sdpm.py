@@ -341,9 +341,11 @@ class SDPMTransformer(NumericTransformer):
 
     _randomizer = SDPM
     _more_parameters = """
-    low_sensitivity : (l, r), default=None
-        The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), in the
-        units of X, within the bounds and not all of them. Public, and chosen without the data. None: the middle half.
+    low_sensitivity : (l, r) or dict of (l, r), default=None
+        The values from l to r need less protection: a pair of numbers, or of arrays of shape (n_features,), or a dict
+        by column name where `bounds` is one; in the units of X, within the bounds and not all of them. Values are
+        clipped first, so that at a bound it takes in what lies beyond. Public, and chosen without the data. None: the
+        middle half.
     n_cells : int, default=16
         Values that a low input may report, evenly spaced from l to r; low inputs are rounded to them, from two cells on
         without bias. With one, the middle stands for all of them, which means and distributions cannot undo. Fewer

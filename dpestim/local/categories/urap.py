@@ -1,0 +1,95 @@
+"""Utility-optimised RAPPOR: symmetric unary encoding of sensitive categories, one bit of their own for the others."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim._core import relaxed, unary
+from dpestim.local.categories.unary import Unary
+from dpestim.local.categories.urr import NonSensitive, UtilityOptimised
+from dpestim.privacy.exact import WORD, urap_thresholds
+
+
+class URAP(UtilityOptimised, Unary):
+    """Unary encoding of which non-sensitive bits are 0, but for the own one; a report is ceil(d / 8) bytes of bits."""
+
+    def __init__(self, epsilon, n_categories, non_sensitive=()):
+        super().__init__(epsilon, n_categories)
+        self.relax(non_sensitive)
+        self.reveal_threshold = urap_thresholds(self.epsilon)[2]
+        self.reveal_star = Fraction(self.reveal_threshold, WORD)
+        self._sensitive_bits = np.packbits(~self.is_relaxed, bitorder="little")
+        self._revealing_bits = np.packbits(self.is_relaxed, bitorder="little")
+
+    @staticmethod
+    def _thresholds(epsilon):
+        return urap_thresholds(epsilon)[:2]
+
+    def privatize(self, codes, words, out):
+        """Write packed bits: all as symmetric unary encoding draws them, then those of non-sensitive categories."""
+        drawn = self._draw(codes, words, out)
+        unary.finish(codes, drawn, self.n_categories, self.true_threshold, out)
+        if self.n_relaxed:
+            out &= self._sensitive_bits
+            said = self.is_relaxed[codes] & (drawn[:, 0] < np.uint64(self.reveal_threshold))
+            out[np.arange(len(codes)), codes >> 3] |= said.astype(np.uint8) << (codes & 7).astype(np.uint8)
+
+    def check_reports(self, reports):
+        """Refuse bits beyond the domain, and more than one of non-sensitive categories."""
+        super().check_reports(reports)
+        rows = reports if reports.strides[1] == 1 else np.ascontiguousarray(reports)
+        if not relaxed.at_most_one(rows, self._revealing_bits):
+            raise ValueError("a report must have at most one bit of a non-sensitive category")
+
+    def _bit_probabilities(self, x):
+        """Return Pr[1] of every bit of the report of x."""
+        return [Fraction(0) if relaxed and v != x else self.reveal_star if relaxed
+                else self.p_star if v == x else self.q_star for v, relaxed in enumerate(self.is_relaxed.tolist())]
+
+    def output_kinds(self):
+        """Return the kind of each bit vector: revealing where it has a bit of a non-sensitive category."""
+        mask = sum(1 << v for v in np.flatnonzero(self.is_relaxed).tolist())
+        return np.where(np.arange(1 << self.n_categories) & mask, "revealing", "protected")
+
+
+class URAPFrequencyEstimator(NonSensitive):
+    """Frequencies by utility-optimised RAPPOR (uRAP): sensitive categories hide, others may be revealed.
+
+    Each user sends one bit for each category. Those of sensitive ones are drawn as in `SUEFrequencyEstimator`; of the
+    others only the own one can be 1. Choose it where many categories, but not all, are secrets, and d bits may be
+    sent: its accuracy does not depend on how many there are. With a few of them prefer `URRFrequencyEstimator`, and
+    `SDGRRFrequencyEstimator` where the others should keep some protection. It is no plain local differential privacy,
+    and says so.
+
+    **Privacy.** Utility-optimised local differential privacy for a row, exact (integer thresholds, proof in
+    ``urap.md``): no report raises the odds of a sensitive category against any other by a factor above e^epsilon.
+    Neighbours: any two rows of one user; no other party is trusted. Non-sensitive categories are not protected: their
+    holders reveal them with probability 1 - e^(-epsilon / 2). So ``privacy_.epsilon`` is infinite, and
+    ``privacy_.relaxed_epsilon`` is epsilon.
+
+    **Utility.** Unbiased; the variance of a sensitive frequency is that of SUE, e^(eps/2) / (e^(eps/2) - 1)^2 / n,
+    whatever it is, and that of another frequency f is f / (e^(eps/2) - 1) / n.
+
+    **Complexity.** O(d) a user and O(n d) bit operations at the server; d bits sent.
+
+    {parameters}
+    References
+    ----------
+    T. Murakami, Y. Kawamoto, "Utility-optimized local differential privacy mechanisms for distribution estimation",
+    USENIX Security 2019, the utility-optimized RAPPOR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import URAPFrequencyEstimator
+    >>> X = np.repeat([["flu"], ["HIV"], ["none"]], [3000, 1000, 6000], axis=0)
+    >>> est = URAPFrequencyEstimator(
+    ...     1.0, categories=[["HIV", "flu", "none"]], non_sensitive=[["flu", "none"]], random_state=0
+    ... ).fit(X)
+    >>> np.abs(est.frequencies_[0] - [0.1, 0.3, 0.6]).max() < 0.05
+    np.True_
+    >>> est.privacy_.epsilon, float(est.privacy_.relaxed_epsilon)
+    (inf, 1.0)
+    """
+
+    _randomizer = URAP

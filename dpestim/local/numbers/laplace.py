@@ -1,0 +1,128 @@
+"""Discrete Laplace noise with a public range: the truncated geometric mechanism, on an integer grid and unbiased."""
+
+import math
+from fractions import Fraction
+
+from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.law import NumericRandomizer
+from dpestim.privacy.exact import WORD, laplace_beyond, uses_enough
+
+_TOO_SMALL = "epsilon is too small: a random word cannot express the law on this grid (a smaller grid needs less)"
+
+
+class Laplace(NumericRandomizer):
+    """Input g reports g plus noise, alpha^|noise| likely; what falls on a bound or beyond reports that bound's code.
+
+    The outermost codes stand for the mean of all that they take, `beyond` steps outside the bounds; with it in whole
+    places, 1 / places of a step each, alpha = beyond / (1 + beyond) follows.
+    """
+
+    smallest_grid = 4  # below, there are no two codes that can be traded for each other to mend a mean
+
+    def __init__(self, epsilon, grid=256):
+        super().__init__(epsilon, grid)
+        self.beyond, self.places = laplace_beyond(self.epsilon, self.grid)
+        if not any(uses_enough(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
+            self.slack = "weights are integers, which are too coarse for all of this epsilon on this grid"
+
+    def table(self):
+        """Return rows of integers, one for each input, each summing to 2**64."""
+        n, places, alpha = self.grid, self.places, self.beyond / (1 + self.beyond)
+        tails = [WORD / (1 + alpha)]  # noise of at least k steps to one side
+        for _ in range(n):
+            tails.append(tails[-1] * alpha)
+        noise = [math.ceil((1 - alpha) * t) for t in tails]  # noise of exactly k steps
+        ends = [places * math.floor(tails[0] / places), *(places * math.ceil(t / places) for t in tails[1:])]
+        rows = [[ends[g], *(noise[abs(y - g)] for y in range(1, n)), ends[n - g]] for g in range(n + 1)]
+        for g, row in enumerate(rows):
+            self._mend(g, row)
+            if min(row) <= 0:
+                raise ValueError(_TOO_SMALL)
+        return rows
+
+    def _mend(self, g, row):
+        """Make the sum and the mean of a row exact, by changes of two of its likeliest codes that are in the bounds."""
+        n = self.grid
+        missing = WORD - sum(row)
+        drift = sum((y - g) * row[y] for y in range(1, n))
+        drift += int((n - g + self.beyond) * row[n] - (g + self.beyond) * row[0])  # an integer: see the proof
+        a = min(max(g, 1), n - 2)
+        up = (g - a) * missing - drift
+        row[a] += missing - up
+        row[a + 1] += up
+
+    def outputs(self):
+        """Return the exact position that each code stands for."""
+        beyond = self.beyond / self.grid
+        return [-beyond, *(Fraction(y, self.grid) for y in range(1, self.grid)), 1 + beyond]
+
+
+class LaplaceTransformer(NumericTransformer):
+    """Numbers by discrete Laplace noise with a public range (the truncated geometric mechanism), without bias.
+
+    Each user rounds the own value to a grid, without bias, adds discrete Laplace noise, and sends the sum; what falls
+    on a bound or beyond is sent as that bound, whose code stands for the mean of all that it takes. This is the noise
+    that most people know, in the form that loses least: no mechanism that sends Laplace noise unclipped tells more.
+
+    Prefer `PMTransformer` from an epsilon of about 0.7 a column on, and `SWTransformer` or PM for distributions, of
+    whose shape such reports tell little: at an epsilon of 1 to 3 `DistributionEstimator` was seen at 2.5 to 12 times
+    the Wasserstein distance that PM's gave for something smooth (``smoothing=False``: 1.4 to 2.6 times). Largest variance over x in [-1, 1], of a report of
+    this mechanism, of unclipped Laplace noise (8 / eps^2), and of PM:
+
+    ======= ======= ========= ======
+    epsilon   here  unclipped     PM
+    ======= ======= ========= ======
+    0.1       419.6     800.0  533.2
+    0.5       19.54     32.00  21.22
+    1         5.574     8.000  5.224
+    2         1.632     2.000  1.228
+    4        0.4663    0.5000 0.2413
+    ======= ======= ========= ======
+
+    **Privacy.** epsilon-local differential privacy for a row, pure and exact (a table of integer weights, each ratio
+    checked in both directions, proof in ``laplace.md``), neighbours: any two rows of one user; no other party is
+    trusted.
+
+    **Utility.** Unbiased, exactly but for the fixed point that a float becomes (2^-32 of a grid step). For x in [-1, 1]
+    the variance of a report is (8 - 2 e^(-eps (1 + x) / 2) - 2 e^(-eps (1 - x) / 2)) / eps^2 for a fine grid, less for
+    a coarse one: never above 8 / eps^2, and half of it for a small epsilon.
+
+    **Complexity.** O(log grid) a user; a table of (grid + 1)^2 words; log2(grid + 1) bits sent, stored as 16.
+
+    {parameters}
+    References
+    ----------
+    A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally utility-maximizing privacy mechanisms", SIAM Journal on
+    Computing 41 (2012): the truncated geometric mechanism. The integer weights, and the positions of the outermost
+    codes that make it unbiased, are derived in ``laplace.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import LaplaceTransformer
+    >>> hours = np.random.default_rng(0).uniform(0, 8, (50_000, 1))
+    >>> noisy = LaplaceTransformer(0.5, bounds=(0, 24), random_state=0).fit_transform(hours)
+    >>> bool(abs(noisy.mean() - hours.mean()) < 1.0)
+    True
+    """
+
+    _randomizer = Laplace
+    _more_parameters = """
+    grid : int, default=256
+        Steps between the bounds, a power of two from 4 to 1024; inputs are rounded to it without bias. Random words
+        can express an epsilon from about 1e-4 a column on, for a coarser grid also a smaller one.
+    """
+
+    def __init__(self, epsilon=1.0, *, bounds=None, grid=256, ledger=None, random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+        self.grid = grid
+
+    _test_values = {"grid": [32]}
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [
+            {"epsilon": 1.0, "bounds": (-1.0, 1.0), "grid": 4},
+            {"epsilon": 4.0, "bounds": ([0.0, -5.0], [1.0, 5.0]), "grid": 8},
+        ]

@@ -1,0 +1,70 @@
+"""The square wave (SW) on an integer grid: the piecewise mechanism's law with a window made for distributions."""
+
+from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
+from dpestim.privacy.exact import sw_weights
+
+
+class SW(WindowRandomizer):
+    """The square wave on `grid` steps: the window that bounds the mutual information of input and output best."""
+
+    def __init__(self, epsilon, grid=LARGEST_GRID):
+        super().__init__(epsilon, grid, sw_weights)
+
+
+class SWTransformer(NumericTransformer):
+    """Numbers by the square wave (SW): a window made for whole distributions, still without bias.
+
+    Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
+    the bounds: likely one of a window around it, whose width is chosen for what a report tells about the whole
+    distribution. Choose it for the `DistributionEstimator` of something smooth, whose Wasserstein distance was
+    seen 6 to 27 % below PM's (epsilon 1 to 3); for spikes, without smoothing, PM's was smaller. For means `PMTransformer` has less variance at every epsilon: this has 1.06
+    times its largest at 1, 1.23 times at 2, twice at 4.
+
+    **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
+    ``sw.md``), neighbours: any two rows of one user; no other party is trusted.
+
+    **Utility.** Unbiased, exactly but for the fixed point that a float becomes (2^-32 of a grid step): codes stand for
+    positions that undo the pull to the middle. With the half-width b, p = e^eps / (2 b e^eps + 1), q = p / e^eps and x
+    in [0, 1], the variance of a report is (m2 - m1^2) / (2 b (p - q))^2, where m1 and m2 are the moments of the square
+    wave: m1 = 2 b (p - q) x + q (1 + 2 b) / 2, m2 = q ((1 + b)^3 + b^3) / 3 + (p - q) ((x + b)^3 - (x - b)^3) / 3.
+
+    **Complexity.** O(1) a user; log2(grid (1 + 2 b)) bits sent, stored as 16.
+
+    {parameters}
+    References
+    ----------
+    Z. Li et al., "Estimating numerical distributions under local differential privacy", SIGMOD 2020, section 5: the
+    general wave, the square one and its b (continuous); the grid and its integer weights are derived in ``sw.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import DistributionEstimator, SWTransformer
+    >>> ages = np.random.default_rng(0).normal(40, 8, (50_000, 1))
+    >>> sw = SWTransformer(2.0, bounds=(0, 100), random_state=0)
+    >>> median = DistributionEstimator(sw, n_bins=64).fit(ages).quantile(0.5)
+    >>> bool(abs(median[0] - 40) < 1.0)
+    True
+    """
+
+    _more_parameters = """
+    grid : int, default=32768
+        Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+    """
+
+    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, ledger=None, random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+        self.grid = grid
+
+    _randomizer = SW
+
+    _test_values = {"grid": [32]}
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [
+            {"epsilon": 1.0, "bounds": (-1.0, 1.0), "grid": 8},
+            {"epsilon": 4.0, "bounds": ([0.0, -5.0], [1.0, 5.0]), "grid": 16},
+        ]
