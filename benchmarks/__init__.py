@@ -20,8 +20,9 @@ stays.
 * **Fresh pages** are part of the time of results above 32 MB, of ours and of the baselines; smaller ones reuse memory,
   as in a process that has run for a while. The first calls of a fresh process are slower.
 * **Limits** are measured between the same repeats: "memory" is the read bandwidth of a NumPy sum over an array far
-  larger than the cache, "keystream" the rate of AES-256-CTR into one buffer, "vector" the operations on 32-bit lanes a
-  second of a single-precision matrix product, a multiply-add being two (a proxy: float pipes are not integer pipes).
+  larger than the cache, "keystream" the rate of AES-256 in counter mode (GCM's where that is faster) into one buffer,
+  "vector" the operations on 32-bit lanes a second of a single-precision matrix product, a multiply-add being two (a
+  proxy: float pipes are not integer pipes).
   The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
 * **Threads** stand beside a control, SHA-256 on two threads in the same repeats: where the control does not scale (five
   attempts), the machine was busy or has no second core, and the row is not judged.

@@ -111,9 +111,9 @@ def _limits():
     zeros, stream = bytes(1 << 18), np.empty(1 << 18, np.uint8)
     # counter mode by the faster of its two implementations, as `dpestim.rng` has it
     mode = modes.GCM(bytes(12)) if build.VECTOR_AES else modes.CTR(bytes(16))
-    cipher = Cipher(algorithms.AES(bytes(32)), mode).encryptor()
 
     def keystream():
+        cipher = Cipher(algorithms.AES(bytes(32)), mode).encryptor()  # (one nonce of GCM ends after 64 GiB)
         for _ in range(256):
             cipher.update_into(zeros, stream)
 

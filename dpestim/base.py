@@ -91,9 +91,12 @@ class PrivateEstimator(BaseEstimator):
             self._bind(ledger)
 
     def _bind(self, ledger):
-        """Stay bound to the ledger that has just paid, if it is that of the block: it pays for every later use too."""
+        """Stay bound to the ledger of the block, which has just paid: it pays for every later use too.
+
+        Without a label: whose rows come later nobody knows, so that they are charged to everybody.
+        """
         if ledger is not None and ledger is ambient.ledger() and ledger is not self._bound[0]:
-            self._bound = (ledger, self._bound[1])
+            self._bound = (getattr(ledger, "for_everybody", lambda: ledger)(), self._bound[1])
 
     def _note_score(self, n_rows):
         """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged."""

@@ -103,6 +103,10 @@ class WordReader:
         self._stream = self._blocks = None
         self._buffers = {}
 
+    def __reduce__(self):
+        """Refuse, as its source does."""
+        raise TypeError("a WordReader cannot be pickled or copied: the copy would repeat its words")
+
     def words(self, column, block, first, n_rows):
         """Return the `Words` of n_rows rows of a block, from row number `first` within it."""
         return Words(self, column, block, first, n_rows)
@@ -139,6 +143,7 @@ class WordReader:
         """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
         if not len(places):
             return np.empty(0, np.uint64)
+        _counter(stage, column, block, int(np.max(places)))
         if self._blocks is None:
             # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB does
             self._blocks = _ciphers().Cipher(self._aes, _ciphers().ECB()).encryptor()
@@ -164,13 +169,21 @@ class Words:
     def __init__(self, reader, column, block, first, n_rows):
         self._at = (column, block)
         self._reader, self._first, self._n_rows = reader, first, n_rows
+        self._drawn = {}
+
+    def _draw(self, stage, how):
+        """Refuse to draw the words of a stage in two ways: they would be the same words."""
+        if self._drawn.setdefault(stage, how) != how:
+            raise ValueError(f"the words of stage {stage} were drawn in another way: take another stage")
 
     def dense(self, stage, per_row):
-        """Return per_row words for every row, as one array of n_rows * per_row words."""
+        """Return per_row words for every row, as one array of n_rows * per_row words; asked again, the same words."""
+        self._draw(stage, per_row)
         return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
 
     def halves(self, stage):
         """Return one 32-bit number for every row: row r gets half r % 2 of word r // 2 of the block's stream."""
+        self._draw(stage, "halves")
         skip = self._first % 2
         size = (skip + self._n_rows + 1) // 2
         drawn = self._reader.dense(stage, *self._at, self._first // 2, size)
@@ -178,7 +191,11 @@ class Words:
 
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""
-        places = np.asarray(places, np.uint64)
+        self._draw(stage, ("sparse", per_row))
+        places = np.asarray(places)
+        if len(places) and (int(places.min()) < 0 or int(places.max()) >= per_row * self._n_rows):
+            raise ValueError("places must be those of these rows: their words would be others'")
+        places = places.astype(np.uint64, copy=False)
         if self._first:
             places = places + np.uint64(self._first * per_row)
         return self._reader.sparse(stage, *self._at, places)

@@ -36,8 +36,9 @@ class CategoryEncoder:
     """The codes of one column's categories.
 
     A row's code follows from its own value and from the dtype of the column, never from another row. What is no
-    category gets a fallback code at the cost of any other row; only then does `encode` raise, and `encode_total` not.
-    How long either takes may still depend on the values: constant time is not promised.
+    category gets a fallback code, in kernels at the cost of any other row; only then does `encode` raise, and
+    `encode_total` not. How long either takes still depends on the values, most of all where a column of objects holds
+    many that nobody declared: constant time is not promised.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ class CategoryEncoder:
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
         self._low = _start_of_range(self.categories)
         values = () if self._low is not None else plain_values(self.categories)
-        plain = self.categories.dtype.kind in "iub"  # nothing missing, infinite or unhashable: no need to look at each
+        # nothing missing, infinite or unhashable, and no other name for a value: no need to look at each
+        plain = self.categories.dtype.kind in "iub" or {str, int, bytes, bool}.issuperset(map(type, values))
         self._codes = dict(zip(values, range(len(values)))) if plain else {}
         if plain and len(self._codes) < len(values):
             raise ValueError(f"categories of {name} must be distinct")

@@ -40,7 +40,8 @@ def _polars_parts(series):
     present = series
     if null is not None:  # (to fill them is the quicker way to keep the type)
         present = series.fill_null(0) if series.dtype.is_numeric() else series.drop_nulls()
-    if type(series.dtype).__name__ in _POLARS_ARRAYS or str(series.dtype) in _POLARS_ARRAYS:
+    zoned = getattr(series.dtype, "time_zone", None) is not None  # NumPy knows no zones: it would drop them
+    if not zoned and (type(series.dtype).__name__ in _POLARS_ARRAYS or str(series.dtype) in _POLARS_ARRAYS):
         return present.to_numpy(), None, null
     return object_array(present.to_list()), None, null  # 128-bit integers, decimals, times, lists ...
 
@@ -63,9 +64,16 @@ def _pandas_parts(series):
     return uniques.to_numpy(dtype=object), np.asarray(index) if null is None else np.where(null, -1, index), None
 
 
+#: Types that NumPy does not look into.
+_SCALARS = frozenset((str, bytes, int, float, bool, type(None)))
+
+
 def object_array(values):
     """Return a one-dimensional array of objects, whatever they are (NumPy would unpack lists)."""
     out = np.empty(len(values), object)
+    if all(kind in _SCALARS for kind in set(map(type, values))):
+        out[:] = values
+        return out
     for i, value in enumerate(values):
         out[i] = value
     return out

@@ -60,8 +60,8 @@ class Client(PrivateEstimator):
         return columns.randomize(data, self._pay(columns, len(data[0])), 0, self.n_jobs)
 
     def randomizer(self, column=0):
-        """Return the law of a column; before any data that of the declared domain."""
-        return self._columns_now().laws[column]
+        """Return the law of a column, by its number or its name; before any data that of the declared domain."""
+        return self._columns_now().law_of(column)
 
     @property
     def privacy_(self):
@@ -178,13 +178,16 @@ class Client(PrivateEstimator):
         if len(columns) != n:
             raise ValueError(f"X has {n} features, but {type(self).__name__} is expecting {len(columns)} features as "
                              "input")
-        return X, names, columns if names is None else columns.named(column_names(n, names))
+        labels = names
+        if names is None and hasattr(given, "columns") and _labels(given) != list(range(n)):
+            labels = _labels(given)  # no strings: scikit-learn takes no notice of them, a relaxation does
+        return X, names, columns if labels is None else columns.named(column_names(n, labels))
 
     def _names_of(self, X, frozen):
         """Return the names of the columns of X where it has any, having compared them with those that are known."""
         is_frame = hasattr(X, "columns")
         domain = getattr(self, self._domain)
-        if is_frame and isinstance(domain, dict) and list(X.columns) != list(domain):
+        if is_frame and isinstance(domain, dict) and _labels(X) != list(domain):
             raise ValueError(f"the columns of X must be the keys of {self._domain}, in the same order: {list(domain)}")
         if frozen is not None and hasattr(self, "feature_names_in_"):
             if is_frame or frozen.keys is None:  # (an array may stand for columns that were declared by name)
@@ -218,6 +221,11 @@ class Client(PrivateEstimator):
             vars(self).pop(name, None)
 
 
+def _labels(frame):
+    """Return what a frame, or an Arrow table, calls its columns."""
+    return list(getattr(frame, "column_names", frame.columns))
+
+
 @lru_cache(maxsize=256)
 def _law_parameters(cls):
     return tuple(name for name in cls._get_param_names() if name not in cls._no_law)
@@ -229,10 +237,11 @@ def _snapshot(value):
         return np.ndarray, (value.dtype, value.shape, value.tobytes())
     if isinstance(value, dict):
         return dict, [(key, _snapshot(part)) for key, part in value.items()]
-    if isinstance(value, list | tuple) and any(isinstance(v, list | tuple | dict | np.ndarray) for v in value):
-        return list, [_snapshot(part) for part in value]
-    if hasattr(value, "__len__") and not isinstance(value, str | bytes | range):
-        return tuple, tuple(value)
+    if _has_parts(value):
+        parts = tuple(value)
+        if any(hasattr(kind, "__len__") and kind not in (str, bytes, range) for kind in set(map(type, parts))):
+            return list, [_snapshot(part) for part in parts]
+        return tuple, parts
     return None, value
 
 
@@ -248,12 +257,18 @@ def _unchanged(seen, value):
             key == k and _unchanged(part, v) for (key, part), (k, v) in zip(before, value.items())
         )
     if kind is list:
-        return isinstance(value, list | tuple) and len(before) == len(value) and all(map(_unchanged, before, value))
+        return _has_parts(value) and len(before) == len(value) and all(map(_unchanged, before, value))
     if kind is tuple:
-        return hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) and (
-            len(before) == len(value) and (all(map(is_, before, value)) or all(map(_same, before, value)))
+        return _has_parts(value) and len(before) == len(value) and (
+            all(map(is_, before, value)) or all(map(_same, before, value))
         )
     return _same(before, value)
+
+
+def _has_parts(value):
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | range | dict) and (
+        getattr(value, "ndim", 1) > 0
+    )
 
 
 def _same(a, b):

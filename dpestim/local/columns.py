@@ -58,6 +58,9 @@ class Column:
 
     # what a server of numbers asks: positions are the law's own coordinates
 
+    #: Whether a bin is a value, and not a range of them.
+    is_discrete = False
+
     def to_units(self, positions):
         """Return positions in the user's units."""
         return positions
@@ -72,8 +75,24 @@ class Column:
         return np.asarray(rows, np.float64)
 
     def mean_values(self):
-        """Return (numbers of the counts as positions, bias) as `Randomizer.mean_values` does."""
+        """Return (numbers of the counts, bias) as `Randomizer.mean_values` does, on the scale `mean_scale`.
+
+        Raises ValueError where this column has no mean.
+        """
         return self.law.mean_values()
+
+    @property
+    def mean_scale(self):
+        """Where 0 lies, and how long 1 is, of the numbers of `mean_values`, in the user's units."""
+        return self.to_units(0.0), self.width
+
+    def least_noise(self, numbers, mean, counts, n):
+        """Return a variance that a report's number has at least, as the law has it; the reports may not show it yet."""
+        return 0.0
+
+    def binned(self, rows):
+        """Return rows, as `read` gave them, on the scale of the bins of a distribution."""
+        return self.numbers(rows)
 
 
 class Columns:
@@ -106,6 +125,14 @@ class Columns:
     def names(self):
         """How messages call the columns."""
         return [c.name for c in self.columns]
+
+    def law_of(self, column):
+        """Return the law of a column, by number or name."""
+        names = {name: j for j, name in enumerate(self.names)}
+        j = names.get(f"column {column!r}") if isinstance(column, str) else column
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not -len(self) <= j < len(self):
+            raise ValueError(f"column must be a name or a number below {len(self)}")
+        return self.laws[j]
 
     def named(self, names):
         """Return the same columns under other names."""
@@ -218,6 +245,9 @@ class Columns:
             notes.append(f"It covers the {len(self.columns)} columns of a row together.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
         notes += [note for law in self.laws for note in law.notes]
+        if any(c.law.relaxation and c.name.removeprefix("column ").isdecimal() for c in self.columns):
+            notes.append("Columns without names are called by their positions: declare them by name (a dict) if a "
+                         "ledger is to keep an account of this relaxation.")
         relaxation, relaxed = None, None
         costs = [law.epsilon if law.relaxation else law.plain_epsilon for law in self.laws]
         if any(law.relaxation for law in self.laws) and math.inf not in costs:
@@ -253,5 +283,8 @@ def _each_block(column, values, source, number, first, n_jobs, start):
 
 
 def column_names(n, names):
-    """Return how messages call the columns."""
-    return [f"column {j}" for j in range(n)] if names is None else [f"column {name!r}" for name in names]
+    """Return how messages and relaxations call the columns: by name, or by position where they have none."""
+    if names is None:
+        return [f"column {j}" for j in range(n)]
+    # (a label that is a number must not pass for a position)
+    return [f"column {str(name)!r}" if isinstance(name, str) else f"column label {name!r}" for name in names]

@@ -6,8 +6,10 @@ cannot make a law.
 """
 
 import inspect
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from types import NoneType
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +19,12 @@ from dpestim.rng import BLOCK_WORDS
 
 #: The kind that everything belongs to.
 ALL = "all"
+#: What the names of relaxed models mean: the (inputs, others, outputs) for which epsilon holds. Outputs of the
+#: protected kind are those that nobody reports because of having less protection. Other names need no line here.
+MODELS = {
+    "SDLDP": (("high", "high", ALL), (ALL, ALL, "high")),
+    "ULDP": ((ALL, ALL, "protected"),),
+}
 #: Parameters that a law gets from the column: its share of epsilon, and how large the domain is.
 _FROM_COLUMN = ("epsilon", "n_categories")
 
@@ -87,18 +95,22 @@ class Randomizer:
     @classmethod
     def make(cls, *args, **kwargs):
         """Return the randomizer of these arguments, from a cache where it was made before."""
-        return (_make_heavy if cls.heavy else _make)(cls, *_arguments(cls, args, kwargs).values())
+        return (_make_heavy if cls.heavy else _make)(cls, *map(_typed, _arguments(cls, args, kwargs).values()))
 
     @classmethod
     def own_parameters(cls):
         """Return the names of its parameters besides epsilon and the size of the domain."""
         return tuple(name for name in _signature(cls).parameters if name not in _FROM_COLUMN)
 
+    @cached_property
+    def _identity(self):
+        return type(self), *(_typed(value) for value in self.arguments.values())
+
     def __eq__(self, other):
-        return type(self) is type(other) and self.arguments == other.arguments
+        return type(self) is type(other) and self._identity == other._identity
 
     def __hash__(self):
-        return hash((type(self), *self.arguments.values()))
+        return hash(self._identity)
 
     def __reduce__(self):
         """Pickle what it was made from: tables that were worked out are not worth their bytes."""
@@ -131,7 +143,10 @@ class Randomizer:
         raise TypeError(f"{type(self).__name__} does not say how to count reports")
 
     def public_part(self, reports):
-        """Return the fields of the reports that are drawn before the value is looked at, or None."""
+        """Return the fields of the reports that are drawn before the value is looked at, or None.
+
+        They follow from the words of `Stage.SEED` alone, which the response does not use.
+        """
         return None
 
     # ---------------------------------------------------------------- the exact law
@@ -141,7 +156,10 @@ class Randomizer:
         raise TypeError(f"{type(self).__name__} does not state its law")
 
     def law_indices(self, codes, reports):
-        """Return, for each record, the row and the column of the transition matrix that it realises."""
+        """Return, for each record, the row and the column of the transition matrix that it realises.
+
+        Without a public part input number k has row k, and a column is one report.
+        """
         raise TypeError(f"{type(self).__name__} does not relate reports to its law")
 
     # ---------------------------------------------------------------- the guarantee, as data
@@ -197,23 +215,66 @@ _NO_CODES = ("transformer must send one code of a small alphabet for each column
 @lru_cache(maxsize=256)
 def _signature(cls):
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        raise TypeError(f"{cls.__name__}.__init__ must name its parameters: they are the law's identity")
+    if any(p.kind != p.POSITIONAL_OR_KEYWORD for p in parameters):
+        raise TypeError(f"{cls.__name__}.__init__ must name its parameters, which may be given by position: they are "
+                        "the law's identity")
     return inspect.Signature(parameters)
 
 
 def _arguments(cls, args, kwargs):
     bound = _signature(cls).bind(*args, **kwargs)
     bound.apply_defaults()
-    arguments = dict(bound.arguments)
+    arguments = {name: _plain(value, name) for name, value in bound.arguments.items()}
     if arguments.get("epsilon") is not None:
         arguments["epsilon"] = canonical_epsilon(arguments["epsilon"])
     return arguments
 
 
+def _plain(value, name):
+    """Return an argument as Python's own immutable type: what could change, or has no equality, is no identity."""
+    if isinstance(value, tuple | frozenset):
+        return type(value)(_plain(part, name) for part in value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float | str | bytes | Fraction | Decimal | NoneType):
+        raise ValueError(f"{name} must be a number, a string or a tuple of such, to be part of a law")
+    return value
+
+
+class _Typed(NamedTuple):
+    """A value with its type: 1, 1.0 and True are equal, and not the same argument."""
+
+    kind: type
+    value: object
+
+
+def _typed(value):
+    if isinstance(value, tuple):
+        return _Typed(tuple, tuple(map(_typed, value)))
+    if isinstance(value, float):
+        return _Typed(float, value.hex())  # 0.0 and -0.0 differ
+    return _Typed(type(value), value)
+
+
+def _untyped(item):
+    if item.kind is tuple:
+        return tuple(map(_untyped, item.value))
+    return float.fromhex(item.value) if item.kind is float else item.value
+
+
+def _check_model(law):
+    """Raise ValueError where the name of a relaxation is known, and the law does not promise what it means."""
+    if law.relaxation in MODELS:
+        for meant in MODELS[law.relaxation]:
+            kept = [p.epsilon for p in law.promises if all(mine in (ALL, kind) for mine, kind in zip(p, meant))]
+            if not kept or min(kept) > law.epsilon:
+                raise ValueError(f"a law that calls itself {law.relaxation} must promise its epsilon for {meant}")
+
+
 def _frozen(cls, *args):
-    randomizer = cls(*args)
+    randomizer = cls(*map(_untyped, args))
     randomizer.check()
+    _check_model(randomizer)
     vars(randomizer)["_frozen"] = True
     return randomizer
 

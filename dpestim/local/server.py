@@ -1,9 +1,16 @@
 """The server half: integer counts of reports, the verbs that add to them, and what may be added to what."""
 
+import secrets
+import threading
+from contextlib import contextmanager
+
 from sklearn.exceptions import NotFittedError
 
 from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.local.columns import column_names
+
+_making = threading.Lock()
 
 
 class Server(PrivateEstimator):
@@ -22,7 +29,8 @@ class Server(PrivateEstimator):
     _reports_each = 1
     _seeds = ()
     _seeded = False
-    _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded")
+    _lineages = frozenset()
+    _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineages")
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that all share in the docstring."""
@@ -35,12 +43,17 @@ class Server(PrivateEstimator):
         Reports carry numbers only. That they were made by the same mechanism with the same epsilon and domain is
         for the caller to know; what no client of this mechanism could have sent is a ValueError.
         """
+        with self._alone():
+            return self._aggregate(reports)
+
+    def _aggregate(self, reports):
         client = self._client()
         width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
         columns = self._columns if self._n_users else client._columns_of_width(width)
         reports = columns.check_reports(reports)
         self._check_columns(columns)
         self._add(client, columns, None, columns.count(reports, client.n_jobs), len(reports))
+        self._mark()
         # whether clients used seeds is not known here, unless this very object is the seeded client
         self._seeded = True if self._seeded or client.random_state is not None else None
         return self
@@ -60,6 +73,10 @@ class Server(PrivateEstimator):
         seen where the reports came in by `aggregate`).
         """
         _check_other(self, other, users)
+        with self._alone():
+            return self._merge(other, users)
+
+    def _merge(self, other, users):
         client = self._client()
         theirs = other._columns
         if self._n_users:
@@ -85,6 +102,7 @@ class Server(PrivateEstimator):
         self._reports_each = sum(times) if users == "same" else max(times)
         self._n_batches = max(batches) if users == "same" else sum(batches)
         self._seeds = [*self._seeds, *other._seeds]
+        self._lineages |= other._lineages
         self._seeded = True if True in seeded else None if None in seeded else False
         return self
 
@@ -95,7 +113,7 @@ class Server(PrivateEstimator):
 
     def partial_fit(self, X, y=None):
         """Randomise the rows of X and add their reports; rows must be new users (or each pays epsilon again)."""
-        self._fit(X, restart=not self._n_users)
+        self._fit(X, restart=False)
         return self
 
     @property
@@ -134,11 +152,15 @@ class Server(PrivateEstimator):
 
     def _fit(self, X, *, restart, keep_reports=False):
         """Validate, charge, then randomise and count; nothing changes before all of that is done."""
+        with self._alone():
+            return self._fit_alone(X, restart or not self._n_users, keep_reports)
+
+    def _fit_alone(self, X, restart, keep_reports):
         client = self._client(restart)
         data, columns, names = client._read(X, restart, self._check_columns)
         n, first = len(data[0]), 0 if restart else self._n_users
         source = client._pay(columns, n)
-        self._bind(client._find_ledger())
+        self._bind_as(client)
         reports = None
         if keep_reports:
             reports = columns.randomize(data, source, first, client.n_jobs)
@@ -148,6 +170,8 @@ class Server(PrivateEstimator):
         if restart:
             self._forget()
         self._add(client, columns, names, counts, n)
+        if not source.seeded:
+            self._mark()
         if source.seeded:
             self._seeds = _with_range(self._seeds, source.fingerprint, first, first + n)
         self._seeded = source.seeded or self._seeded
@@ -156,9 +180,36 @@ class Server(PrivateEstimator):
     def _add(self, client, columns, names, counts, n):
         """Freeze the law and add counts."""
         counts = [a + b for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
-        client._freeze(columns if not self._n_users else self._columns, names)
+        columns = self._columns if self._n_users else columns
+        if names is not None and not hasattr(client, "feature_names_in_"):
+            columns = columns.named(column_names(len(columns), names))  # from now on the relaxations carry them
+        client._freeze(columns, names)
         self._columns, self._counts = client._columns, counts
         self._n_users, self._n_batches = self._n_users + n, self._n_batches + 1
+
+    def _mark(self):
+        """Let copies of this aggregate be known as such; where noise was seeded, it tells itself."""
+        if not self._lineages:
+            self._lineages = frozenset({secrets.token_hex(8)})
+
+    def _bind_as(self, client):
+        """Stay bound to the ledger that has paid for a client, be it that of the block or its own."""
+        self._bind(client._find_ledger())
+        if self._bound[0] is None and client._bound[0] is not None:
+            self._bound = (client._bound[0], self._bound[1])
+
+    @contextmanager
+    def _alone(self):
+        """Let no other thread count into this object meanwhile: what it read would be overwritten."""
+        with _making:
+            lock = vars(self).setdefault("_lock", threading.RLock())
+        with lock:
+            yield
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_lock", None)
+        return state
 
     def _forget(self):
         for name in self._STATE:
@@ -178,7 +229,9 @@ def _check_other(mine, other, users):
 
 
 def _check_seeds(mine, other):
-    """Raise ValueError where both saw rows of one seed at the same positions."""
+    """Raise ValueError where one is a copy of the other, or both saw rows of one seed at the same positions."""
+    if mine._lineages & other._lineages:
+        raise ValueError("other counted some of the same reports: it is a copy of this aggregate, or merged with one")
     for name, start, stop in mine._seeds:
         if any(name == n and start < e and s < stop for n, s, e in other._seeds):
             raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")

@@ -141,6 +141,10 @@ class Ledger:
         ledger.verify()
         return ledger
 
+    def for_everybody(self):
+        """Return a handle whose charges carry no label, and so may concern anybody."""
+        return self if not self.users else self._handle(self.path, self.uuid, "", self.durability)
+
     def for_users(self, label):
         """Return a handle whose charges carry a label: the public name of a set of people.
 
@@ -218,14 +222,19 @@ class Ledger:
                 new[k] = add(mine[k], charged[k])
                 if add(new[k], beside[k]) > state.budget[k]:
                     left = less(state.budget[k], add(mine[k], beside[k]))
-                    self._refuse(name, charged[k], state.budget[k], left, guarantee.notes)
+                    self._refuse(name, charged[k], state.budget[k], left, guarantee)
         if not self.users:
             return new, state.label
         file.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *map(text, new)))
         return state.everybody, list(map(max, state.label, new))
 
-    def _refuse(self, name, needed, budget, left, notes):
+    def _refuse(self, name, needed, budget, left, guarantee):
         """Raise BudgetExceededError."""
+        notes = guarantee.notes
+        if guarantee.relaxation is not None and isinstance(needed, float):
+            notes = (f"Only under the relaxation {guarantee.relaxation} is it finite, "
+                     f"{bound(guarantee.relaxed_epsilon)}: a ledger that was opened with this relaxation= pays for it.",
+                     *notes)
         people = f" for {self.users!r}" if self.users else ""
         raise BudgetExceededError(
             f"this release needs {name} = {bound(needed)} and {bound(left, down=True)} of {bound(budget)} is "
@@ -254,7 +263,8 @@ class Ledger:
         """Return what is left, as a `PrivacyGuarantee`, for somebody about whom most was released."""
         state = self._read()
         notes = ("This is what is left of a budget, and no promise about a release.",)
-        return PrivacyGuarantee(*map(less, state.budget, state.spent), "central", state.relation, False, notes)
+        model = self.spent().model
+        return PrivacyGuarantee(*map(less, state.budget, state.spent), model, state.relation, False, notes)
 
     def entries(self):
         """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
@@ -407,4 +417,6 @@ def _checked_durability(durability):
 
 
 def _real(path):
+    if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
+        raise ValueError("path must be a path: a string or a path-like object, without a null character")
     return os.path.realpath(os.fsdecode(path))

@@ -3,7 +3,8 @@
 ``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
 an estimator can do decides which:
 
-    _law          any law: a distribution, the kernel that follows it, words that are never repeated
+    _law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
+                  never repeated
     _promises     any law: what it promises, exactly, and to whom
     _frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     _numbers      laws of numbers: exact means, variances, rounding

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing._sample import reports_of
 from dpestim.testing._tools import (
     Book,
     client_of,
@@ -46,6 +47,21 @@ def check_reports_format(sample):
     require(np.array_equal(sample.fresh().privatize(X[:1]), reports[:1]), "a row's noise must not depend on others")
     secure, many = sample.fresh(random_state=None), X[np.arange(10_000) % len(X)]
     require(not np.array_equal(secure.privatize(many), secure.privatize(many)), "random_state=None must give new noise")
+
+
+def check_what_is_sent(sample):
+    """What a client sends is, column by column, what the law that it shows makes of the codes, before and after fit."""
+    X = sample.block_rows
+    for est, rows in ((sample.fresh(random_state=3), X), (sample.fresh(random_state=3).fit(X[:9]), X[:1000])):
+        columns = est._columns_now(X.shape[1])
+        shown = list(columns.laws) == list(sample.randomizers) == [est.randomizer(j) for j in range(len(columns))]
+        require(shown, "the laws that are shown are not one")
+        reports = est.privatize(rows)
+        for number, (column, law, part) in enumerate(zip(columns, sample.randomizers, columns.slices)):
+            values, codes_of, size = column.read(rows[:, number], None, False), column.coder(), law.block_rows
+            codes = np.concatenate([codes_of(values[k : k + size]).copy() for k in range(0, len(rows), size)])
+            same = np.array_equal(reports[:, part], reports_of(law, codes, 3, number))
+            require(same, "privatize sends something else than the law makes of the codes")
 
 
 def check_threads(sample):
@@ -363,6 +379,7 @@ def _undeclared(sample):
 
 CLIENT_CHECKS = (
     check_reports_format,
+    check_what_is_sent,
     check_threads,
     check_containers,
     check_output,

@@ -80,16 +80,24 @@ def check_estimates_are_unbiased(sample):
     for column in sample.columns:
         truth, estimates = column.truth, column.estimates
         error = np.sqrt(column.randomizer.variance(USERS, truth) / REPEATS)
-        z = (estimates.mean(axis=0) - truth) / error
+        z = _in_units(estimates.mean(axis=0) - truth, error)
         limit = stats.norm.isf(ALPHA / (2 * truth.size))
         require(np.abs(z).max() < limit, f"estimate is biased: |z| = {np.abs(z).max():.1f}, above {limit:.1f}")
+
+
+def _in_units(deviation, scale):
+    """Return deviations over their scale; where it is 0, as relaxed laws may tell some truths, there must be none."""
+    certain = scale == 0
+    require((np.abs(deviation[certain]) < 1e-9).all(), "an estimate that is stated to be certain is not")
+    return np.divide(deviation, scale, out=np.zeros(deviation.shape), where=~certain)
 
 
 def check_variance(sample):
     """`variance` is the variance of the estimates (chi-square, alpha = 1e-6); 0.7 and 1.3 times it are rejected."""
     for column in sample.columns:
         truth, estimates = column.truth, column.estimates
-        ratio = np.square(estimates - estimates.mean(axis=0)).sum(axis=0) / column.randomizer.variance(USERS, truth)
+        stated = np.broadcast_to(column.randomizer.variance(USERS, truth), truth.shape)
+        ratio = _in_units(np.square(estimates - estimates.mean(axis=0)).sum(axis=0), stated)[stated > 0]
         # 2 % more room than chi-square: a mean of 100 reports is not quite normal
         low = stats.chi2.ppf(ALPHA / truth.size, REPEATS - 1) * 0.98
         high = stats.chi2.isf(ALPHA / truth.size, REPEATS - 1) * 1.02
@@ -121,7 +129,7 @@ def check_intervals_cover(sample):
             counts = np.zeros(randomizer.n_counts, np.int64)
             randomizer.count(part, counts)
             stated = _standard_error(randomizer, counts, each, truth)
-            errors.append((randomizer.estimate(counts, each) - truth) / stated)
+            errors.append(_in_units(randomizer.estimate(counts, each) - truth, stated)[stated > 0])
     together = np.concatenate(errors)
     room = stats.norm.isf(ALPHA)
     covered, square = np.mean(np.abs(together) <= z), np.mean(np.square(together))
@@ -185,6 +193,15 @@ class Categories:
         """Tell which values the parameters name as having less protection."""
         named = getattr(client, "low_sensitivity", None) or getattr(client, "non_sensitive", None)
         return np.array([named is not None and value in list(named[column]) for value in values.tolist()])
+
+    @classmethod
+    def relaxed_inputs(cls, client, column):
+        """Return how the name of a relaxation must call the values that the parameters name, in the domain's order."""
+        values = cls.probes(client, column)
+        inside = cls.declared_relaxed(client, column, values)
+        text = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[inside].tolist())
+        # in strict mode what is not declared counts as the first category
+        return f"[{text}{', and whatever is not declared' if inside[0] else ''}]"
 
     @staticmethod
     def other_domain(client):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from dpestim.testing._sample import ALPHA, WRONG, reports_of
+from dpestim.testing._sample import ALPHA, WRONG, N, reports_of
 from dpestim.testing._tools import require
 
 
@@ -32,6 +32,46 @@ def check_kernel_follows_law(sample):
             wrong = law**factor
             wrong /= wrong.sum(axis=1, keepdims=True)
             require(chi_square(seen, wrong) < ALPHA, f"the check cannot tell epsilon from {factor} epsilon")
+
+
+def check_nothing_else_is_sent(sample):
+    """A report is its public part and a column of the law, nothing else; the public part knows no value.
+
+    Half of the rows get another value, and all of them new words, except those of `Stage.SEED`. Then each public part
+    must be the same, bit by bit: it depends neither on the value nor on what the answer is drawn from (and so does
+    whatever can be worked out of it, such as two of its bytes together, or the row of the law that a value has). Equal
+    public parts and equal columns must make equal reports. And where the value is the same the two answers must be
+    independent: they agree as often as the law says (binomial test, n = 200,000, alpha = 1e-6), and oftener if the
+    answer depends on the words that the public part is made of, in whatever way. Without a public part each column must
+    be one report, and each input its own row.
+    """
+    for column in sample.columns:
+        law, codes, reports, inputs = column.randomizer, column.codes, column.reports, column.inputs
+        order = np.argsort(inputs)
+        number = order[np.searchsorted(inputs, codes, sorter=order)]
+        rows, columns = law.law_indices(codes, reports)
+        public = law.public_part(reports)
+        if public is None:
+            require(np.array_equal(rows, number), "law_indices: without a public part input number k has row k")
+            one = np.zeros((column.law.shape[1], reports.shape[1]), reports.dtype)
+            one[columns] = reports
+            require(np.array_equal(one[columns], reports), "a report holds more than its column of the law says")
+            continue
+        changed = np.arange(N) % 2 == 1
+        others = np.where(changed, inputs[(number + 1) % len(inputs)], codes)
+        again = column.draw(others, seed=2, others=3)
+        same = np.array_equal(law.public_part(again), public)
+        require(same, "the public part of a report must follow from the words of Stage.SEED alone")
+        for x in inputs:
+            every = np.full(N, x)
+            same = np.array_equal(law.law_indices(every, reports)[0], law.law_indices(every, again)[0])
+            require(same, "the row of the law must follow from the value and the public part")
+        equal = columns == law.law_indices(others, again)[1]
+        require(np.array_equal(reports[equal], again[equal]), "a report holds more than its column of the law says")
+        chance = np.square(column.law).sum(axis=1)[rows][~changed]
+        room = stats.norm.isf(ALPHA) * np.sqrt((chance * (1 - chance)).sum())
+        same = equal[~changed].sum() <= chance.sum() + room
+        require(same, "given the public part of a report the rest does not follow the law")
 
 
 def check_words_are_never_repeated(sample):
@@ -98,6 +138,7 @@ def chi_square(seen, law):
 LAW_CHECKS = (
     check_rows_sum_to_one,
     check_kernel_follows_law,
+    check_nothing_else_is_sent,
     check_words_are_never_repeated,
     check_blocks_in_any_order,
 )

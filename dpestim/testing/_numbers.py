@@ -1,5 +1,7 @@
 """Checks of the laws of numbers (by kinds of inputs, means, rounding) and the data that suit declared bounds."""
 
+import math
+
 import numpy as np
 from scipy import stats
 
@@ -59,23 +61,40 @@ def check_variance(sample):
 
 
 def check_rounding(sample):
-    """A value between two inputs is rounded to one of them without bias (chi-square, alpha = 1e-6), never otherwise."""
+    """Rounding is without bias whatever the fraction (chi-square by bins of it, alpha = 1e-6), and is not left out.
+
+    Fractions are drawn at random in ten bins; the least and the largest have a bin each besides.
+    """
     for column in sample.columns:
         codes, low, law = column.inputs, column.inputs < 0, column.law
         fixed = np.where(low, ~codes, codes)
         next_is_near = (np.diff(fixed) == 1 << 32) & (low[1:] == low[:-1])
         if not next_is_near.any():
             continue
-        rows = np.flatnonzero(next_is_near)
         rng = np.random.default_rng(9)
-        chosen = rows[rng.integers(0, len(rows), N)]
-        for share in (0.25, 0.9):
-            between = fixed[chosen] + int(share * 2**32)
-            reports = column.draw(np.where(low[chosen], ~between, between), seed=10)[:, 0]
-            seen = np.bincount(chosen * law.shape[1] + reports, minlength=law.size).reshape(law.shape)
-            mixed = (1 - share) * law[:-1] + share * law[1:]
-            require(chi_square(seen[rows], mixed[rows]) > ALPHA, "rounding to the grid does not follow the fraction")
-            require(chi_square(seen[rows], law[rows + 1]) < ALPHA, "the check cannot tell rounding from none")
+        chosen = rng.choice(np.flatnonzero(next_is_near), N)
+        fraction = rng.integers(1, 1 << 32, N)
+        bins = fraction * 10 >> 32
+        for least_or_most, value in ((10, 1), (11, (1 << 32) - 1)):
+            some = rng.random(N) < 1 / 12
+            bins[some], fraction[some] = least_or_most, value
+        between = fixed[chosen] + fraction
+        reports = column.draw(np.where(low[chosen], ~between, between), seed=10)[:, 0]
+        group, where = np.unique(chosen * 12 + bins, return_inverse=True)
+        seen = np.bincount(where * law.shape[1] + reports, minlength=len(group) * law.shape[1])
+        seen = seen.reshape(len(group), law.shape[1])
+        share = (np.bincount(where, fraction / 2**32) / np.bincount(where))[:, None]
+        before, after = law[group // 12], law[group // 12 + 1]
+        mixed = (1 - share) * before + share * after
+        require(chi_square(seen, mixed) > ALPHA, "rounding to the grid does not follow the fraction")
+        for wrong in (before, after):
+            # where neighbouring rows differ too little for any sample of this size, nothing is asked: chi-square has
+            # mean k and variance 2 k, and a law that is wrong by so much exceeds its limit by more than 6 sigma
+            with np.errstate(divide="ignore", invalid="ignore"):
+                away = np.nansum(seen.sum(axis=1, keepdims=True) * np.square(mixed - wrong) / wrong)
+            enough = 12 * np.sqrt(2 * seen.size) + 40
+            told = chi_square(seen, wrong) < ALPHA
+            require(told or away < enough, "the check cannot tell rounding from none")
 
 
 def check_encoding(sample):
@@ -148,6 +167,14 @@ class Numbers:
         (low, high), (start, stop) = _of_column(client.bounds, column), _of_column(pair, column)
         clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
         return (clipped >= start) & (clipped <= stop)
+
+    @staticmethod
+    def relaxed_inputs(client, column):
+        """Return how the name of a relaxation must call the values that the parameters name: all that become such."""
+        pair = zip(_of_column(client.bounds, column), _of_column(client.low_sensitivity, column))
+        (low, start), (high, stop) = ([float(end) for end in ends] for ends in pair)
+        nan = " and NaN" if start <= low else ""
+        return f"[{-math.inf if nan else start!r}, {math.inf if stop >= high else stop!r}]{nan}"
 
     @staticmethod
     def other_domain(client):

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.rng import WordSource
+from dpestim.rng import Stage, Words, WordSource
 from dpestim.testing._promises import as_integers
 from dpestim.testing._tools import client_of, fresh, raw_rows
 
@@ -121,18 +121,43 @@ class ColumnSample:
             estimates[k] = r.estimate(counts, USERS)
         return estimates
 
-    def draw(self, codes, seed=0, order=None):
+    def draw(self, codes, seed=0, order=None, others=None):
         """Return the reports of codes, block by block (in the given order), as every estimator makes them."""
-        return reports_of(self.randomizer, codes, seed, self.number, order)
+        return reports_of(self.randomizer, codes, seed, self.number, order, others)
 
 
-def reports_of(randomizer, codes, seed=0, column=0, order=None):
-    """Return the reports of one column's codes, block by block (in the given order), as every estimator makes them."""
+def reports_of(randomizer, codes, seed=0, column=0, order=None, others=None):
+    """Return the reports of one column's codes, block by block (in the given order), as every estimator makes them.
+
+    Where `others` is given all words are of that seed, except those of `Stage.SEED`.
+    """
     out = np.zeros((len(codes), randomizer.report_width), randomizer.report_dtype)
     size = randomizer.block_rows
     reader = WordSource(seed).reader()
+    if others is not None:
+        reader = _TwoReaders(reader, WordSource(others).reader())
     blocks = range(-(-len(codes) // size))
     for block in blocks if order is None else order(blocks):
         part = np.ascontiguousarray(codes[block * size : (block + 1) * size])
-        randomizer.privatize(part, reader.words(column, block, 0, len(part)), out[block * size : (block + 1) * size])
+        words = Words(reader, column, block, 0, len(part))
+        randomizer.privatize(part, words, out[block * size : (block + 1) * size])
     return out
+
+
+class _TwoReaders:
+    """Words of one reader for `Stage.SEED`, of another for all other stages."""
+
+    def __init__(self, seeds, others):
+        self._seeds, self._others = seeds, others
+
+    def _of(self, stage):
+        return self._seeds if stage == Stage.SEED else self._others
+
+    def dense(self, stage, *at):
+        return self._of(stage).dense(stage, *at)
+
+    def sparse(self, stage, *at):
+        return self._of(stage).sparse(stage, *at)
+
+    def scratch(self, size, dtype):
+        return self._others.scratch(size, dtype)

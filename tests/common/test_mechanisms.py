@@ -49,10 +49,10 @@ def test_what_a_mechanism_brings(name, cls):
 def test_the_registry_is_what_is_expected():
     names = {name for name, _ in all_estimators()}
     assert {"local.GRRFrequencyEstimator", "local.OUEFrequencyEstimator", "local.OLHFrequencyEstimator"} <= names
-    assert {len(mechanism_checks(cls(**cls._test_params()[0]))) for _, cls in all_estimators()} == {8, 12, 23, 26}
+    assert {len(mechanism_checks(cls(**cls._test_params()[0]))) for _, cls in all_estimators()} == {8, 12, 25, 28}
     assert len(CASES) >= sum(len(cls._test_params()) * 8 for _, cls in all_estimators())
 
 
 def test_check_mechanism_runs_them_all():
     cls = dict(all_estimators())["local.BinaryFrequencyEstimator"]
-    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 26
+    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 28

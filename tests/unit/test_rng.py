@@ -284,3 +284,21 @@ def test_threads_that_are_busy_elsewhere_are_not_waited_for(pieces, monkeypatch)
         assert parallel.run(lambda a, b: (a, b), 2, 2, pieces) == [(0, 1), (1, 2)]
         assert not hanging.done()
         release.set()
+
+
+def test_a_stage_is_drawn_in_one_way_only():
+    words = WordSource(0).reader().words(0, 0, 0, 4)
+    assert words.dense(Stage.RESPONSE, 1).tolist() == words.dense(Stage.RESPONSE, 1).tolist()
+    for again in (lambda: words.dense(Stage.RESPONSE, 2), lambda: words.halves(Stage.RESPONSE),
+                  lambda: words.sparse(Stage.RESPONSE, 1, [0])):
+        with pytest.raises(ValueError, match="another stage"):
+            again()
+    words.sparse(Stage.RARE, 2, [7])
+    for outside in ([8], [-1], [0, 1 << 63]):
+        with pytest.raises(ValueError, match="places"):
+            words.sparse(Stage.RARE, 2, outside)
+
+
+def test_a_reader_cannot_be_copied():
+    with pytest.raises(TypeError, match="repeat"):
+        copy.copy(WordSource(0).reader())

@@ -1,15 +1,20 @@
 """The one road of the local model: laws by their arguments, columns, clients and servers, and the rooms beside it."""
 
+import array
 import ast
 import copy
 import math
 import pickle
+import threading
 import warnings
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpestim.local
@@ -35,10 +40,11 @@ from dpestim.local.extend import (
     Promise,
     Randomizer,
     Stage,
+    WindowRandomizer,
 )
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
-from dpestim.privacy.exact import WORD, exp_lower, grr_weights
+from dpestim.privacy.exact import WORD, exp_lower, grr_weights, pm_weights
 from dpestim.testing import check_mechanism
 
 ROOM = Path(dpestim.local.__file__).parent
@@ -87,7 +93,45 @@ def test_arguments_are_the_identity():
         law.epsilon = 3
 
 
+class Picky(GRR):
+    def __init__(self, epsilon, n_categories, extra=None):
+        super().__init__(epsilon, n_categories)
+
+
+def test_arguments_are_told_apart_by_type_and_cannot_change():
+    made = [Picky.make(1, 3, extra) for extra in (None, 1, True, 1.0, 0.0, -0.0, "1", (1, 2), (True, 2), Fraction(1))]
+    assert len(set(made)) == len(made)
+    assert all(a == b for a, b in zip(made, pickle.loads(pickle.dumps(made))))
+    assert Picky.make(1, np.int64(3), np.float64(1.0)) is made[3]
+    for bad in ([1], {"a": 1}, np.array([1]), object()):
+        with pytest.raises(ValueError, match="extra must be"):
+            Picky.make(1, 3, bad)
+    PMTransformer(1.0, bounds=(0, 1), grid=16).randomizer()
+    with pytest.raises(ValueError, match="grid"):
+        PMTransformer(1.0, bounds=(0, 1), grid=16.0).randomizer()  # whatever the cache holds
+
+
+def test_a_known_relaxation_means_what_it_says():
+    class Bare(SDPM):
+        @property
+        def promises(self):
+            return tuple(p for p in super().promises if p.outputs == ALL)
+
+    with pytest.raises(ValueError, match="calls itself SDLDP must promise"):
+        Bare.make(1.0, 16, Fraction(1, 8), Fraction(3, 4), 1, True)
+    with pytest.raises(ValueError, match="of this epsilon"):
+        type("Loud", (WindowRandomizer,), {"__init__": lambda self, epsilon, grid: WindowRandomizer.__init__(
+            self, epsilon, grid, lambda e, m: pm_weights(Fraction(5), m))}).make(1.0, 16)
+
+
 def test_a_law_must_name_its_parameters():
+    class Keyword(GRR):
+        def __init__(self, epsilon, n_categories, *, mode=1):
+            super().__init__(epsilon, n_categories)
+
+    with pytest.raises(TypeError, match="by position"):
+        Keyword.make(1.0, 3)
+
     class Vague(GRR):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
@@ -223,14 +267,14 @@ class Exempt(CodeReports, CategoricalRandomizer):
 
     @property
     def promises(self):
-        return (Promise("sensitive", "sensitive", ALL, self.epsilon), Promise(ALL, ALL, "sensitive", self.epsilon),
+        return (Promise("sensitive", "sensitive", ALL, self.epsilon), Promise(ALL, ALL, "protected", self.epsilon),
                 Promise(ALL, ALL, ALL, math.inf))
 
     def kind_of(self, codes):
         return np.where(self.open[np.asarray(codes, np.int64)], "non-sensitive", "sensitive")
 
     def output_kinds(self):
-        return np.where(self.open, "non-sensitive", "sensitive")
+        return np.where(self.open, "non-sensitive", "protected")
 
 
 class ExemptFrequencyEstimator(FrequencyEstimator):
@@ -269,6 +313,11 @@ def test_a_relaxed_law_names_its_column_and_its_inputs():
 def test_randomizer_on_both_halves():
     pm = PMTransformer(1.0, bounds=([0, 0], [1, 2]), grid=16)
     assert pm.randomizer(1) == MeanEstimator(pm).randomizer(1) == PM.make(Fraction(1, 2), 16)
+    named = PMTransformer(1.0, bounds={"w": (0, 1), "h": (0, 2)}, grid=16)
+    assert named.randomizer("h") == MeanEstimator(named).randomizer("h") == pm.randomizer(-1)
+    for bad in ("x", 2, 1.0, None, True):
+        with pytest.raises(ValueError, match="column must be"):
+            named.randomizer(bad)
     grr = GRRFrequencyEstimator(1.0, categories=[["a", "b"]])
     assert grr.randomizer() is DistributionEstimator(grr).randomizer() is GRR.make(1, 2)
     assert isinstance(BinaryFrequencyEstimator(1.0, categories=[["a", "b"]]).randomizer(), Randomizer)
@@ -411,9 +460,164 @@ def test_different_sets_never_share_a_name():
     assert one != other  # two attributes never share an account
 
 
+def test_names_of_columns_that_are_no_strings():
+    def charged(frame, **params):
+        ledger = Ledger(math.inf, durability="fast")
+        with ledger:
+            SDPMTransformer(1.0, **{"bounds": (0, 9), "low_sensitivity": (2, 7), **params}).privatize(frame)
+        return ledger.entries()[0]["columns"]
+
+    values = np.array([[1.0]])
+    assert charged(pd.DataFrame(values)) == charged(values) == ["column 0"]
+    assert charged(pd.DataFrame(values, columns=[5])) == ["column label 5"]
+    assert charged(pd.DataFrame(values, columns=["5"])) == ["column '5'"]
+    assert charged(values, bounds={5: (0, 9)}) == ["column label 5"]
+    assert charged(values, bounds={np.str_("a"): (0, 9)}) == charged(values, bounds={"a": (0, 9)})
+    assert "declare them by name" in str(SDPMTransformer(1.0, bounds=(0, 9)).privacy_)
+    assert "declare them by name" not in str(SDPMTransformer(1.0, bounds={"a": (0, 9)}).privacy_)
+
+
+def test_merging_takes_the_names_of_either():
+    def mean(rows, seed):
+        return MeanEstimator(SDPMTransformer(1.0, bounds=(0, 9), low_sensitivity=(2, 7), random_state=seed)).fit(rows)
+
+    for first in (0, 1):
+        parts = [mean(X, 0), mean(pd.DataFrame({"w": X[:, 0]}), 1)]
+        merged = parts[first].merge(parts[1 - first])
+        assert merged.privacy_.relaxation == "SDLDP(column 'w': low=[2.0, 7.0])"
+        assert merged.feature_names_in_.tolist() == ["w"]
+
+
+def test_what_was_fitted_or_paid_in_a_block_stays_bound_for_everybody():
+    ledger = Ledger(9.0, durability="fast")
+    t = PMTransformer(1.0, bounds=(0.0, 10.0))
+    with ledger:
+        t.fit(X)
+    t.transform(X)
+    assert ledger.spent().epsilon == 1
+    grr = GRRFrequencyEstimator(0.5, categories=[["a", "b"]])
+    with ledger.for_users("wave 1"):
+        grr.fit([["a"]])
+    grr.partial_fit([["b"]])
+    assert [e["users"] for e in ledger.entries()] == ["", "wave 1", ""]
+
+
 def test_strict_mode_reads_what_the_name_says():
     with config_context(strict=True), warnings.catch_warnings():
         warnings.simplefilter("error")
         t = SDPMTransformer(40.0, bounds=(0.0, 10.0), low_sensitivity=(0.0, 4.0), n_cells=2)
         codes = t.privatize(np.array([[np.nan], [-1e300], [3.0], [9.0], [1e300]]))[:, 0]
     assert (t.randomizer().output_kinds()[codes] == ["low", "low", "low", "high", "high"]).all()
+
+
+# ---------------------------------------------------------------- one object, many hands
+
+
+def test_threads_that_share_a_server_lose_nothing():
+    est = GRRFrequencyEstimator(1.0, categories=[[0, 1, 2]], random_state=0)
+    rows = np.zeros((60, 1), int)
+
+    def work():
+        for _ in range(25):
+            est.partial_fit(rows)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert est.n_users_ == 6000
+    assert [(start, stop) for _, start, stop in est._seeds] == [(0, 6000)]
+    assert "100 batches" in str(est.privacy_)
+
+
+def test_a_copy_is_the_same_users():
+    est = GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit([["a"], ["b"]])
+    third = GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit([["a"]])
+    for twin in (copy.deepcopy(est), pickle.loads(pickle.dumps(est)), copy.deepcopy(est).partial_fit([["a"]]),
+                 GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).merge(est).merge(third)):
+        with pytest.raises(ValueError, match="copy of this aggregate"):
+            est.merge(twin)
+    assert est.merge(third).n_users_ == 3
+    assert est.fit([["a"]]).merge(third).n_users_ == 2  # a new fit is nobody's copy
+
+
+def test_domains_changed_in_place_are_noticed():
+    for make in (list, np.array, pd.Series, pl.Series, lambda v: array.array("d", v)):
+        low, high = make([0.0]), make([1.0])
+        t = PMTransformer(1.0, bounds=(low, high))
+        assert t._columns_now().columns[0].high == 1
+        high[0] = 100.0
+        assert t._columns_now().columns[0].high == 100
+    for make in (list, np.array, pd.Series, pl.Series, lambda v: np.array(v, dtype=object)):
+        values = make(["healthy", "ill"])
+        grr = GRRFrequencyEstimator(40.0, categories=[values])
+        assert grr.privatize([["ill"]]).tolist() == [[1]]
+        values[0], values[1] = "ill", "healthy"
+        assert grr.privatize([["ill"]]).tolist() == [[0]]
+
+
+def test_what_pays_once_pays_for_what_collects_for_it():
+    ledger = Ledger(9.0, durability="fast")
+    with ledger:
+        t = PMTransformer(1.0, bounds=(0, 10))
+    mean = MeanEstimator(t).fit(X)
+    mean.set_params(transformer=PMTransformer(1.0, bounds=(0, 10))).fit(X)
+    assert ledger.spent().epsilon == 2
+
+
+def test_arrow_tables_have_names():
+    table = pa.table({"a": [0, 1, 1]})
+    assert len(GRRFrequencyEstimator(1.0, categories={"a": [0, 1]}).privatize(table)) == 3
+    with pytest.raises(ValueError, match="keys of categories"):
+        GRRFrequencyEstimator(1.0, categories={"b": [0, 1]}).privatize(table)
+
+
+def test_zones_are_part_of_a_time():
+    times = [datetime(2020, 1, k, tzinfo=UTC) for k in (1, 2, 3)]
+    est = GRRFrequencyEstimator(40.0, categories=[times])
+    for frame in (pl.DataFrame({"a": times}), pd.DataFrame({"a": times})):
+        assert est.privatize(frame)[:, 0].tolist() == [0, 1, 2]
+    naive = [t.replace(tzinfo=None) for t in times]
+    with pytest.raises(ValueError, match="not among"):
+        GRRFrequencyEstimator(40.0, categories=[naive]).privatize(pl.DataFrame({"a": times}))
+
+
+def test_what_would_fail_later_is_refused_before_the_charge():
+    pm = PMTransformer(2.0, bounds=(0, 10))
+    refused_for_free(lambda: DistributionEstimator(pm, random_state="x"), X, "random_state")
+    far = GRRFrequencyEstimator(1.0, categories=[[-1e308, 1e308]])
+    refused_for_free(lambda: MeanEstimator(far), np.array([[1e308]]), "too far apart")
+
+
+def test_means_know_the_outliers_that_the_law_hides():
+    """With everybody at a bound and a large epsilon the spread of few reports is next to nothing."""
+    for transformer, value in ((PMTransformer(12.0, bounds=(0, 1)), 1.0), (PMTransformer(4.0, bounds=(0, 1)), 1.0),
+                               (GRRFrequencyEstimator(8.0, categories=[[0, 1, 2, 3]]), 0)):
+        covered = 0
+        for seed in range(200):
+            est = MeanEstimator(transformer.set_params(random_state=seed)).fit(np.full((100, 1), value))
+            [(low, high)] = est.confidence_interval()
+            covered += low <= value <= high
+        assert covered >= 180  # binomial: below 0.95 by 5 points has p < 0.001
+
+
+def test_distributions_of_numeric_categories_are_in_their_units():
+    years = np.random.default_rng(3).integers(2000, 2010, (5000, 1))
+    est = DistributionEstimator(GRRFrequencyEstimator(9.0, categories=[list(range(2000, 2010))])).fit(years)
+    assert abs(est.mean_[0] - years.mean()) < 0.1
+    assert est.quantile(0.5)[0] in (2004, 2005)
+    assert est.bin_edges_[0][[0, -1]].tolist() == [1999.5, 2009.5]
+    coin = DistributionEstimator(GRRFrequencyEstimator(10.0, categories=[[0, 1]]), smoothing=False).fit(years % 2)
+    assert coin.variance_[0] <= 0.25 + 1e-9
+    halves = MeanEstimator(GRRFrequencyEstimator(9.0, categories=[[0, 0.5, 1]])).fit(years % 2)
+    assert abs(halves.mean_[0] - 0.5) < 0.05
+
+
+def test_an_overdraft_says_which_relaxation_would_pay():
+    t = SDPMTransformer(1.0, bounds={"w": (0, 9)}, low_sensitivity=(2, 7), ledger=Ledger(5.0, durability="fast"))
+    with pytest.raises(ValueError, match=r"Only under the relaxation SDLDP\(column 'w'.*pays for it"):
+        t.privatize([[1.0]])
+    ledger = Ledger(5.0, durability="fast")
+    PMTransformer(1.0, bounds=(0, 1), ledger=ledger).privatize([[0.5]])
+    assert "local model" in str(ledger.remaining())

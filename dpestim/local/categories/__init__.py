@@ -21,6 +21,10 @@ GUIDE = (
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
+    ("some values need less protection than others", "SDGRRFrequencyEstimator",
+     "it names them, and says what is left; no plain guarantee"),
+    ("some values are nobody's secret", "URRFrequencyEstimator",
+     "these are told apart as well as can be; with many sensitive values URAP is more accurate, at d bits"),
     ("the survey was taken with a coin, dice or cards", "BinaryFrequencyEstimator",
      "it takes any design of two answers"),
 )

@@ -1,6 +1,7 @@
 """A categorical column: a public list of values, and the law over their numbers."""
 
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 
@@ -50,20 +51,62 @@ class CategoryColumn(Column):
         # in strict mode what is not declared counts as the first category
         return f"[{text}{', and whatever is not declared' if 0 in inside else ''}]"
 
+    # what a server of numbers asks: categories that are numbers stand for themselves
+
+    is_discrete = True
+    mean_scale = 0.0, 1.0
+
+    @cached_property
+    def values(self):
+        """The categories as floats; ValueError where they are none, or too far apart for sums."""
+        values = self.encoder.categories.tolist()
+        real = all(isinstance(v, Real) and not isinstance(v, np.timedelta64) for v in values)
+        with np.errstate(all="ignore"):
+            floats = np.array(values, np.float64) if real else np.array([np.nan])
+            spread = 4 * np.ptp(floats) ** 2
+        if not np.isfinite(spread):
+            raise ValueError(f"the categories of {self.name} must be numbers, and not too far apart, to have a mean")
+        return floats
+
+    @cached_property
+    def _spacing(self):
+        """(first, step) of evenly spaced ascending numbers; other categories count as 0, 1, ..."""
+        try:
+            steps = np.diff(self.values)
+        except ValueError:
+            return 0.0, 1.0
+        even = (steps > 0).all() and np.ptp(steps) <= 1e-9 * steps.max()
+        return (float(self.values[0]), float(steps.mean())) if even else (0.0, 1.0)
+
+    def to_units(self, positions):
+        """Return positions among the codes as numbers: code k is category k, where these are evenly spaced."""
+        return self._spacing[0] + self.width * positions
+
+    @property
+    def width(self):
+        """The distance between two categories."""
+        return self._spacing[1]
+
+    def binned(self, rows):
+        """Return codes on the scale of the bins."""
+        return self.to_units(np.asarray(rows, np.float64))
+
     def numbers(self, rows):
         """Return the numbers that codes stand for."""
-        return self.categories.astype(np.float64)[rows]
+        return self.values[rows]
 
     def mean_values(self):
-        """Return the numbers of the counts, as positions, that estimate the mean of numeric categories."""
+        """Return the numbers of the counts that estimate the mean of the categories."""
         return self._mean_values
 
     @cached_property
     def _mean_values(self):
-        values = self.encoder.categories
-        if values.dtype.kind not in "biuf" or not np.isfinite(values.astype(np.float64)).all():
-            raise ValueError(f"the categories of {self.name} must be numbers to have a mean")
-        return self.law.numbers_for(values.astype(np.float64))
+        return self.law.numbers_for(self.values)
+
+    def least_noise(self, numbers, mean, counts, n):
+        """Return the variance that reports of the estimated frequencies have on average."""
+        f = np.maximum(self.law.estimate(counts, n), 0.0)
+        return float(f @ self.law.noise_of(numbers) / f.sum()) if f.sum() > 0 else 0.0
 
 
 def category_lists(categories, name="categories"):

@@ -191,7 +191,8 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
         """Return one (n_categories, 2) array per column: score intervals for the frequencies.
 
         Each end is the frequency whose own standard error puts the unbiased estimate `level` away, so that an interval
-        never has width 0 where the estimate happens to look certain. Normal approximation; not clipped to [0, 1].
+        never has width 0 where the estimate happens to look certain. Normal approximation; not clipped to [0, 1]. It is
+        about the users who took part, and does not cover their being drawn from a population.
         """
         if not 0 < level < 1:
             raise ValueError("level must lie strictly between 0 and 1")

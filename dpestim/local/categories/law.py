@@ -88,6 +88,11 @@ class CategoricalRandomizer(Randomizer):
         """
         return least_variance(np.array(self._matrix(LARGEST_SOLVED)), np.asarray(values, np.float64))
 
+    def noise_of(self, numbers):
+        """Return the variance of numbers[report] for every category."""
+        matrix = np.array(self._matrix(LARGEST_SOLVED))
+        return np.maximum(matrix @ np.square(numbers) - np.square(matrix @ numbers), 0.0)
+
     def _matrix(self, largest):
         if not isinstance(self, CodeReports) or self.n_categories * self.n_counts > largest:
             return super().channel(None)  # refuses

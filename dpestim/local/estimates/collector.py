@@ -19,12 +19,12 @@ class Collector(Server):
         """Randomise raw rows into reports, on the user's side: the transformer's `privatize`, which charges for it."""
         client = self._client()
         reports = client.privatize(X)
-        self._bind(client._find_ledger())
+        self._bind_as(client)
         return reports
 
     def randomizer(self, column=0):
-        """Return the law of a column; before any data that of the declared domain."""
-        return (self._columns or self._client()._columns_now()).laws[column]
+        """Return the law of a column, by its number or its name; before any data that of the declared domain."""
+        return (self._columns or self._client()._columns_now()).law_of(column)
 
     # ---------------------------------------------------------------- inside
 

@@ -12,6 +12,7 @@ from dpestim.local.estimates.collector import Collector
 from dpestim.local.estimates.em import maximise
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
+from dpestim.rng import check_random_state
 
 #: Bins are for people to look at, and sums over them should stay in a cache.
 MOST_BINS = 1 << 15
@@ -67,9 +68,10 @@ class DistributionEstimator(Collector):
     distribution_ : list of ndarray of shape (n_bins,)
         Estimated shares of the bins, one array for each column.
     bin_edges_ : list of ndarray of shape (n_bins + 1,)
-        In the units of X. The categories of a frequency estimator count as 0, 1, ..., in the middle of bins of width 1.
+        In the units of X. Categories lie in the middle of bins: those that are evenly spaced numbers in ascending order
+        as they are, others as 0, 1, ...
     mean_, variance_ : ndarray of shape (n_features,)
-        Of the estimated distributions, values spread evenly within a bin.
+        Of the estimated distributions, values spread evenly within a bin (categories are values).
     n_iter_ : list of int
         Iterations, for each column.
     log_likelihood_ : ndarray of shape (n_features,)
@@ -122,7 +124,8 @@ class DistributionEstimator(Collector):
         out = []
         for column, f, edges in self._with_positions():
             middle, unit = _middles(edges), column.width
-            out.append(f @ (np.square(middle - f @ middle) + np.square(np.diff(edges)) / 12) * unit * unit)
+            inside = 0.0 if column.is_discrete else np.square(np.diff(edges)) / 12
+            out.append(f @ (np.square(middle - f @ middle) + inside) * unit * unit)
         return np.array(out)
 
     def quantile(self, q):
@@ -140,7 +143,8 @@ class DistributionEstimator(Collector):
         q = np.asarray(q, np.float64)
         if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
             raise ValueError("q must be a number or a list of numbers in [0, 1]")
-        return np.stack([_quantile(f, e, q) for f, e in zip(self.distribution_, self.bin_edges_)], axis=-1)
+        quantile_of = [_category_at if column.is_discrete else _quantile for column in self._columns]
+        return np.stack([of(f, e, q) for of, f, e in zip(quantile_of, self.distribution_, self.bin_edges_)], axis=-1)
 
     def confidence_interval(self, level=0.95, *, n_bootstrap=100):
         """Return one (n_bins, 2) array for each column: percentiles of the estimates from resampled reports.
@@ -175,7 +179,7 @@ class DistributionEstimator(Collector):
         In the units of X. The score compares with raw data. It is **not private**: an exact, unmetered release of X,
         which a ledger records as an entry of epsilon 0 and strict mode refuses.
         """
-        data = [np.sort(np.asarray(rows, np.float64)) for rows in self._raw(X)]
+        data = [np.sort(column.binned(rows)) for column, rows in zip(self._columns, self._raw(X))]
         return -float(np.mean([_wasserstein(*each) for each in zip(data, self.distribution_, self.bin_edges_)]))
 
     # ---------------------------------------------------------------- inside
@@ -204,6 +208,7 @@ class DistributionEstimator(Collector):
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
                 limit = f" and at most {most}" if most < math.inf else ""
                 raise ValueError(f"{name} must be an integer of at least 1{limit}")
+        check_random_state(self.random_state)
         if not isinstance(self.smoothing, bool | np.bool_):
             raise ValueError("smoothing must be True or False")
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not self.tol >= 0:
@@ -261,6 +266,13 @@ def _middles(edges):
 def _evenly(edges):
     """Return the shares of bins over which values are spread evenly."""
     return np.diff(edges) / (edges[-1] - edges[0])
+
+
+def _category_at(f, edges, q):
+    """Return the smallest category, the middle of its bin, up to which there is at least a share of q."""
+    reached = np.cumsum(f) / np.sum(f)
+    at = np.minimum(np.searchsorted(reached, q - 1e-12, side="left"), len(f) - 1)
+    return (edges[:-1] + edges[1:])[at] / 2
 
 
 def _quantile(f, edges, q):

@@ -45,8 +45,9 @@ class MeanEstimator(Collector):
     mean_ : ndarray of shape (n_features,)
         Estimated means, in the units of X, of the values as clipped to the bounds.
     standard_error_ : ndarray of shape (n_features,)
-        Standard errors, estimated from the spread of the reports. They cover the noise and the drawing of the users
-        from a population; given the users they are somewhat too large. NaN for a single report.
+        Standard errors, from the spread of the reports, or from what the law adds at least where they show less. They
+        cover the noise and the drawing of the users from a population; given the users they are too large, the more so
+        the larger epsilon is. NaN for a single report.
     bias_ : ndarray of shape (n_features,)
         The largest bias that any distribution of (clipped) values can cause.
     """
@@ -61,19 +62,21 @@ class MeanEstimator(Collector):
     @property
     def mean_(self):
         """Estimated means."""
-        return np.array([
-            column.to_units(middle + v @ c / self._n_users)
-            for column, (v, middle, _), c in zip(self._columns_seen(), self._numbers(), self._shares())
-        ])
+        return np.array([zero + unit * mean for (zero, unit), mean in zip(self._scales(), self._positions())])
 
     @property
     def standard_error_(self):
         """Standard errors of the means."""
-        n = self.n_users_
+        n, out = self.n_users_, []
         if n == 1:
             return np.full(len(self._counts), np.nan)
-        spread = [np.square(v - v @ c / n) @ c / (n - 1) for (v, _, _), c in zip(self._numbers(), self._shares())]
-        return np.sqrt(np.array(spread) / n) * self._widths()
+        for column, (v, _, _), c, mean, counts in zip(
+            self._columns, self._numbers(), self._shares(), self._positions(), self._counts
+        ):
+            seen = np.square(v - v @ c / n) @ c / (n - 1)
+            # far outliers are rare where epsilon is large, and may be missing among few reports: the law knows of them
+            out.append(max(seen, column.least_noise(v, mean, counts, n)))
+        return np.sqrt(np.array(out) / n) * self._widths()
 
     @property
     def bias_(self):
@@ -118,8 +121,15 @@ class MeanEstimator(Collector):
         """Return the counts as floats, which are exact below 2**53 and have faster products than integers."""
         return [c.astype(np.float64) for c in self._counts]
 
+    def _positions(self):
+        """Return the mean of each column on the scale of its numbers."""
+        return [middle + v @ c / self._n_users for (v, middle, _), c in zip(self._numbers(), self._shares())]
+
+    def _scales(self):
+        return [column.mean_scale for column in self._columns_seen()]
+
     def _widths(self):
-        return np.array([column.width for column in self._columns])
+        return np.array([unit for _, unit in self._scales()])
 
     @classmethod
     def _test_params(cls):

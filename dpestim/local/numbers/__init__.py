@@ -15,6 +15,10 @@ TASK = "Noisy numbers, local model"
 GUIDE = (
     ("noisy numbers are wanted, or their mean", "PMTransformer",
      "without bias, so that the plain mean of its reports is right; the noise is bounded"),
+    ("a smooth distribution is wanted", "SWTransformer",
+     "a window made for whole distributions; its mean has more variance than PM's"),
+    ("epsilon is below about 0.4", "LaplaceTransformer",
+     "less variance than PM there (at the bounds up to 0.75)"),
     ("a part of the range is nobody's secret", "SDPMTransformer",
      "more accurate there, but no plain guarantee: `privacy_` and `guarantee_by_input_` say what is left"),
 )

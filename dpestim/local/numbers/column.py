@@ -58,6 +58,11 @@ class NumberColumn(Column):
         """The distance between the bounds."""
         return self.high - self.low
 
+    def least_noise(self, numbers, mean, counts, n):
+        """Return the variance of a report of the input next to the mean: on average over values there is more."""
+        row = int(np.abs(self.law.input_positions - mean).argmin())
+        return float(self.law.expect(np.square(numbers))[row] - self.law.expect(numbers)[row] ** 2)
+
     def relaxed_interval(self):
         """Return (from, to, whether NaN is in it): all values that become a relaxed input once they are clipped."""
         start, stop = self.law.relaxed_bounds(self.low, self.high)

@@ -34,6 +34,7 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
         _, columns, names = self._read(X, restart=True)
         self._thaw()
         self._freeze(columns, names)
+        self._bind(self._find_ledger())  # of a block in which it was fitted every later use is paid
         return self
 
     def decode(self, codes):

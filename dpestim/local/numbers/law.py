@@ -136,6 +136,11 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Return the exact position of every row."""
         return [Fraction(g, self.grid) for g in range(self.grid + 1)]
 
+    @cached_property
+    def input_positions(self):
+        """The position of every row, as floats."""
+        return np.array([float(x) for x in self.inputs()])
+
     def edges_of(self, low, high):
         """Return arrays of values at which an input changes its kind, and their neighbours; here none."""
         return []
@@ -221,7 +226,11 @@ class WindowRandomizer(NumericRandomizer):
         self._set_format()
 
     def check(self):
-        """Do nothing: the weights were checked where they were made."""
+        """Refuse weights that are no law, or whose ratio is above epsilon: anybody may have made them."""
+        w = self.weights
+        whole = w.window * w.inside + w.grid * w.outside == WORD and w.window % 2 == 1 and w.grid == self.grid
+        if not (whole and 0 < w.outside <= w.inside and within(w.inside, w.outside, self.epsilon)):
+            raise ValueError("the weights of the window do not make a law of this epsilon")
 
     def _set_format(self):
         self.report_dtype = np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)

@@ -1,5 +1,6 @@
 """Clients and servers that behave badly, whatever their law."""
 
+import copy
 import threading
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpestim.local import (
     PMTransformer,
 )
 from dpestim.local.categories.olh import OLH
+from dpestim.local.columns import Columns
 from dpestim.local.numbers.pm import PM
 from dpestim.privacy.config import get_config
 
@@ -30,6 +32,42 @@ class ThreadNumbers(PM):
     def privatize(self, codes, words, out):
         super().privatize(codes, words, out)
         out[:, 0] = (out[:, 0] + len(threading.current_thread().name)) % self.n_counts
+
+
+class Louder(Columns):
+    """Columns that randomise with three times the epsilon of the laws that they show."""
+
+    def _louder(self):
+        columns = [copy.copy(c) for c in self.columns]
+        for c in columns:
+            c.law = type(c.law)(**{**c.law.arguments, "epsilon": 3 * c.law.epsilon})
+        return Columns(columns)
+
+    def named(self, names):
+        named = super().named(names)
+        return Louder(named.columns, named.inferred, named.keys)
+
+    def randomize(self, *data):
+        return self._louder().randomize(*data)
+
+    def randomize_and_count(self, *data):
+        return self._louder().randomize_and_count(*data)
+
+
+class SendsMore(GRRFrequencyEstimator):
+    """What is sent follows another law than the one shown."""
+
+    def _declare(self, n_columns):
+        columns = super()._declare(n_columns)
+        return Louder(columns.columns, columns.inferred, columns.keys)
+
+
+class ShowsAnother(GRRFrequencyEstimator):
+    """The law that is shown has half the epsilon of the one that is used."""
+
+    def randomizer(self, column=0):
+        law = super().randomizer(column)
+        return type(law).make(**{**law.arguments, "epsilon": law.epsilon / 2})
 
 
 class OtherFormat(GRRFrequencyEstimator):
@@ -194,6 +232,8 @@ class LosesCounts(GRRFrequencyEstimator):
 BROKEN = [
     (face_of(OLHFrequencyEstimator, ThreadNoise), PLAIN, "check_threads"),
     (face_of(PMTransformer, ThreadNumbers), STEPS, "check_threads"),
+    (SendsMore, PLAIN, "check_what_is_sent"),
+    (ShowsAnother, PLAIN, "check_what_is_sent"),
     (OtherFormat, PLAIN, "check_reports_format"),
     (ListsBackwards, PLAIN, "check_containers"),
     (CountsItsCalls, PLAIN, "check_output"),

@@ -6,7 +6,9 @@ import numpy as np
 
 from broken._make import LOW, STEPS, face_of
 from dpestim.local import PMTransformer, SDPMTransformer
+from dpestim.local.columns import Columns
 from dpestim.local.law import ALL, Promise
+from dpestim.local.numbers.column import NumberColumn
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
 from dpestim.privacy import exact
@@ -18,6 +20,9 @@ class TwiceTheEpsilon(PM):
     def __init__(self, epsilon, grid):
         super().__init__(2 * exact.canonical_epsilon(epsilon), grid)
         self.epsilon = self.epsilon / 2
+
+    def check(self):
+        """Let it pass, as no law of a window is let by itself."""
 
 
 class HalfTheEpsilon(PM):
@@ -94,6 +99,31 @@ class NeverRounds(PM):
         super().privatize(codes >> 32 << 32, words, out)
 
 
+class Half(PM):
+    """Whoever is about half way between two grid points sends the lower one in the clear."""
+
+    def privatize(self, codes, words, out):
+        super().privatize(codes, words, out)
+        share = (codes & 0xFFFFFFFF) / 2**32
+        clear = (share > 0.3) & (share < 0.8)
+        out[clear, 0] = codes[clear] >> 32
+
+
+class FalseColumn(NumberColumn):
+    """Names another set than the one that has less protection."""
+
+    def relaxed_inputs(self):
+        return f"[{self.low!r}, {self.high!r}]"
+
+
+class NamesAnotherSet(SDPMTransformer):
+    """The promise about these people bears another name."""
+
+    def _declare(self, n_columns):
+        columns = super()._declare(n_columns)
+        return Columns([FalseColumn(c.name, c.law, c.low, c.high) for c in columns], columns.inferred, columns.keys)
+
+
 class ClipsBadly(PM):
     """Values beyond the upper bound wrap around."""
 
@@ -115,11 +145,13 @@ BROKEN = [
     (face_of(SDPMTransformer, LowLeaks), LOW, "check_promises"),
     (face_of(SDPMTransformer, Unsaid), LOW, "check_promises"),
     (face_of(SDPMTransformer, AnotherInterval), LOW, "check_declared_inputs"),
+    (NamesAnotherSet, LOW, "check_declared_inputs"),
     (face_of(SDPMTransformer, LeavesItselfOut), LOW, "check_law_is_its_arguments"),
     (face_of(PMTransformer, ShrunkPositions), STEPS, "check_mean_is_exact"),
     (face_of(SDPMTransformer, OnlyTheMiddle), LOW, "check_mean_is_exact"),
     (face_of(PMTransformer, WrongSpread), STEPS, "check_variance"),
     (face_of(PMTransformer, NeverRounds), STEPS, "check_rounding"),
+    (face_of(PMTransformer, Half), STEPS, "check_rounding"),
     (face_of(PMTransformer, ClipsBadly), STEPS, "check_encoding"),
     (DecodesAnew, STEPS, "check_decoding"),
 ]

@@ -6,6 +6,7 @@ import numpy as np
 
 from broken._make import face_of
 from dpestim.local import SDGRRFrequencyEstimator, URAPFrequencyEstimator, URRFrequencyEstimator
+from dpestim.local.categories.column import CategoryColumn
 from dpestim.local.categories.sdgrr import SDGRR
 from dpestim.local.categories.urap import URAP
 from dpestim.local.categories.urr import URR
@@ -38,6 +39,20 @@ class OneMoreOpen(URAP):
         super().__init__(epsilon, n_categories, (0, *non_sensitive))
 
 
+class FalseColumn(CategoryColumn):
+    """Leaves out that in strict mode whatever is not declared counts as the first category."""
+
+    def relaxed_inputs(self):
+        return super().relaxed_inputs().replace(", and whatever is not declared", "")
+
+
+class NamesAnotherSet(SDGRRFrequencyEstimator):
+    """The promise about these people bears the name of one about fewer."""
+
+    def _with_laws(self, encoders):
+        return [FalseColumn(column.encoder, column.law) for column in super()._with_laws(encoders)]
+
+
 class OthersLowUnsaid(SDGRR):
     """Treats others as low than its guarantee says."""
 
@@ -66,6 +81,8 @@ class TooPlain(URR):
 
 class HighFromLow(SDGRR):
     """Says nothing of who is told apart from whom but that it may be anybody, though high ones are protected."""
+
+    relaxation = "another model"
 
     @property
     def promises(self):
@@ -105,6 +122,14 @@ class AllKnown(SDGRR):
         return own * (1 - own) / own**2, Fraction(0), high * (1 - high) / own**2
 
 
+class Certain(URR):
+    """Says that it knows how many hold a non-sensitive category, some of whom hide."""
+
+    def variance_line(self, counts, n):
+        at_zero, slope = super().variance_line(counts, n)
+        return at_zero, np.where(self.is_relaxed, 0.0, slope)
+
+
 class NotUndone(SDGRR):
     """The estimator forgets that high categories add to the counts of low ones."""
 
@@ -119,6 +144,7 @@ BROKEN = [
     (face_of(SDGRRFrequencyEstimator, OthersLow), LOW, "check_declared_inputs"),
     (face_of(URRFrequencyEstimator, OthersOpen), OPEN, "check_declared_inputs"),
     (face_of(URAPFrequencyEstimator, OneMoreOpen), OPEN, "check_declared_inputs"),
+    (NamesAnotherSet, {**LOW, "low_sensitivity": [["b", "a"]]}, "check_declared_inputs"),
     (face_of(SDGRRFrequencyEstimator, OthersLowUnsaid), LOW, "check_promises"),
     (face_of(SDGRRFrequencyEstimator, LowFromLow), LOW, "check_promises"),
     (face_of(SDGRRFrequencyEstimator, HighFromLow), LOW, "check_promises"),
@@ -127,5 +153,7 @@ BROKEN = [
     (face_of(URAPFrequencyEstimator, OwnBitByItself), OPEN, "check_kernel_follows_law"),
     (face_of(URRFrequencyEstimator, NeverHides), LONE, "check_no_byte_betrays"),
     (face_of(SDGRRFrequencyEstimator, AllKnown), LOW, "check_variance"),
+    (face_of(URRFrequencyEstimator, Certain), OPEN, "check_variance"),
+    (face_of(URRFrequencyEstimator, Certain), OPEN, "check_intervals_cover"),
     (face_of(SDGRRFrequencyEstimator, NotUndone), LOW, "check_estimates_are_unbiased"),
 ]
