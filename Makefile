@@ -9,6 +9,7 @@ KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
 	$(BIN)/python examples/teenagers.py --output demo-output
+	$(BIN)/python examples/sdldp.py --output demo-output
 	$(BIN)/python examples/yrbss_model.py --output demo-output
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples
@@ -37,7 +38,8 @@ wheel: $(VENV)/.built
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py rng.py \
-	encode.py patterns.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py road.py)
+	encode.py patterns.py central.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py duchi.py hm.py \
+	staircase.py privunit.py personalized.py road.py rows.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

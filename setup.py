@@ -73,5 +73,5 @@ setup(
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         force=DEBUG,
     ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}, "build_ext": {"parallel": os.cpu_count()}},
 )

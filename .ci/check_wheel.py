@@ -24,6 +24,7 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: SQLite's business; and that checks reject what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
                  *(f"unit/test_{name}.py" for name in ("local", "numbers", "collected_numbers", "logistic", "config",
+                                                       "personalized",
                                                        "columns", "encode", "inputs", "inspection", "ledger",
                                                        "postprocessing")))
 SELECTED = ("-m", "not law", "-k", "not kill_9")

@@ -29,6 +29,9 @@ stays.
 * **Memory** is the kernel's high-water mark of the resident set during `fit` in a fresh process, reset when the input
   exists. (Not ``ru_maxrss``: a child inherits its parent's through fork and exec.)
 
+How *accurate* mechanisms are is another question. ``python -m benchmarks.reproduce_sdldp`` does the experiments of the
+SDLDP paper again (its package is `sdldp/`), with pictures and a table of what its claims become.
+
 Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
 it is one entry in ``frequencies.PEERS``.
 

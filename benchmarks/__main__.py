@@ -5,7 +5,22 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import encoding, family, frequencies, ledger, logistic, memory, numbers, profile, words
+from benchmarks import (
+    central,
+    distributions,
+    encoding,
+    family,
+    frequencies,
+    ledger,
+    logistic,
+    memory,
+    numbers,
+    personalized,
+    profile,
+    rows,
+    vectors,
+    words,
+)
 from benchmarks._harness import Settings, header, table, write
 
 
@@ -18,15 +33,16 @@ def main():
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start = time.perf_counter()
-    modules = (frequencies, family, numbers, words, encoding, ledger, logistic, memory, profile)
-    rows = [row for module in modules for row in module.rows(settings)]
-    print(table(rows))
+    modules = (frequencies, family, numbers, rows, vectors, distributions, personalized, words, central, encoding,
+               ledger, logistic, memory, profile)
+    found = [row for module in modules for row in module.rows(settings)]
+    print(table(found))
     facts["seconds"] = round(time.perf_counter() - start, 1)
     if hasattr(os, "getloadavg"):
         facts["load after"] = f"{os.getloadavg()[0]:.2f}"  # ours included
-    judged = [row for row in rows if row.met is not None]
+    judged = [row for row in found if row.met is not None]
     print(f"\n{sum(row.met for row in judged)} of {len(judged)} judged targets met; {facts['seconds']} s")
-    write(arguments.output, facts, rows)
+    write(arguments.output, facts, found)
     print(f"rows written to {arguments.output}")
 
 

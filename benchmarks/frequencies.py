@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks._harness import Row, interleave, limit, n_cores, share
 from dpestim._core import build
 from dpestim.base import all_estimators
+from dpestim.local import PersonalizedEstimator
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.estimates.collector import Collector
 from dpestim.local.numbers.face import NumericTransformer
@@ -240,8 +241,9 @@ PEERS = {
 def rows(settings):
     """Yield the rows of every mechanism."""
     for name, cls in all_estimators():
-        # numbers.py has transformers and collectors, logistic.py what predicts
-        elsewhere = issubclass(cls, NumericTransformer | Collector) or hasattr(cls, "predict_proba")
+        # numbers.py has transformers and collectors, personalized.py what wraps them, logistic.py what predicts
+        elsewhere = issubclass(cls, NumericTransformer | Collector | PersonalizedEstimator)
+        elsewhere |= hasattr(cls, "predict_proba")
         if not issubclass(cls, FrequencyEstimator) and not elsewhere:
             yield Row(name, note="not measured: no benchmark for this kind of estimator yet")
     for name, cls in mechanisms():

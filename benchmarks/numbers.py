@@ -20,7 +20,7 @@ LOW = (-0.5, 0.5)
 def transformers():
     """Return (short name, class) of the registry's transformers of numbers."""
     return [(c.__name__.removesuffix("Transformer"), c) for _, c in all_estimators()
-            if issubclass(c, NumericTransformer)]
+            if issubclass(c, NumericTransformer) and hasattr(c(), "bounds")]
 
 
 def rows(settings):
@@ -86,6 +86,34 @@ def sw_numpy(x, out, rng):
     return out
 
 
+def hm_numpy(x, out, rng):
+    """Draw the continuous hybrid mechanism: one float decides which mechanism, and where in it; two a value."""
+    s, e = math.exp(EPSILON / 2), math.exp(EPSILON)
+    C, far, coin_of_pm = (s + 1) / (s - 1), (e + 1) / (e - 1), 1 - 1 / s
+    for at in range(0, len(x), 1 << 14):
+        block = x[at : at + (1 << 14)]
+        coin, place = rng.random((2, len(block)), np.float32)
+        left = (C + 1) / 2 * block - (C - 1) / 2
+        inside = left + (C - 1) * place
+        place *= C + 1
+        place -= C
+        outside = np.where(place < left, place, place + (C - 1))
+        piecewise = np.where(coin < coin_of_pm * s / (s + 1), inside, outside)
+        sign = np.where(coin < coin_of_pm + (1 - coin_of_pm) / 2 * (1 + block / far), far, -far)
+        out[at : at + (1 << 14)] = np.where(coin < coin_of_pm, piecewise, sign)
+    return out
+
+
+def duchi_numpy(x, out, rng):
+    """Draw one of two far positions, one float a value."""
+    far = (math.exp(EPSILON) + 1) / (math.exp(EPSILON) - 1)
+    for at in range(0, len(x), 1 << 14):
+        block = x[at : at + (1 << 14)]
+        coin = rng.random(len(block), np.float32)
+        out[at : at + (1 << 14)] = np.where(coin < (1 + block / far) / 2, far, -far)
+    return out
+
+
 def laplace_numpy(x, out, rng):
     """Draw Laplace noise by inversion, one float a value; what passes a bound becomes the mean of what does."""
     scale = 2 / EPSILON
@@ -102,7 +130,8 @@ def laplace_numpy(x, out, rng):
 
 
 #: short name -> baseline; a newcomer is timed without one
-PEERS = {"PM": pm_numpy, "SDPM": sdpm_numpy, "SW": sw_numpy, "Laplace": laplace_numpy}
+PEERS = {"PM": pm_numpy, "SDPM": sdpm_numpy, "SW": sw_numpy, "HM": hm_numpy, "Duchi": duchi_numpy,
+         "Laplace": laplace_numpy}
 
 
 def _privatize(settings, name, transformer, X):

@@ -82,8 +82,10 @@ def generate(app, config):
     (GENERATED / "which.md.inc").write_text(linked(mechanism_table(tables=False)), encoding="utf-8")
     (GENERATED / "benchmarks.rst.inc").write_text(benchmarks_text(), encoding="utf-8")
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
-        include = f"```{{include}} ../../../{proof.relative_to(HERE.parent).as_posix()}\n```\n"
-        (GENERATED / "proofs" / proof.name.lstrip("_")).write_text(include, encoding="utf-8")
+        place = proof.relative_to(HERE.parent)
+        include = f"```{{include}} ../../../{place.as_posix()}\n```\n"
+        # two models may have a mechanism of one name
+        (GENERATED / "proofs" / f"{place.parts[1]}_{proof.name.lstrip('_')}").write_text(include, encoding="utf-8")
 
 
 def api_index():
@@ -118,8 +120,9 @@ def summaries(names):
 
 def linked(table):
     """Return the Markdown table of mechanisms with links to their pages and proofs."""
-    table = re.sub(r"`(dpestim\.\w+\.)(\w+)`", r"{py:class}`\2 <\1\2>`", table)
-    return re.sub(r"`_?(\w+)\.md`", r"{doc}`proof </generated/proofs/\1>`", table)
+    row = r"^(\| `dpestim\.(\w+)\..*)`_?(\w+)\.md`"
+    table = re.sub(row, r"\1{doc}`proof </generated/proofs/\2_\3>`", table, flags=re.MULTILINE)
+    return re.sub(r"`(dpestim\.\w+\.)(\w+)`", r"{py:class}`\2 <\1\2>`", table)
 
 
 def benchmarks_text():
@@ -130,7 +133,8 @@ def benchmarks_text():
 
 def link_proofs(app, what, name, obj, options, lines):
     """Make the file name of a proof in a docstring a link to it."""
-    lines[:] = [re.sub(r"``(_?)(\w+)\.md``", r":doc:`\1\2.md </generated/proofs/\2>`", line) for line in lines]
+    link = rf":doc:`\1\2.md </generated/proofs/{name.split('.')[1]}_\2>`"
+    lines[:] = [re.sub(r"``(_?)(\w+)\.md``", link, line) for line in lines]
 
 
 def skip_foreign(app, what, name, obj, skip, options):

@@ -1,8 +1,10 @@
 """dpestim: differentially private estimators with scikit-learn's API and typed kernels underneath.
 
+    central          noise on query answers under central differential privacy: Laplace, Gaussian, discrete and real
     linear_model     models under central differential privacy: logistic regression
     local            local differential privacy: frequencies of categories; means and distributions of numbers
     accounting       `Ledger`: a budget that survives clones, workers and crashes
+    audit            what a report tells an adversary, computed from the exact laws and measured
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
     postprocessing   pure functions of estimates, which cost no privacy
     privacy          guarantees, neighbouring relations, exact rounding
@@ -11,9 +13,9 @@
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
-Layers, of which each imports only those below it: inspection -> linear_model -> local -> accounting, testing,
-postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
-epsilon).
+Layers, of which each imports only those below it: inspection -> audit -> linear_model, local, central -> accounting,
+testing, postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and
+bits, and no epsilon).
 """
 
 import importlib
@@ -21,7 +23,8 @@ import importlib
 from dpestim import _notebook
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("accounting", "datasets", "inspection", "linear_model", "local", "postprocessing", "privacy", "testing")
+_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "inspection", "linear_model", "local", "postprocessing",
+                "privacy", "testing")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

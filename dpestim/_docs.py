@@ -72,18 +72,25 @@ _NUMERIC_PARAMETERS = """
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
+        Privacy budget of one row, in (0, 80]; `strategy` says what several columns have of it.
     bounds : None, (low, high) or dict of (low, high), default=None
         The public range of the values: a pair of numbers, or of arrays of shape (n_features,), as in
         ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. A dict goes from column names to pairs of
         numbers, and data frames must then have these columns in this order. Values outside are clipped. None
         learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
+    strategy : {strategies}, default="split"
+        "split" reports every one of d columns with exactly epsilon / d. "sample" has each user draw k of them, all sets
+        equally likely and whatever the values are, report those with epsilon / k and say nothing of the others, with
+        the k that makes the variance of the means least at worst (`n_sampled_`). A report of any strategy but "split"
+        does not tell d: for a server that was never fitted, declare `bounds` with one number for each column.
 {pays}
     Attributes
     ----------
     bounds_ : (ndarray, ndarray) of shape (n_features,)
         Lower and upper bounds of the columns, after `fit`.
+    n_sampled_ : int or None
+        The number k of columns that a row reports with ``strategy="sample"``.
     randomizers_ : list of randomizers
         The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
     privacy_ : PrivacyGuarantee
@@ -94,6 +101,37 @@ _NUMERIC_PARAMETERS = """
 
 {raises}"""
 
+
+_BALL_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one row, in (0, 80], all of its columns together.
+    radius : None or float, default=1.0
+        The public length that no row is to exceed, measured from the center; longer rows are shortened. None learns it
+        from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+    center : None or array-like of shape (n_features,), default=None
+        The public center of the ball; None: all zeros. A report does not tell d: declare it for a server that was never
+        fitted.
+    candidates : int, default=2048
+        Directions that a seed makes, a power of two from 4 to 65,536; there are at least twice as many as columns from
+        64 columns on. With 128 the variance is at most 0.8 % larger up to epsilon = 2 and 16 columns, for less time.
+{pays}
+    Attributes
+    ----------
+    center_, radius_ : ndarray of shape (n_features,) and float
+        The ball, after `fit`; `bounds_` is the box around it.
+    randomizers_ : list of one randomizer
+        The frozen law of a row; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
+    privacy_ : PrivacyGuarantee
+        What one row's report promises.
+    guarantee_by_input_ : list of dict
+        Epsilon, by kinds of inputs.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+{raises}"""
 
 _COLLECTOR_PARAMETERS = """
     Parameters
@@ -121,9 +159,56 @@ _COLLECTOR_PARAMETERS = """
 {raises}"""
 
 
-_TEMPLATES = {"categories": _FREQUENCY_PARAMETERS, "bounds": _NUMERIC_PARAMETERS, "transformer": _COLLECTOR_PARAMETERS}
+_CENTRAL_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one `release`, in (0, 80].
+{own}    sensitivity : float, default=None
+        How far apart the answers of two neighbouring data sets can be, all answers of a release together, above 0: it
+        must be declared. `privacy_` says how the distance is measured. It must hold for answers as they are read:
+        within `bounds`; and in strict mode, where NaN is no error, with the middle of the bounds for NaN (0 without).
+    bounds : (low, high), default=None
+        Public range of every answer, below 2^53 in absolute value; answers are clipped to it before noise is added, and
+        results after. None: no range, but that of the integers behind: real answers are cut beyond some 2^48
+        sensitivities, a number that many answers share, integers beyond 2^61 (in lists and frames, or for mechanisms on
+        real answers, beyond 2^53).
+    neighbours : {"substitution", "add_remove"}, default="substitution"
+        The relation under which the sensitivity holds: one record replaced, or one record more or less.
+    ledger : dpestim.accounting.Ledger, default=None
+        Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
+        around, if there is one.
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
+        published.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        What one release promises.
+    n_features_in_ : int
+        After `fit`, which nothing needs.
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter or an answer that does not fit (NaN, infinity); it names the parameter, never the answer, and
+        comes before anything is charged. In strict mode NaN counts as the middle of the bounds, or as 0.
+"""
+
+
+_TEMPLATES = {
+    "sensitivity": _CENTRAL_PARAMETERS,
+    "categories": _FREQUENCY_PARAMETERS,
+    "bounds": _NUMERIC_PARAMETERS,
+    "radius": _BALL_PARAMETERS,
+    "transformer": _COLLECTOR_PARAMETERS,
+}
 #: Before which shared parameter a class's own ones stand.
-_BEFORE = {"categories": "    categories : ", "bounds": "    ledger : ", "transformer": "{own}"}
+_BEFORE = {"sensitivity": "{own}", "categories": "    categories : ", "bounds": "    ledger : ",
+           "radius": "    ledger : ", "transformer": "{own}"}
 
 
 def fill_docstring(cls):
@@ -140,6 +225,8 @@ def fill_docstring(cls):
     attributes = getattr(cls, "_more_attributes", "").strip("\n").rstrip(" ")
     text = _common(_TEMPLATES[kind]).replace("{attributes}\n", attributes and attributes.rstrip("\n") + "\n")
     text = text.replace(_BEFORE[kind], more + _BEFORE[kind], 1).replace("{own}", "")
+    strategies = ", ".join(f'"{name}"' for name in getattr(cls, "_strategies", ()))
+    text = text.replace("{strategies}", f"{{{strategies}}}")
     cls.__doc__ = cls.__doc__.replace("    {parameters}\n", text + "\n")
 
 
@@ -162,7 +249,7 @@ def mechanism_table(*, tables=True):
                 summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
                 rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | `{cls._proof().name}` |")
             fold = guide and len(members) > 3  # a short list may stand open
-            title = f"<details>\n<summary>All {len(members)}: what users send, and the proofs</summary>"
+            title = f"<details>\n<summary>All {len(members)}: what they do, and the proofs</summary>"
             parts += [title, "\n".join(rows), "</details>"] if fold else ["\n".join(rows)]
     return "\n\n".join(parts)
 
@@ -199,7 +286,7 @@ def _place(name, cls):
     """Return where a reader looks for it: who randomises before who estimates, what is relaxed after what is not."""
     return (
         SUBPACKAGES.index(name.split(".")[0]),
-        "transformer" in inspect.signature(cls).parameters,
+        not {"transformer", "estimator"}.isdisjoint(inspect.signature(cls).parameters),
         _around(cls, "TASK"),
         _is_relaxed(cls),
         cls.__name__,
@@ -217,13 +304,18 @@ def _is_local(cls):
 def _bits(cls):
     """Return how much a user sends, in the local model; else who is protected."""
     parameters = inspect.signature(cls).parameters
+    if "neighbours" in parameters:
+        return "one record, replaced, or one more"
     if "categories" in parameters:
         d = getattr(cls, "_typical_domain", 1024)
         more = getattr(cls, "_typical_parameters", dict)()
         return f"{cls(1.0, categories=[range(d)], **more).randomizer().report_bits:,.0f} (d = {d:,})"
     if "bounds" in parameters:
         return f"{cls(1.0, bounds=(0.0, 1.0)).randomizer().report_bits:,.0f} a number"
-    return "as its transformer" if "transformer" in parameters else "one record, replaced"
+    if "radius" in parameters:
+        return f"{cls(1.0, center=[0.0] * 1024).randomizer().report_bits:,.0f} a row (of 1,024 numbers)"
+    wrapped = next((name for name in ("transformer", "estimator") if name in parameters), None)
+    return f"as its {wrapped}" if wrapped else "one record, replaced"
 
 
 def write_table(path):

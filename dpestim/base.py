@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from functools import lru_cache
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
@@ -13,7 +14,7 @@ from dpestim.privacy.config import get_config
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 2
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("local", "linear_model")
+SUBPACKAGES = ("local", "central", "linear_model")
 
 
 class PrivateEstimator(BaseEstimator):
@@ -30,6 +31,12 @@ class PrivateEstimator(BaseEstimator):
         if bound != (None, False):
             self._bound = bound
         return self
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def _get_param_names(cls):
+        """Return what scikit-learn reads from the signature: once for each class, as it is most of a clone."""
+        return super()._get_param_names()
 
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()

@@ -11,3 +11,7 @@ class LedgerError(ValueError):
 
 class BudgetExceededError(LedgerError):
     """A release would overdraw its ledger; nothing was charged and nothing was drawn."""
+
+
+class NoIntervalError(ValueError):
+    """Intervals that were asked for would not hold, or would say nothing, so that there are none."""

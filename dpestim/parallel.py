@@ -4,9 +4,11 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from numbers import Integral
 
 from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _pool = None
@@ -52,6 +54,16 @@ def run(task, n_blocks, n_jobs=None, pieces=1):
         if error is not None:
             raise error
     return results
+
+
+def one_thread():
+    """Return a context in which BLAS has one thread: for matrices of a few hundred rows more of them only wait."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _controller():
+    return ThreadpoolController()  # (looks at every library that is loaded: once is enough)
 
 
 def _get_pool(size):

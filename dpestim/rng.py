@@ -50,6 +50,8 @@ class Stage(IntEnum):
     RARE = 2  # words that few records need; each has a place of its own
     NOISE = 3  # noise of a release
     ROUNDING = 4  # unbiased rounding to a grid
+    SUBSET = 5  # which columns a row reports
+    SUBSET_AGAIN = 6  # the same, where words of the first draw allow no uniform one
 
 
 def check_random_state(random_state):
@@ -84,7 +86,18 @@ class WordSource:
             self._key = np.random.SeedSequence(int(random_state)).generate_state(8, np.uint32).tobytes()
         else:
             self._key = random_state.bytes(32)
-        self.fingerprint = hashlib.sha256(b"dpestim" + self._key).hexdigest()[:32] if self.seeded else None
+        self.fingerprint = _fingerprint(self._key) if self.seeded else None
+
+    def part(self, number):
+        """Return the source of a part of this call, such as a group of users: no two parts share words.
+
+        Its key is a hash of this one and of the number; this source itself must not be used besides.
+        """
+        part = object.__new__(type(self))
+        part.seeded = self.seeded
+        part._key = hashlib.sha256(b"dpestim part" + self._key + int(number).to_bytes(8, "big")).digest()
+        part.fingerprint = _fingerprint(part._key) if self.seeded else None
+        return part
 
     def __reduce__(self):
         """Refuse: a source that travels would repeat its words."""
@@ -206,6 +219,10 @@ class Words:
 
 
 _OFFSET = 2  # of the position, see above
+
+
+def _fingerprint(key):
+    return hashlib.sha256(b"dpestim" + key).hexdigest()[:32]
 
 
 def _counter(stage, column, block, position=0, pairs=1):

@@ -26,14 +26,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dpestim.datasets import load_yrbss
+from dpestim.exceptions import NoIntervalError
 from dpestim.local import DistributionEstimator, MeanEstimator, PMTransformer, SDPMTransformer
 
 COLUMNS = {"weight": "kg", "height": "m"}
 BOUNDS = {"weight": (30.0, 150.0), "height": (1.2, 2.2)}  # public, chosen without the data; the rest is clipped
 LOW = {"weight": (50.0, 80.0), "height": (1.55, 1.85)}  # for SDPM: who lies in here has, by assumption, little to hide
 EPSILONS = [1.0, 2.0, 4.0]
-N_BINS, N_BOOTSTRAP = 256, 100  # smoothing reaches over neighbouring bins: many narrow ones blur little
-N_BARS = 20  # of the true histograms
+N_BARS = 10  # of the true histograms, and of the bands: the fewer, the narrower
 MECHANISMS = {
     "PM": lambda epsilon: PMTransformer(epsilon, bounds=BOUNDS),
     "SDPM": lambda epsilon: SDPMTransformer(epsilon, bounds=BOUNDS, low_sensitivity=LOW, n_cells=8),
@@ -57,15 +57,17 @@ def main():
             transformer = make(epsilon)
             reports = transformer.privatize(people)
             mean = MeanEstimator(transformer).aggregate(reports)
-            distribution = DistributionEstimator(transformer, n_bins=N_BINS).aggregate(reports)
-            repeats = distribution.bootstrap(N_BOOTSTRAP)
+            distribution = DistributionEstimator(transformer).aggregate(reports)
+            medians = distribution.quantile_interval(0.5)
+            try:
+                bands = distribution.confidence_interval(n_bins=N_BARS)
+            except NoIntervalError:  # they would say nothing, or not hold: the picture goes without
+                bands = [None] * len(COLUMNS)
             quartiles = distribution.quantile([0.25, 0.5, 0.75])
             for j, column in enumerate(COLUMNS):
                 edges, truth = distribution.bin_edges_[j], clipped[column].to_numpy()
                 low, high = mean.confidence_interval(0.95)[j]
-                band = np.quantile(repeats[j], [0.025, 0.975], axis=0)
-                medians = [np.interp(0.5, np.concatenate([[0], np.cumsum(f)]), edges) for f in repeats[j]]
-                median_low, median_high = np.quantile(medians, [0.025, 0.975])
+                median_low, median_high = medians[j]
                 rows.append({
                     "column": column, "epsilon": epsilon, "mechanism": name, "truth": truth.mean(),
                     "mean": mean.mean_[j], "half_width": (high - low) / 2, "holds": low <= truth.mean() <= high,
@@ -74,7 +76,7 @@ def main():
                     "median_holds": median_low <= np.median(truth) <= median_high,
                     "plain": transformer.decode(reports)[:, j].mean(),
                 })
-                curves[column, epsilon, name] = edges, distribution.distribution_[j], band, truth
+                curves[column, epsilon, name] = edges, distribution.distribution_[j], bands[j], truth
             promises[name, epsilon] = transformer.privacy_
         print(f"measured everybody with {' and '.join(MECHANISMS)} at epsilon {epsilon:g}")
     results = pd.DataFrame(rows)
@@ -108,7 +110,9 @@ def draw(curves):
             for name, colour in COLOURS.items():
                 edges, f, band, _ = curves[column, epsilon, name]
                 width, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
-                ax.fill_between(middle, band[0] / width, band[1] / width, color=colour, alpha=0.2, lw=0)
+                if band is not None:
+                    lowest, highest = band.T / np.diff(bars)
+                    ax.stairs(highest, bars, baseline=lowest, fill=True, color=colour, alpha=0.2, lw=0)
                 ax.plot(middle, f / width, color=colour, linewidth=1.5, linestyle="-" if name == "PM" else "--")
             ax.set_yticks([])
             ax.spines["left"].set_visible(False)
@@ -125,7 +129,7 @@ def draw(curves):
 def print_results(results, promises):
     """Print the table and what is promised."""
     print()
-    print("Means with 95 % intervals; quartiles of the estimated distribution (EM, smoothed); whether the bootstrap")
+    print("Means with 95 % intervals; quartiles of the estimated distribution; whether the")
     print("interval of the median holds the truth. `plain` is the mean of the reports as they are: biased under SDPM.")
     print()
     head = f"{'column':<8}{'epsilon':>8}  {'':<6}{'truth':>8}{'mean':>9}{'± 95 %':>9}{'holds':>7}{'plain':>9}"
@@ -167,12 +171,12 @@ nobody minds.</p>
 <pre>transformer = PMTransformer({EPSILONS[1]:g}, bounds={BOUNDS})
 reports = transformer.privatize(people)           # all that leaves the devices
 MeanEstimator(transformer).aggregate(reports).confidence_interval(0.95)
-DistributionEstimator(transformer, n_bins={N_BINS}).aggregate(reports).distribution_</pre>
+DistributionEstimator(transformer).aggregate(reports).distribution_</pre>
 <div class="scroll"><table><tr>{head}</tr>{"".join(body)}</table></div>
 <p>The plain mean of what SDPM's reports stand for is biased, because a low value that does not report itself reports
-anything; <code>MeanEstimator</code> undoes it. Bands, and the intervals of medians, come from a bootstrap of the
-reports: they cover the noise, not the bias of a smoothed estimate, so that more of them miss than the 5&nbsp;% that a
-mean's interval may.</p>
+anything; <code>MeanEstimator</code> undoes it. Bands are intervals for the shares of {N_BARS} bins, which allow for
+other shapes than the estimated one: so they are wide where reports are noisy, and there is none where it would say
+nothing, or where many values lie on edges of bins.</p>
 {_report._picture(picture, "Estimated densities of weight and height with bands, over the true histograms")}
 <p>What is promised, in the transformers' own words:</p>
 {promised}

@@ -18,15 +18,15 @@ DistributionDisplay.from_estimator(DistributionEstimator(noisy).fit(weights))
 plt.show()
 
 # %%
-# Two budgets on the same axes, beside what the people really weigh, which no survey knows. Smoothing reaches over
-# neighbouring bins; a small epsilon needs more of them.
+# Two budgets on the same axes, beside what the people really weigh, which no survey knows. How smooth an estimate is
+# the reports choose.
 
 import numpy as np
 
 shares, edges = np.histogram(weights["weight"], 35, range=(25, 200))
 truth = DistributionDisplay(distribution=shares / len(weights), bin_edges=edges, label="truth").plot(color="black")
 for epsilon in (1.0, 4.0):
-    estimator = DistributionEstimator(PMTransformer(epsilon, bounds=(25.0, 200.0)), n_bins=128).fit(weights)
+    estimator = DistributionEstimator(PMTransformer(epsilon, bounds=(25.0, 200.0))).fit(weights)
     DistributionDisplay.from_estimator(estimator, label=f"epsilon = {epsilon:g}", ax=truth.ax_)
 plt.show()
 

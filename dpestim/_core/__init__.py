@@ -5,8 +5,10 @@ randomness of its own: the 64-bit words it consumes are an argument, so that it 
 allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say which argument is which.
 
     encode   codes of a column of categories            (integers by range check, strings by hash look-up)
+    groups   rows in the order of their groups, in one pass
     grr      randomised response over d values          (one or two words a record)
     binary   one bit against the threshold of its value
+    noise    attempts at exact noise: discrete Laplace, discrete and rounded Gaussian, staircase
     table    any law of numbers: a search in a row of integer weights
     hadamard Hadamard response, and the fast Walsh-Hadamard transform
     subset   k distinct values by multiply-shift draws

@@ -1,4 +1,4 @@
-"""The piecewise mechanism on a grid, plain and sensitivity-aware: floats to fixed point, and fixed point to codes."""
+"""The piecewise mechanism on a grid, plain, sensitivity-aware and hybrid: floats to fixed point, and fixed point to codes."""
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
@@ -8,6 +8,10 @@ cdef extern from "pm.h" nogil:
         uint64_t zone, zone_size, merge, drop, levels, low_zone, low_gap
     void dpestim_pm_answer_all(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,
                                const dpestim_pm_law *law, void *out, int n_bytes) noexcept
+    ctypedef struct dpestim_hm_law:
+        uint64_t inside_words, inside, outside, per_inside, per_outside, window, piecewise, minus, least, rise
+    void dpestim_hm_answer_all(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,
+                               const dpestim_hm_law *law, void *out, int n_bytes) noexcept
     void dpestim_pm_encode(const double *x, size_t n, double low, double high, double scale, int64_t top,
                            int64_t *out) noexcept
     void dpestim_pm_encode_low(const double *x, size_t n, double low, double high, double scale, int64_t top,
@@ -63,3 +67,24 @@ def answer(
     c.per_outside = <uint64_t>0xFFFFFFFFFFFFFFFFULL // c.outside
     with nogil:
         dpestim_pm_answer_all(&fixed[0], &lanes[0], &words[0], n, &c, <void *>&out[0], sizeof(code_t))
+
+
+def mix(
+    const int64_t[::1] fixed,       # IN   as `encode` writes them, none of low sensitivity
+    const uint32_t[::1] lanes,      # IN   a random number each, for the rounding
+    const uint64_t[::1] words,      # IN   a random word each, for the answer
+    tuple law,                      # IN   the integers of `dpestim_hm_law`, in order, without the reciprocals
+    code_t[::1] out,                # OUT  codes
+):
+    """Answer every record: unbiased rounding to the grid, then the hybrid law."""
+    cdef Py_ssize_t n = fixed.shape[0]
+    cdef dpestim_hm_law c
+    if lanes.shape[0] != n or words.shape[0] != n or out.shape[0] != n:
+        raise ValueError("fixed, lanes, words and out differ in length")
+    c.inside_words, c.inside, c.outside, c.window, c.piecewise, c.minus, c.least, c.rise = law
+    if n == 0:
+        return
+    c.per_inside = <uint64_t>0xFFFFFFFFFFFFFFFFULL // c.inside
+    c.per_outside = <uint64_t>0xFFFFFFFFFFFFFFFFULL // c.outside
+    with nogil:
+        dpestim_hm_answer_all(&fixed[0], &lanes[0], &words[0], n, &c, <void *>&out[0], sizeof(code_t))

@@ -46,9 +46,11 @@ class CategoryEncoder:
         None, NaN and pandas.NA are one category, "missing"; values of any other kind must be hashable.
     name : str
         The column in error messages, such as "column 0" or "column 'rank'".
+    fewest : int, default=2
+        The least number of categories: public ones, such as groups of users, may be one.
     """
 
-    def __init__(self, categories, name):
+    def __init__(self, categories, name, fewest=2):
         self.name = name
         self.categories = category_array(categories, name)
         self.dtype = smallest_dtype(max(2, len(self.categories)))
@@ -63,7 +65,7 @@ class CategoryEncoder:
             raise ValueError(f"categories of {name} must be distinct")
         for code, value in enumerate(() if plain else values):
             self._add(code, value)
-        if len(self.categories) < 2:
+        if len(self.categories) < fewest:
             raise ValueError(
                 f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
                 "a constant column, gives it) has nothing to hide and nothing to estimate"

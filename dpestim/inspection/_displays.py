@@ -4,10 +4,12 @@
 Only then matplotlib is imported.
 """
 
+import warnings
 from numbers import Integral
 
 import numpy as np
 
+from dpestim.exceptions import NoIntervalError
 from dpestim.privacy._text import bound
 
 #: More categories than this have no room for their names.
@@ -142,15 +144,15 @@ class FrequencyDisplay(_Display):
 
 
 class DistributionDisplay(_Display):
-    """The distribution of a column of numbers as a density over bins, with a band of bootstrap intervals.
+    """The distribution of a column of numbers as a density over bins, with a band of intervals over fewer ones.
 
     Parameters
     ----------
     distribution : ndarray of shape (n_bins,)
         Shares of the bins.
     bin_edges : ndarray of shape (n_bins + 1,)
-    intervals : ndarray of shape (n_bins, 2) or None, default=None
-        Lower and upper ends of the shares. They cover the noise and the drawing of the users, not the bias.
+    intervals : ndarray of shape (n_intervals, 2) or None, default=None
+        Lower and upper ends of the shares of the bins, or of other bins of equal width between the same bounds.
     feature : str or None, default=None
         The name of the column.
     label : str or None, default=None
@@ -171,7 +173,7 @@ class DistributionDisplay(_Display):
     >>> from dpestim.local import DistributionEstimator, PMTransformer
     >>> heights = np.random.default_rng(0).normal(1.7, 0.1, (2_000, 1))
     >>> est = DistributionEstimator(PMTransformer(2.0, bounds=(1.2, 2.2), random_state=0), n_bins=16).fit(heights)
-    >>> display = DistributionDisplay.from_estimator(est, n_bootstrap=20)
+    >>> display = DistributionDisplay.from_estimator(est)
     >>> display.ax_.get_ylabel()
     'density'
     """
@@ -184,7 +186,7 @@ class DistributionDisplay(_Display):
         self.label = label
 
     @classmethod
-    def from_estimator(cls, estimator, *, column=0, level=0.95, n_bootstrap=100, label=None, ax=None, **kwargs):
+    def from_estimator(cls, estimator, *, column=0, level=0.95, n_intervals=16, label=None, ax=None, **kwargs):
         """Draw a column of a fitted `dpestim.local.DistributionEstimator`.
 
         Parameters
@@ -194,9 +196,10 @@ class DistributionDisplay(_Display):
         column : int or str, default=0
             The number of the column, or its name.
         level : float or None, default=0.95
-            Level of the intervals; None draws none, and saves the bootstrap.
-        n_bootstrap : int, default=100
-            Estimates from resampled reports that the intervals are made of.
+            Level of the intervals; None draws none.
+        n_intervals : int, default=16
+            Bins of the intervals, at most 256: the more there are, the wider is each interval for its share. Categories
+            have one each.
         label : str or None, default=None
             For the legend; None: the name of the estimator and its epsilon.
         ax : matplotlib Axes or None, default=None
@@ -212,7 +215,12 @@ class DistributionDisplay(_Display):
         _require(estimator, "distribution_", "bin_edges_", "confidence_interval", "privacy_")
         shares = estimator.distribution_
         at, feature = _column(estimator, column, len(shares))
-        intervals = None if level is None else estimator.confidence_interval(level, n_bootstrap=n_bootstrap)[at]
+        intervals = None
+        if level is not None:
+            try:
+                intervals = estimator.confidence_interval(level, n_bins=n_intervals)[at]
+            except NoIntervalError as error:  # where they would not hold there are none
+                warnings.warn(f"no intervals are drawn: {error}", stacklevel=2)
         display = cls(
             distribution=shares[at], bin_edges=estimator.bin_edges_[at], intervals=intervals, feature=feature,
             label=_label(estimator) if label is None else label,
@@ -240,10 +248,13 @@ class DistributionDisplay(_Display):
         self.density_ = ax.stairs(self.distribution / width, self.bin_edges, baseline=None, **style)
         self.band_ = None
         if self.intervals is not None:
-            low, high = np.asarray(self.intervals).T / width
+            edges = self.bin_edges
+            if len(self.intervals) != len(width):
+                edges = np.linspace(edges[0], edges[-1], len(self.intervals) + 1)
+            low, high = np.asarray(self.intervals).T / np.diff(edges)
             colour = self.density_.get_edgecolor()
             # (`color`, not `facecolor`, which would take a colour from the cycle away from the next display)
-            self.band_ = ax.stairs(high, self.bin_edges, baseline=low, fill=True, color=colour, alpha=0.25, linewidth=0)
+            self.band_ = ax.stairs(high, edges, baseline=low, fill=True, color=colour, alpha=0.25, linewidth=0)
         ax.set_ylim(bottom=0)
         return self._close(xlabel="value" if self.feature is None else _plain(self.feature), ylabel="density")
 

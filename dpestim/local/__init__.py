@@ -8,15 +8,17 @@ One road for all data::
     law.py       `Randomizer`: one column's exact law and its guarantee, as data; its arguments are its identity
     reports.py   shapes that reports come in: a code, packed bits, fields
     columns.py   `Column` (what turns values into codes, and a law), `Columns` (those of a row), the one walk
+    sampling.py  `SampledColumns`: those of a row of which each user reports k, and its walk
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
     channel.py   laws as channels between bins and counts, for servers of numbers
+    guessing.py  the best guess of a value from its report, and how often it is right, for `dpestim.audit`
 
 and a room for each kind of data, which the files above know nothing about::
 
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
-    estimates/   servers of numbers for any client: means and distributions
+    estimates/   servers for any client: means and distributions; and users of different settings, around any server
 
 A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
 needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both.
@@ -40,27 +42,37 @@ from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.estimates.personalized import PersonalizedEstimator
+from dpestim.local.numbers.duchi import DuchiTransformer
+from dpestim.local.numbers.hm import HMTransformer
 from dpestim.local.numbers.laplace import LaplaceTransformer
 from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
+from dpestim.local.numbers.staircase import StaircaseTransformer
 from dpestim.local.numbers.sw import SWTransformer
 
 __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
     "DistributionEstimator",
+    "DuchiTransformer",
     "GRRFrequencyEstimator",
+    "HMTransformer",
     "HRFrequencyEstimator",
     "LaplaceTransformer",
     "MeanEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PMTransformer",
+    "PersonalizedEstimator",
+    "PrivUnitTransformer",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SSFrequencyEstimator",
     "SUEFrequencyEstimator",
     "SWTransformer",
+    "StaircaseTransformer",
     "URAPFrequencyEstimator",
     "URRFrequencyEstimator",
 ]

@@ -1,7 +1,8 @@
 """Channels: how likely each output is for inputs of each bin, and the iterations of expectation maximisation on them.
 
-Two channels with one face: `Piecewise` (a window over a constant, O(bins + outputs) an iteration) and `Dense` (any
-matrix). Pure functions of counts, so all of it is post-processing and costs no privacy.
+Three channels with one face: `Piecewise` (a window over a constant, O(bins + outputs) an iteration), `Dense` (any
+matrix), and `Beside` (the outputs of several, one after the other). Pure functions of counts, so all of it is
+post-processing and costs no privacy.
 """
 
 import itertools
@@ -31,13 +32,16 @@ class Piecewise:
         Bins whose law has no window but is ``base_low`` and `band`.
     base_low : ndarray of shape (n_outputs,), optional
     band : scipy.sparse.csr_array of shape (number of low bins, n_outputs), optional
+    band_at : ndarray of shape (number of low bins + 1, n_outputs), optional
+        The same for values at the edges of the low bins.
     """
 
-    def __init__(self, edges, cuts, window, gain, base, low=(0, 0), base_low=None, band=None):
+    def __init__(self, edges, cuts, window, gain, base, low=(0, 0), base_low=None, band=None, band_at=None):
         unit = (edges[-1] - edges[0]) / (len(edges) - 1)  # in units of a bin sums lose the fewest digits
         self.n_bins, self.n_outputs = len(edges) - 1, len(base)
         self.edges, self.cuts, self.window, self.gain = edges, cuts, window, gain
         self.base, self.low, self.base_low, self.band = np.ascontiguousarray(base, np.float64), low, base_low, band
+        self.band_at = band_at
         self._shifts = None if band is not None else _shifts(edges, cuts, window, gain, self.base)
         knots, past = zip(*(_locate(edges, cuts - shift, edges[0]) for shift in (0, window)))
         output_knots, output_past = zip(*(_locate(cuts, edges + shift, cuts[0]) for shift in (window, 0)))
@@ -74,6 +78,32 @@ class Piecewise:
         em.steps(n_steps, smooth, counts, f, p, *self._arguments, np.empty(6 * (self.n_outputs + self.n_bins) + 16))
         return p
 
+    @property
+    def is_low(self):
+        """Whether each bin is one of the low ones."""
+        bins = np.arange(self.n_bins)
+        return (bins >= self.low[0]) & (bins < self.low[1])
+
+    def rows(self):
+        """Return the channel as a dense matrix of shape (n_bins, n_outputs)."""
+        return np.stack([self.expected(row) for row in np.eye(self.n_bins)])
+
+    def ends(self):
+        """Return two such matrices, for values at the left and at the right end of each bin."""
+        below = np.floor(self.edges)
+        share, near = (self.edges - below)[:, None], []
+        for g in (below, below + 1):
+            inside = np.minimum(self.cuts[1:], g[:, None] + self.window) - np.maximum(self.cuts[:-1], g[:, None])
+            near.append(self.gain * np.maximum(inside, 0))
+        rows = np.tile(self.base, (len(self.edges), 1))
+        rows[:, : len(self.cuts) - 1] += (1 - share) * near[0] + share * near[1]
+        left, right = rows[:-1].copy(), rows[1:]
+        start, stop = self.low
+        if stop > start:
+            left[start:stop] = self.base_low + self.band_at[:-1]
+            right[start:stop] = self.base_low + self.band_at[1:]
+        return left, right
+
     def matrix(self):
         """Return the same channel as a dense matrix of shape (n_bins, n_outputs), made from its definition."""
         first, last = int(np.floor(self.edges[0])), int(np.ceil(self.edges[-1]))
@@ -92,30 +122,91 @@ class Piecewise:
 
 
 class Dense:
-    """Any channel: row i is the law of the outputs for input i."""
+    """Any channel: row i is the law of the outputs for input i (or of some of them, beside others).
 
-    def __init__(self, rows):
-        self.rows = np.ascontiguousarray(rows, np.float64)
-        self.n_bins, self.n_outputs = self.rows.shape
+    `at` has the rows of values at the edges of bins.
+    """
+
+    def __init__(self, rows, at=None):
+        self._rows, self._at = np.ascontiguousarray(rows, np.float64), at
+        self.n_bins, self.n_outputs = self._rows.shape
+        self.is_low = np.zeros(self.n_bins, bool)
 
     def steps(self, f, counts, n_steps, smooth):
         """Do iterations on f in place."""
         n = counts.sum()
         for _ in range(n_steps):
-            f *= self.rows @ (counts / np.maximum(self.expected(f), 1e-300)) / n
-            if smooth and len(f) > 1:
-                f[:] = np.concatenate([
-                    [(2 * f[0] + f[1]) / 3], f[:-2] / 4 + f[1:-1] / 2 + f[2:] / 4, [(f[-2] + 2 * f[-1]) / 3]
-                ])
+            f *= self._rows @ (counts / np.maximum(self.expected(f), 1e-300)) / n
+            if smooth:
+                _smooth(f)
             f /= f.sum()
 
     def expected(self, f):
         """Return the probability of each output under f."""
-        return f @ self.rows
+        return f @ self._rows
+
+    def rows(self):
+        """Return the matrix."""
+        return self._rows
+
+    def ends(self):
+        """Return two such matrices, for values at the left and at the right end of each bin."""
+        return self._at[:-1], self._at[1:]
+
+    matrix = rows
+
+
+class Beside:
+    """The outputs of several channels of the same evenly spaced bins, one after the other: each answers for a share."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+        self.n_bins, self.n_outputs = parts[0].n_bins, sum(part.n_outputs for part in parts)
+        self._places = np.cumsum([part.n_outputs for part in parts])[:-1]
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place: a step of a part is f times its share of the factor, over its own reports."""
+        shares = [(part, c, c.sum() / counts.sum()) for part, c in zip(self.parts, np.split(counts, self._places))]
+        for _ in range(n_steps):
+            after = np.zeros(len(f))
+            for part, c, share in shares:
+                if share:
+                    own = f.copy()
+                    part.steps(own, c, 1, False)
+                    after += share * own
+            f[:] = after
+            if smooth:
+                _smooth(f)
+            f /= f.sum()
+
+    def expected(self, f):
+        """Return the probability of each output under f."""
+        return np.concatenate([part.expected(f) for part in self.parts])
+
+    @property
+    def is_low(self):
+        """Whether each bin is one of the low ones, which no part here has."""
+        return np.zeros(self.n_bins, bool)
+
+    def rows(self):
+        """Return the channel as a dense matrix of shape (n_bins, n_outputs)."""
+        return np.hstack([part.rows() for part in self.parts])
+
+    def ends(self):
+        """Return two such matrices, for values at the left and at the right end of each bin."""
+        return tuple(np.hstack(sides) for sides in zip(*(part.ends() for part in self.parts)))
 
     def matrix(self):
-        """Return the matrix."""
-        return self.rows
+        """Return the same channel as a dense matrix of shape (n_bins, n_outputs), made from its definition."""
+        return np.hstack([part.matrix() for part in self.parts])
+
+
+def _smooth(f):
+    """Average over neighbouring bins of one width, in place."""
+    if len(f) > 1:
+        f[:] = np.concatenate([
+            [(2 * f[0] + f[1]) / 3], f[:-2] / 4 + f[1:-1] / 2 + f[2:] / 4, [(f[-2] + 2 * f[-1]) / 3]
+        ])
 
 
 def _shifts(edges, cuts, window, gain, base):
@@ -155,6 +246,13 @@ def hat_shares(edges, n_levels):
         columns.append(near)
         starts.append(starts[-1] + len(near))
     return csr_array((np.concatenate(data), np.concatenate(columns), starts), shape=(len(edges) - 1, n_levels))
+
+
+def hat_values(places, n_levels):
+    """Return, for places in units of levels, the probability with which rounding sends them to each level."""
+    if n_levels == 1:
+        return np.ones((len(places), 1))
+    return np.maximum(1 - np.abs(places[:, None] - np.arange(n_levels)), 0)
 
 
 def _hat_integral(u):

@@ -28,6 +28,8 @@ class Client(PrivateEstimator):
     _randomizer = None
     #: The parameter that declares the domain.
     _domain = ""
+    #: What two clients of one domain have in common, as messages say it.
+    _same_domain = ""
     #: Parameters that change nothing about the law.
     _no_law = frozenset({"ledger", "random_state", "n_jobs"})
     #: Other values of own parameters, by name, besides those in `_test_params`: the checks try whether they matter.
@@ -166,18 +168,18 @@ class Client(PrivateEstimator):
             columns = frozen
         elif self._is_declared:
             columns = self._declared_columns(n)
-            if len(columns) != n and restart:
+            if columns.n_features != n and restart:
                 raise ValueError(f"{self._domain} must have one entry for each of the {n} columns of X, got "
-                                 f"{len(columns)}")
+                                 f"{columns.n_features}")
         elif restart:
             undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
             self._refuse_in_strict(f"{undeclared} would be learned from the data: declare them")
             columns = self._infer(X, column_names(n, names))
         else:
             columns = self._columns_now()
-        if len(columns) != n:
-            raise ValueError(f"X has {n} features, but {type(self).__name__} is expecting {len(columns)} features as "
-                             "input")
+        if columns.n_features != n:
+            raise ValueError(f"X has {n} features, but {type(self).__name__} is expecting {columns.n_features} "
+                             "features as input")
         labels = names
         if names is None and hasattr(given, "columns") and _labels(given) != list(range(n)):
             labels = _labels(given)  # no strings: scikit-learn takes no notice of them, a relaxation does
@@ -209,7 +211,7 @@ class Client(PrivateEstimator):
         """Keep this law whatever the parameters become."""
         self._columns = columns
         self.randomizers_ = columns.laws
-        self.n_features_in_ = len(columns)
+        self.n_features_in_ = columns.n_features
         if columns.keys is not None:
             names = np.array(columns.keys, dtype=object)
         if names is not None and not hasattr(self, "feature_names_in_"):

@@ -9,7 +9,7 @@ from dpestim import parallel
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 #: Rows of reports counted at a time.
-_COUNT_ROWS = 1 << 16
+COUNT_ROWS = 1 << 16
 
 
 class Column:
@@ -22,8 +22,22 @@ class Column:
     law : Randomizer
     """
 
+    #: Features of X that it stands for. With None `read` gets one of them, as an array of rows; a column with a number
+    #: here gets an (n, n_features) block, even if that is 1: its law is about all of them together.
+    n_joint = None
+
     def __init__(self, name, law):
         self.name, self.law = name, law
+
+    @property
+    def n_features(self):
+        """Features of X that it stands for."""
+        return self.n_joint or 1
+
+    @property
+    def feature_names(self):
+        """How messages call its features."""
+        return [self.name]
 
     def identity(self):
         """Return what two columns must share for their reports to be counted together: domain and law."""
@@ -56,10 +70,17 @@ class Column:
         """Return, in the user's terms, the inputs that the law's relaxation gives less protection."""
         raise TypeError(f"{type(self).__name__} does not say which inputs are relaxed")
 
+    @property
+    def middles(self):
+        """What a decoded number is where a row says nothing about it: any public number, one for each feature."""
+        raise TypeError(f"{type(self).__name__} does not say where its middle is")
+
     # what a server of numbers asks: positions are the law's own coordinates
 
     #: Whether a bin is a value, and not a range of them.
     is_discrete = False
+    #: Whether neighbouring bins are neighbouring values, so that an average over them means something.
+    is_even = True
 
     def to_units(self, positions):
         """Return positions in the user's units."""
@@ -74,6 +95,46 @@ class Column:
         """Return rows, as `read` gave them, as floats in the units that means are in."""
         return np.asarray(rows, np.float64)
 
+    def check_mean(self):
+        """Raise ValueError where the counts do not tell about the mean."""
+        self.mean_values()
+
+    def n_reports(self, counts):
+        """Return how many reports the counts are of."""
+        return int(counts.sum())
+
+    def means(self, counts):
+        """Return (means, standard errors, largest biases), arrays with one entry a feature, in the user's units.
+
+        Standard errors cover the drawing of the users, too; NaN for a single report, and all is NaN without any.
+        """
+        (numbers, bias), (zero, unit), n = self.mean_values(), self.mean_scale, self.n_reports(counts)
+        if not n:
+            return np.full(1, np.nan), np.full(1, np.nan), np.full(1, np.nan)
+        middle, shares = (numbers.max() + numbers.min()) / 2, counts.astype(np.float64)
+        v = numbers - middle  # so that sums lose no digits; floats are exact below 2**53, and have faster products
+        mean, error = middle + v @ shares / n, np.nan
+        if n > 1:
+            seen = np.square(v - v @ shares / n) @ shares / (n - 1)
+            # far outliers are rare where epsilon is large, and may be missing among few reports: the law knows of them
+            error = np.sqrt(max(seen, self.least_noise(v, mean, counts, n)) / n) * unit
+        return np.array([zero + unit * mean]), np.array([error]), np.array([bias * unit])
+
+    def two_numbers(self, counts):
+        """Return (shares of the larger, how far apart they are, a unit of that) where a report is one of two numbers.
+
+        Arrays; the unit is in the user's. Else, and without any report, None.
+        """
+        (numbers, _), n = self.mean_values(), self.n_reports(counts)
+        if len(numbers) != 2 or not n:
+            return None
+        share = counts[int(numbers[1] >= numbers[0])] / n
+        return np.array([share]), np.array([np.ptp(numbers)]), np.array([self.mean_scale[1]])
+
+    def decode(self, reports):
+        """Return an (n, n_features) array of what reports stand for, in the user's units, where the law says it."""
+        raise TypeError(f"{type(self).__name__} does not say what reports stand for")
+
     def mean_values(self):
         """Return (numbers of the counts, bias) as `Randomizer.mean_values` does, on the scale `mean_scale`.
 
@@ -85,6 +146,18 @@ class Column:
     def mean_scale(self):
         """Where 0 lies, and how long 1 is, of the numbers of `mean_values`, in the user's units."""
         return self.to_units(0.0), self.width
+
+    #: The variance of values spread evenly over the domain, in the user's units.
+    even_spread = 0.0
+
+    def even_variance(self):
+        """Return the variance of a report's number over users with values spread evenly over the domain.
+
+        An array with one entry a feature, in the user's units; it depends on no data.
+        """
+        numbers, _ = self.mean_values()
+        middle = (numbers.max() + numbers.min()) / 2  # so that squares lose no digits
+        return np.array([self.law.noise_of(numbers - middle).mean() * self.mean_scale[1] ** 2 + self.even_spread])
 
     def least_noise(self, numbers, mean, counts, n):
         """Return a variance that a report's number has at least, as the law has it; the reports may not show it yet."""
@@ -107,13 +180,16 @@ class Columns:
         The names of the columns, where the domain was declared by name.
     """
 
+    #: Columns that a row reports, drawn without looking at it (`dpestim.local.sampling`); None: all of them.
+    n_sampled = None
+
     def __init__(self, columns, inferred="", keys=None):
         self.columns, self.inferred, self.keys = list(columns), inferred, keys
         self.laws = [c.law for c in self.columns]
         self.dtype = max((r.report_dtype for r in self.laws), key=lambda t: t.itemsize)
-        edges = list(itertools.accumulate((r.report_width for r in self.laws), initial=0))
-        self.slices = [slice(a, b) for a, b in itertools.pairwise(edges)]
-        self.report_width = edges[-1]
+        self.slices, self.report_width = _side_by_side(r.report_width for r in self.laws)
+        #: The features of X that each column stands for, and how many there are.
+        self.features, self.n_features = _side_by_side(c.n_features for c in self.columns)
 
     def __len__(self):
         return len(self.columns)
@@ -123,26 +199,42 @@ class Columns:
 
     @property
     def names(self):
-        """How messages call the columns."""
-        return [c.name for c in self.columns]
+        """How messages call the features."""
+        return [name for c in self.columns for name in c.feature_names]
 
     def law_of(self, column):
-        """Return the law of a column, by number or name."""
+        """Return the law of a column of X, by number or name."""
+        return self.laws[self.number_of(column)]
+
+    def number_of(self, column):
+        """Return which of the columns here reads a column of X, by number or name: a joint law reads several."""
         names = {name: j for j, name in enumerate(self.names)}
-        j = names.get(f"column {column!r}") if isinstance(column, str) else column
-        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not -len(self) <= j < len(self):
-            raise ValueError(f"column must be a name or a number below {len(self)}")
-        return self.laws[j]
+        j, n = names.get(f"column {column!r}") if isinstance(column, str) else column, self.n_features
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not -n <= j < n:
+            raise ValueError(f"column must be a name or a number below {n}")
+        return next(number for number, part in enumerate(self.features) if j % n < part.stop)
+
+    def parts(self, X):
+        """Return what each column reads of X: one feature, or a block of those of a joint law."""
+        return [X[:, part.start if c.n_joint is None else part] for c, part in zip(self.columns, self.features)]
+
+    def reports_of(self, number, reports):
+        """Return (rows, reports of one of the columns, in these rows) of checked reports; rows None: all, in order."""
+        return None, reports[:, self.slices[number]]
 
     def named(self, names):
-        """Return the same columns under other names."""
-        named = [c.named(name) for c, name in zip(self.columns, names)]
+        """Return the same columns under other names, one for each feature."""
+        named = [c.named(*names[part]) for c, part in zip(self.columns, self.features)]
         same = all(a is b for a, b in zip(named, self.columns))
-        return self if same else Columns(named, self.inferred, self.keys)
+        return self if same else self.with_columns(named)
+
+    def with_columns(self, columns):
+        """Return other columns in the same layout."""
+        return Columns(columns, self.inferred, self.keys)
 
     def same_law(self, other):
         """Tell whether reports of the two can be counted together: every domain and every argument of every law."""
-        return self.inferred == other.inferred and (
+        return (self.inferred, self.n_sampled) == (other.inferred, other.n_sampled) and (
             [c.identity() for c in self.columns] == [c.identity() for c in other.columns]
         )
 
@@ -152,6 +244,13 @@ class Columns:
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
+        reports = self._check_format(reports)
+        for law, part in zip(self.laws, self.slices):
+            self._check_part(law, reports[:, part])
+        return reports
+
+    def _check_format(self, reports):
+        """Return reports of the right shape and dtype as a plain array."""
         if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.report_width:
             raise ValueError(
                 f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it"
@@ -160,12 +259,30 @@ class Columns:
             raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")
         if not len(reports):
             raise ValueError("reports must not be empty")
-        for law, part in zip(self.laws, self.slices):
-            fields = np.asarray(reports[:, part])
-            if law.report_dtype != self.dtype and fields.max() > np.iinfo(law.report_dtype).max:
-                raise ValueError(f"reports of a column must fit {law.report_dtype}")
-            law.check_reports(fields)
         return np.asarray(reports)
+
+    def _check_part(self, law, fields):
+        """Raise ValueError unless a client could have produced what is said of one column."""
+        if law.report_dtype != self.dtype and fields.max() > np.iinfo(law.report_dtype).max:
+            raise ValueError(f"reports of a column must fit {law.report_dtype}")
+        law.check_reports(fields)
+
+    def decode(self, reports):
+        """Return what checked reports stand for, a float for each feature, in the user's units."""
+        out = np.empty((len(reports), self.n_features))
+        for column, part, place in zip(self.columns, self.slices, self.features):
+            out[:, place] = column.decode(np.ascontiguousarray(reports[:, part], column.law.report_dtype))
+        return out
+
+    def n_reports(self, counts):
+        """Return how many reports the counts are of, an array with one entry for each feature."""
+        each = [c.n_reports(own) for c, own in zip(self.columns, counts)]
+        return np.repeat(each, [c.n_features for c in self.columns])
+
+    def even_variances(self):
+        """Return what `Column.even_variance` says of every feature."""
+        return np.concatenate([column.even_variance() for column in self.columns])
+
 
     # ---------------------------------------------------------------- the walk
 
@@ -219,12 +336,12 @@ class Columns:
 
             def task(first, last, law=law, part=part):
                 counts = np.zeros(law.n_counts, np.int64)
-                for start in range(first * _COUNT_ROWS, min(last * _COUNT_ROWS, len(part)), _COUNT_ROWS):
-                    block = part[start : start + _COUNT_ROWS]
+                for start in range(first * COUNT_ROWS, min(last * COUNT_ROWS, len(part)), COUNT_ROWS):
+                    block = part[start : start + COUNT_ROWS]
                     law.count(np.ascontiguousarray(block, law.report_dtype), counts)
                 return counts
 
-            totals.append(sum(parallel.run(task, -(-len(part) // _COUNT_ROWS), n_jobs)))
+            totals.append(sum(parallel.run(task, -(-len(part) // COUNT_ROWS), n_jobs)))
         return totals
 
     # ---------------------------------------------------------------- the guarantee
@@ -241,8 +358,10 @@ class Columns:
         notes = [f"A user may have reported {times} times."] if times > 1 else []
         if n_batches > 1:
             notes.append(f"It counts {n_batches} batches, and holds if nobody was in two of them.")
-        if len(self.columns) > 1:
-            notes.append(f"It covers the {len(self.columns)} columns of a row together.")
+        if self.n_features > 1:
+            notes.append(f"It covers the {self.n_features} columns of a row together.")
+        if self.n_sampled:
+            notes.append(f"A row reports {self.n_sampled} of its {len(self)} columns, drawn without looking at it.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
         notes += [note for law in self.laws for note in law.notes]
         if any(c.law.relaxation and c.name.removeprefix("column ").isdecimal() for c in self.columns):
@@ -253,11 +372,15 @@ class Columns:
         if any(law.relaxation for law in self.laws) and math.inf not in costs:
             # one name for each column, in their order: another order is another relaxation
             relaxation = " x ".join(c.relaxation() for c in self.columns if c.law.relaxation)
-            relaxed = times * sum(costs)
+            relaxed = times * self._of_row(costs)
         return PrivacyGuarantee(
-            times * sum(law.plain_epsilon for law in self.laws), model="local", neighbours=Neighbours.LOCAL,
+            times * self._of_row([law.plain_epsilon for law in self.laws]), model="local", neighbours=Neighbours.LOCAL,
             seeded=seeded, notes=tuple(dict.fromkeys(notes)), relaxation=relaxation, relaxed_epsilon=relaxed,
         )
+
+    def _of_row(self, costs):
+        """Return what a row costs, from the costs of its columns: those that it may report at worst."""
+        return sum(sorted(costs)[-(self.n_sampled or len(costs)) :])
 
 
 def _each_block(column, values, source, number, first, n_jobs, start):
@@ -280,6 +403,11 @@ def _each_block(column, values, source, number, first, n_jobs, start):
 
     parallel.run(task, -(-stop // size) - first_block, n_jobs)
 
+
+def _side_by_side(widths):
+    """Return (the slice of each of several parts, how wide all of them are)."""
+    edges = list(itertools.accumulate(widths, initial=0))
+    return [slice(a, b) for a, b in itertools.pairwise(edges)], edges[-1]
 
 
 def column_names(n, names):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import BLOCK_WORDS
 
@@ -25,6 +26,8 @@ MODELS = {
     "SDLDP": (("high", "high", ALL), (ALL, ALL, "high")),
     "ULDP": ((ALL, ALL, "protected"),),
 }
+#: Entries of a matrix of Fractions that guessing reads; a law with larger ones says what its columns are (`runs`).
+LARGEST_LAW = 1 << 20
 #: Parameters that a law gets from the column: its share of epsilon, and how large the domain is.
 _FROM_COLUMN = ("epsilon", "n_categories")
 
@@ -193,6 +196,34 @@ class Randomizer:
         """Epsilon for each pair of kinds of inputs, whatever is reported."""
         return {f"{p.inputs}-{p.others}": p.epsilon for p in self.promises
                 if p.outputs == ALL and (p.inputs != ALL or len(self.promises) == 1)}
+
+    # ---------------------------------------------------------------- what an adversary asks
+
+    def input_of(self, codes):
+        """Return the number of the input that each code is, or is nearest to."""
+        order = np.argsort(self.input_codes, kind="stable")
+        return order[np.searchsorted(self.input_codes, codes, sorter=order)]
+
+    def runs(self):
+        """Return the columns of the law as `dpestim.local.guessing.Runs`; for large laws faster than the matrix."""
+        if self.public_part(np.zeros((1, self.report_width), self.report_dtype)) is not None:
+            raise ValueError(f"{type(self).__name__} has a public part: to be guessed from, it must bring `guessing`")
+        if len(self.input_codes) ** 2 > LARGEST_LAW:  # (it has about as many outputs, or more)
+            raise ValueError(f"the law {type(self).__name__} is too large to be enumerated: it must bring `runs`")
+        return Runs.of_matrix([[float(p) for p in row] for row in self.transition_matrix()])
+
+    def guessing(self, prior):
+        """Return, for each input, how often the best guess under a prior over the inputs is right; ties at random."""
+        return BestGuess(self.runs(), prior).success
+
+    def likelihoods(self, reports):
+        """Return an array of a row for each report: proportional to its probability for each input."""
+        law = np.array([[float(p) for p in row] for row in self.transition_matrix()])
+        out = np.empty((len(reports), len(self.input_codes)))
+        for number, code in enumerate(self.input_codes):
+            codes = np.repeat(code[np.newaxis], len(reports), axis=0)  # (a joint law's code is a row)
+            out[:, number] = law[self.law_indices(codes, reports)]
+        return out
 
     # ---------------------------------------------------------------- what a server of numbers asks
 

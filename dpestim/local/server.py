@@ -82,17 +82,17 @@ class Server(PrivateEstimator):
         if self._n_users:
             columns = self._columns
         elif client._is_declared:
-            columns = client._columns_now(len(theirs))
+            columns = client._columns_now(theirs.n_features)
         else:
             columns = client._like(theirs)
         if not columns.same_law(theirs):
-            raise ValueError(f"other must have the same epsilon, the same {client._domain} in the same order and the "
-                             "same parameters of the law in every column")
+            raise ValueError(f"other must have the same epsilon, {client._same_domain} and the same "
+                             "parameters of the law in every column")
         self._check_columns(columns)
         mine, names = getattr(self, "feature_names_in_", columns.keys), getattr(other, "feature_names_in_", None)
         if mine is not None and names is not None and list(mine) != list(names):
             raise ValueError("other must have counted the same columns in the same order, by name")
-        _check_seeds(self, other)
+        check_seeds(self, other)
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
         times = (self._reports_each * bool(self._n_users), other._reports_each)
         batches = (self._n_batches, other._n_batches)
@@ -156,11 +156,21 @@ class Server(PrivateEstimator):
             return self._fit_alone(X, restart or not self._n_users, keep_reports)
 
     def _fit_alone(self, X, restart, keep_reports):
-        client = self._client(restart)
-        data, columns, names = client._read(X, restart, self._check_columns)
-        n, first = len(data[0]), 0 if restart else self._n_users
-        source = client._pay(columns, n)
+        read = self._read_for(X, restart)
+        client, data, columns, _ = read
+        source = client._pay(columns, len(data[0]))
         self._bind_as(client)
+        return self._take(read, source, restart, keep_reports)
+
+    def _read_for(self, X, restart):
+        """Return (client, the rows of each column, `Columns`, names) of checked rows; nothing is spent or changed."""
+        client = self._client(restart)
+        return client, *client._read(X, restart, self._check_columns)
+
+    def _take(self, read, source, restart, keep_reports=False):
+        """Randomise by these words and count what `_read_for` gave, which was paid for; returns reports to keep."""
+        client, data, columns, names = read
+        n, first = len(data[0]), 0 if restart else self._n_users
         reports = None
         if keep_reports:
             reports = columns.randomize(data, source, first, client.n_jobs)
@@ -182,7 +192,7 @@ class Server(PrivateEstimator):
         counts = [a + b for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
         columns = self._columns if self._n_users else columns
         if names is not None and not hasattr(client, "feature_names_in_"):
-            columns = columns.named(column_names(len(columns), names))  # from now on the relaxations carry them
+            columns = columns.named(column_names(columns.n_features, names))  # from now on the relaxations carry them
         client._freeze(columns, names)
         self._columns, self._counts = client._columns, counts
         self._n_users, self._n_batches = self._n_users + n, self._n_batches + 1
@@ -228,7 +238,7 @@ def _check_other(mine, other, users):
         raise ValueError("other must have seen data (call fit, partial_fit or aggregate on it first)")
 
 
-def _check_seeds(mine, other):
+def check_seeds(mine, other):
     """Raise ValueError where one is a copy of the other, or both saw rows of one seed at the same positions."""
     if mine._lineages & other._lineages:
         raise ValueError("other counted some of the same reports: it is a copy of this aggregate, or merged with one")

@@ -8,9 +8,13 @@ an estimator can do decides which:
     _promises     any law: what it promises, exactly, and to whom
     _frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     _numbers      laws of numbers: exact means, variances, rounding
+    _balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    _rows         rows of several numbers: which columns are drawn, joint laws
     _contract     behaviour of any client (`privatize`) and any server (`aggregate`)
     _servers      what estimates from the reports of a transformer
+    _groups       what estimates from users of different settings
     _models       what predicts
+    _central      what adds noise to answers
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
@@ -20,7 +24,18 @@ which says what was expected.
 
 from functools import partial
 
-from dpestim.testing import _contract, _frequencies, _law, _numbers, _promises, _servers
+from dpestim.testing import (
+    _balls,
+    _central,
+    _contract,
+    _frequencies,
+    _groups,
+    _law,
+    _numbers,
+    _promises,
+    _rows,
+    _servers,
+)
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._sample import Sample
 from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
@@ -33,11 +48,12 @@ def mechanism_checks(estimator):
 
     Parameters
     ----------
-    estimator : FrequencyEstimator, transformer of numbers, what estimates from such a transformer, or model
+    estimator : FrequencyEstimator, transformer of numbers, what estimates from such a transformer, what wraps that,
+        central mechanism or model
         Unfitted; it is cloned, never changed. Frequency estimators need declared categories: lists of at most 9 str,
         int, float or bool values, of one type a column and none missing; transformers declared bounds and a grid of at
-        most 64 steps. Each column's share of epsilon must lie between 0.1 and 5, where 400,000 samples can tell it from
-        0.7 and 1.3 times as much.
+        most 64 steps, or a declared radius and at most 8 candidates. Each column's share of epsilon must lie between
+        0.1 and 5, where 400,000 samples can tell it from 0.7 and 1.3 times as much.
 
     Returns
     -------
@@ -72,16 +88,33 @@ def check_mechanism(estimator):
 
 def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
-    kind = _frequencies.Categories if hasattr(client_of(estimator), "categories") else _numbers.Numbers
+    if hasattr(estimator, "sensitivity") and hasattr(estimator, "release"):
+        noise = _central.Noise(estimator)
+        return _central.checks_for(noise), noise
+    client = client_of(estimator)
+    kind = _frequencies.Categories if hasattr(client, "categories") else _numbers.Numbers
+    if hasattr(client, "radius"):
+        kind = _balls.Balls
     sample, behaviour = Sample(estimator, kind), (*_contract.CLIENT_CHECKS, *_contract.BOTH_CHECKS)
     if hasattr(estimator, "categories"):
         check_setting(estimator)
         law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_frequencies.LAW_CHECKS)
         return (*law, *_frequencies.FACE_CHECKS, *behaviour, *_contract.SERVER_CHECKS), sample
+    if hasattr(estimator, "decode") and kind is _balls.Balls:
+        _balls.check_setting(estimator)
+        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_balls.LAW_CHECKS)
+        return (*law, *_numbers.FACE_CHECKS, *behaviour), sample
     if hasattr(estimator, "decode"):
         check_numeric_setting(estimator)
-        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_numbers.LAW_CHECKS)
-        return (*law, *_numbers.FACE_CHECKS, *behaviour), sample
+        strategy = getattr(estimator, "strategy", "split")
+        numbers = _rows.JOINT_CHECKS if strategy == "joint" else _numbers.LAW_CHECKS
+        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *numbers)
+        rows = _rows.SAMPLED_CHECKS if strategy == "sample" else ()
+        return (*law, *rows, *_numbers.FACE_CHECKS, *behaviour), sample
+    if hasattr(estimator, "settings"):
+        strict = _contract.check_strict_mode_stays
+        both = [check for check in _contract.BOTH_CHECKS if check is not strict or estimator.settings is None]
+        return (*both, *_contract.SERVER_CHECKS, *_groups.FACE_CHECKS), sample
     if hasattr(estimator, "transformer"):
         return (*_contract.BOTH_CHECKS, *_contract.SERVER_CHECKS, *_servers.FACE_CHECKS), sample
     if hasattr(estimator, "predict_proba"):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing._rows import sampled_as_stated, slots_of
 from dpestim.testing._sample import reports_of
 from dpestim.testing._tools import (
     Book,
@@ -42,6 +43,8 @@ def check_reports_format(sample):
     reports = sample.fresh().privatize(X)
     require(reports.flags.c_contiguous and reports.dtype.kind == "u", "reports must be C-contiguous and unsigned")
     width = sum(r.report_width for r in sample.randomizers)
+    if sample.n_sampled:
+        width = sample.n_sampled * (1 + max(r.report_width for r in sample.randomizers))
     require(reports.shape == (50, width), "reports have the wrong shape")
     require(np.array_equal(reports, sample.fresh().privatize(X)), "an int random_state must reproduce the reports")
     require(np.array_equal(sample.fresh().privatize(X[:1]), reports[:1]), "a row's noise must not depend on others")
@@ -57,8 +60,13 @@ def check_what_is_sent(sample):
         shown = list(columns.laws) == list(sample.randomizers) == [est.randomizer(j) for j in range(len(columns))]
         require(shown, "the laws that are shown are not one")
         reports = est.privatize(rows)
-        for number, (column, law, part) in enumerate(zip(columns, sample.randomizers, columns.slices)):
-            values, codes_of, size = column.read(rows[:, number], None, False), column.coder(), law.block_rows
+        data = columns.read(client_of(est)._parts(rows, columns, False), None, False)
+        if sample.n_sampled:
+            same = sampled_as_stated(columns, reports, data, 3)
+            require(same, "privatize sends something else than the laws make of the codes of those who drew a column")
+            continue
+        for number, (column, law, part, values) in enumerate(zip(columns, sample.randomizers, columns.slices, data)):
+            codes_of, size = column.coder(), law.block_rows
             codes = np.concatenate([codes_of(values[k : k + size]).copy() for k in range(0, len(rows), size)])
             same = np.array_equal(reports[:, part], reports_of(law, codes, 3, number))
             require(same, "privatize sends something else than the law makes of the codes")
@@ -106,7 +114,7 @@ def check_output(sample):
 def check_privacy_statement(sample):
     """`privacy_` states what a row really has, what relaxation holds, the local model, and whether noise was seeded."""
     X, declared = sample.rows(10), canonical_epsilon(sample.estimator.epsilon)
-    plain = sum(r.plain_epsilon for r in sample.randomizers)
+    plain = sum(sorted(r.plain_epsilon for r in sample.randomizers)[-sample.n_reported :])
     for state, seeded in ((None, False), (0, True), (np.random.default_rng(0), True)):
         stated = sample.fresh(random_state=state).fit(X).privacy_
         require(stated.epsilon == plain, "privacy_.epsilon is not what a row really has")
@@ -140,9 +148,10 @@ def check_law_is_its_arguments(sample):
         before, other = sample.fresh(), sample.fresh(**params)
         before.privatize(X)  # what is kept for the next call must not be
         after = with_params(before, **params)
-        mine, theirs = (client_of(est)._columns_now(len(laws)) for est in (sample.fresh(), other))
+        n = raw_rows(client, 2).shape[1]
+        mine, theirs = (client_of(est)._columns_now(n) for est in (sample.fresh(), other))
         require(not mine.same_law(theirs), f"another {name} must be another law")
-        now = client_of(after)._columns_now(len(laws))
+        now = client_of(after)._columns_now(n)
         require(now.same_law(theirs), f"another {name} must be heeded by the next call")
         if _serves(sample):
             full = sample.fresh().fit(X)
@@ -157,8 +166,9 @@ def _another(estimator, name, kind):
     elif name == client._domain:
         values = [kind.other_domain(client)[name]]
     else:
-        values = [p[name] for p in type(client)._test_params() if name in p] + list(client._test_values.get(name, ()))
-    n = len(fresh(client).fit(raw_rows(client, 2)).randomizers_)
+        values = [p[name] for p in type(client)._test_params() if name in p]
+        values += [v for base in type(client).__mro__ for v in vars(base).get("_test_values", {}).get(name, ())]
+    n = raw_rows(client, 2).shape[1]
     for value in values:
         if not same_state(getattr(client, name), value):
             try:
@@ -185,7 +195,8 @@ def check_charges(sample):
         est.transform(X[:5])
         expected.append(5)
     require([n for _, _, n, _ in book.paid] == expected, "each release, and nothing else, must be charged once")
-    right = all(g.epsilon == est.privacy_.epsilon and c == X.shape[1] for g, _, _, c in book.paid)
+    n = raw_rows(client, 2).shape[1]  # (the client's own columns: a group stands beside them)
+    right = all(g.epsilon == est.privacy_.epsilon and c == n for g, _, _, c in book.paid)
     require(right, "the charge is not privacy_")
     require({who for _, who, _, _ in book.paid} == {type(client).__name__}, "whoever randomises must pay")
     require(not book.scores, "only score compares with raw data")
@@ -269,11 +280,11 @@ def check_bad_input(sample):
     client, est = client_of(sample.estimator), sample.fresh().fit(X)
     wrong = [*kind.bad_rows(client, X), ("no rows", X[:0], False),
              ("another number of columns", np.concatenate([X, X], axis=1), False)]
-    any_width = hasattr(client, "bounds") and np.ndim(client.bounds[0]) == 0
+    any_width = kind.any_width(client)
     for verb in ("privatize", "fit", "partial_fit", "fit_transform", "transform"):
         for name, data, named in wrong if hasattr(est, verb) else ():
             if any_width and name == "another number of columns" and verb in ("fit", "fit_transform"):
-                continue  # scalar bounds suit any number of columns
+                continue  # such a domain suits any number of columns
             message = refuses(lambda verb=verb, data=data: getattr(est, verb)(data), f"{name} in {verb}", est)
             require(not any(s in message for s in kind.shown), "an error message shows a private value")
             require(not named or "column" in message, f"the error for {name} does not name the column")
@@ -304,7 +315,17 @@ def check_bad_reports(sample):
         "a masked array": np.ma.array(reports, mask=reports > 0),
     }.items():
         refuses(lambda data=data: read(data), f"reports: {name}", est)
-    start = 0
+    if sample.n_sampled:
+        slots = slots_of(est._columns, reports)
+        for name, at, number in (("a column beyond the last", (3, -1, 0), len(sample.randomizers)),
+                                 ("a column that is drawn twice", (3, -1, 0), int(slots[3, 0, 0])),
+                                 ("a code beyond the last", (3, 0, -1), np.iinfo(reports.dtype).max)):
+            if number != slots[at]:
+                bad = slots.copy()
+                bad[at] = number
+                refuses(lambda bad=bad: read(bad.reshape(reports.shape)), f"reports: {name}", est)
+        return
+    start = reports.shape[1] - sum(r.report_width for r in sample.randomizers)  # (a group's number may stand before)
     for column in sample.columns:
         randomizer = column.randomizer
         columns = slice(start, start + randomizer.report_width)
@@ -362,7 +383,7 @@ def check_merge(sample):
 
 def _same(a, b):
     """Tell whether two aggregates give the same estimates."""
-    errors = next((name for name in ("standard_errors_", "standard_error_") if hasattr(type(a), name)), "n_users_")
+    errors = next((name for name in ("standard_errors_", "standard_error_") if hasattr(a, name)), "n_users_")
     found = [(est.n_users_, est.release(), getattr(est, errors)) for est in (a, b)]
     return same_state(*found)
 

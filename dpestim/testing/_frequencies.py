@@ -182,6 +182,16 @@ class Categories:
     shown = (secret, "8888")
 
     @staticmethod
+    def clipped(client, X):
+        """Return rows as a fitted client takes them."""
+        return X
+
+    @staticmethod
+    def any_width(client):
+        """Tell whether the declared domain suits any number of columns."""
+        return False
+
+    @staticmethod
     def probes(client, column):
         """Return every value that a column may have."""
         values = np.empty(len(client.categories[column]), dtype=object)
@@ -199,9 +209,10 @@ class Categories:
         """Return how the name of a relaxation must call the values that the parameters name, in the domain's order."""
         values = cls.probes(client, column)
         inside = cls.declared_relaxed(client, column, values)
-        text = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in values[inside].tolist())
+        plain = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
+        text = ", ".join(repr(v) for v, low in zip(plain, inside) if low)
         # in strict mode what is not declared counts as the first category
-        return f"[{text}{', and whatever is not declared' if inside[0] else ''}]"
+        return f"[{text}{f', and whatever is not in {plain!r}' if inside[0] else ''}]"
 
     @staticmethod
     def other_domain(client):

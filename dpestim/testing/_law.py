@@ -47,8 +47,7 @@ def check_nothing_else_is_sent(sample):
     """
     for column in sample.columns:
         law, codes, reports, inputs = column.randomizer, column.codes, column.reports, column.inputs
-        order = np.argsort(inputs)
-        number = order[np.searchsorted(inputs, codes, sorter=order)]
+        number = column.numbers
         rows, columns = law.law_indices(codes, reports)
         public = law.public_part(reports)
         if public is None:
@@ -58,12 +57,12 @@ def check_nothing_else_is_sent(sample):
             require(np.array_equal(one[columns], reports), "a report holds more than its column of the law says")
             continue
         changed = np.arange(N) % 2 == 1
-        others = np.where(changed, inputs[(number + 1) % len(inputs)], codes)
+        others = inputs[np.where(changed, (number + 1) % len(inputs), number)]
         again = column.draw(others, seed=2, others=3)
         same = np.array_equal(law.public_part(again), public)
         require(same, "the public part of a report must follow from the words of Stage.SEED alone")
         for x in inputs:
-            every = np.full(N, x)
+            every = np.ascontiguousarray(np.broadcast_to(x, codes.shape))
             same = np.array_equal(law.law_indices(every, reports)[0], law.law_indices(every, again)[0])
             require(same, "the row of the law must follow from the value and the public part")
         equal = columns == law.law_indices(others, again)[1]
@@ -80,7 +79,7 @@ def check_words_are_never_repeated(sample):
         randomizer, size = column.randomizer, column.randomizer.block_rows
 
         def signals(x, seed=0, number=0, randomizer=randomizer):
-            codes = np.full(max(2 * randomizer.block_rows, 20_000), x)
+            codes = np.repeat(np.asarray(x)[None], max(2 * randomizer.block_rows, 20_000), axis=0)
             reports = reports_of(randomizer, codes, seed, number)
             return randomizer.support(reports) if hasattr(randomizer, "support") else reports[:, :1]
 
@@ -114,7 +113,8 @@ def check_words_are_never_repeated(sample):
 def check_blocks_in_any_order(sample):
     """The reports of a block do not depend on the blocks that were randomised before it."""
     for column in sample.columns:
-        codes = np.resize(column.inputs, min(2 * column.randomizer.block_rows + 17, 600_000))
+        n = min(2 * column.randomizer.block_rows + 17, 600_000)
+        codes = column.inputs[np.arange(n) % len(column.inputs)]
         backwards = column.draw(codes, order=lambda blocks: list(blocks)[::-1])
         require(np.array_equal(column.draw(codes), backwards), "reports depend on the order of the blocks")
 

@@ -183,6 +183,16 @@ class Numbers:
         return {"bounds": (low, (np.asarray(high) + 1.0).tolist())}
 
     @staticmethod
+    def clipped(client, X):
+        """Return rows as a fitted client takes them."""
+        return np.clip(X, *client.bounds_)
+
+    @staticmethod
+    def any_width(client):
+        """Tell whether the declared domain suits any number of columns."""
+        return np.ndim(client.bounds[0]) == 0
+
+    @staticmethod
     def rows(X):
         """Return rows that survive any container: whole numbers."""
         return np.round(X)

@@ -39,6 +39,18 @@ class Sample:
         """One `ColumnSample` for each column."""
         return [ColumnSample(randomizer, k) for k, randomizer in enumerate(self.randomizers)]
 
+    @cached_property
+    def n_sampled(self):
+        """Columns that a row reports, where not all of them; else None."""
+        if getattr(client_of(self.estimator), "strategy", None) != "sample":
+            return None
+        return fresh(client_of(self.estimator)).fit(raw_rows(self.estimator, 2)).n_sampled_
+
+    @property
+    def n_reported(self):
+        """The number of laws whose reports make that of a row."""
+        return self.n_sampled or len(self.randomizers)
+
     def rows(self, n, seed=0):
         """Return raw rows that suit the declared domain."""
         return raw_rows(self.estimator, n, seed)
@@ -84,16 +96,28 @@ class ColumnSample:
     @cached_property
     def population(self):
         """The codes of USERS users: every input about as often as any other (the first of few twice as often)."""
+        return self.inputs[self._population]
+
+    @cached_property
+    def _population(self):
         k = len(self.inputs)
-        return self.inputs[np.sort(np.arange(USERS) % (k + 1) % k)]
+        return np.sort(np.arange(USERS) % (k + 1) % k)
+
+    @cached_property
+    def numbers(self):
+        """Which inputs are those of N users: REPEATS times the population, each time in another order.
+
+        Or drawn, where inputs outnumber it.
+        """
+        rng = np.random.default_rng(1)
+        if 3 * len(self.inputs) > USERS:
+            return rng.integers(0, len(self.inputs), N)
+        return rng.permuted(np.tile(self._population, (REPEATS, 1)), axis=1).ravel()
 
     @cached_property
     def codes(self):
-        """N codes: REPEATS times the population, each time in another order (or drawn, where inputs outnumber it)."""
-        rng = np.random.default_rng(1)
-        if 3 * len(self.inputs) > USERS:
-            return rng.choice(self.inputs, N)
-        return rng.permuted(np.tile(self.population, (REPEATS, 1)), axis=1).ravel()
+        """Their codes."""
+        return self.inputs[self.numbers]
 
     @cached_property
     def reports(self):

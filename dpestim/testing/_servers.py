@@ -47,7 +47,7 @@ def check_means_cover(sample):
     X = sample.rows(repeats * each)
     reports = sample.fresh().privatize(X)
     client = fresh(sample.estimator.transformer).fit(X[:2])
-    X = np.clip(X.astype(float), *getattr(client, "bounds_", (-np.inf, np.inf))).reshape(repeats, each, -1)
+    X = sample.kind.clipped(client, X.astype(float)).reshape(repeats, each, -1)
     for rows, part in zip(X, reports.reshape(repeats, each, -1)):
         est, truth = sample.fresh().aggregate(part), rows.mean(axis=0)
         low, high = est.confidence_interval(0.95).T

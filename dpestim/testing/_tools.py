@@ -110,13 +110,16 @@ def layouts(X):
 
 
 def client_of(estimator):
-    """Return what randomises: the transformer of what collects for one, else the estimator itself."""
-    return getattr(estimator, "transformer", estimator)
+    """Return what randomises: the transformer of what collects for one, what a personalised one wraps, or itself."""
+    for name in ("estimator", "transformer"):
+        estimator = getattr(estimator, name, estimator)
+    return estimator
 
 
 def with_params(estimator, **params):
     """Set parameters of what randomises, and return the estimator."""
-    prefix = "transformer__" if client_of(estimator) is not estimator else ""
+    wrapped = getattr(estimator, "estimator", estimator)
+    prefix = "estimator__" * (wrapped is not estimator) + "transformer__" * hasattr(wrapped, "transformer")
     return estimator.set_params(**{prefix + name: value for name, value in params.items()})
 
 
@@ -149,5 +152,6 @@ def check_numeric_setting(estimator):
     """Raise ValueError where the checks of a transformer of numbers have no power, or would not end."""
     if estimator.bounds is None or getattr(estimator, "grid", 64) > 64:
         raise ValueError("declare the bounds of the transformer to check, and a grid of at most 64 steps")
-    if not 0.1 <= float(estimator.epsilon) / max(np.size(end) for end in estimator.bounds) <= 5:
+    n = max(np.size(end) for end in estimator.bounds)
+    if not 0.1 <= float(estimator.epsilon) / (n if getattr(estimator, "strategy", "split") == "split" else 1) <= 5:
         raise ValueError("the checks need an epsilon between 0.1 and 5 for each column")

@@ -302,6 +302,9 @@ def test_small_samples_get_students_intervals():
     assert covered > 265  # alpha < 1e-5 where 95 % are covered
     one = MeanEstimator(PMTransformer(20.0, bounds=(-6.0, 6.0))).fit(np.ones((1, 1)))
     assert np.isnan(one.confidence_interval()).all()
+    for level in (0, 1, np.nan, "a", None, [0.9]):
+        with pytest.raises(ValueError, match="level must be a number"):
+            one.confidence_interval(level)
 
 
 def test_wide_floats_are_clipped_in_silence():

@@ -41,7 +41,7 @@ def frequencies(epsilon=2.0, **params):
 def distribution(**params):
     X = np.random.default_rng(0).normal(size=(500, 2)).clip(-2, 2)
     transformer = PMTransformer(4.0, bounds=(-2.0, 2.0), random_state=0)
-    return DistributionEstimator(transformer, **{"n_bins": 8, "random_state": 0, **params}).fit(X)
+    return DistributionEstimator(transformer, **{"n_bins": 8, **params}).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_a_column_of_frequencies(column, at, name):
 
 def test_a_column_of_a_distribution():
     est = distribution()
-    display = DistributionDisplay.from_estimator(est, column=1, n_bootstrap=5)
+    display = DistributionDisplay.from_estimator(est, column=1, n_intervals=4)
     values, edges, _ = display.density_.get_data()
     np.testing.assert_array_equal(edges, est.bin_edges_[1])
     np.testing.assert_allclose(values * np.diff(edges), est.distribution_[1])
     high, _, low = display.band_.get_data()
-    np.testing.assert_allclose(np.stack([low, high], 1) * np.diff(edges)[:, None],
-                               est.confidence_interval(0.95, n_bootstrap=5)[1])
+    np.testing.assert_array_equal(display.band_.get_data()[1], edges[::2])
+    np.testing.assert_allclose(np.stack([low, high], 1), est.confidence_interval(0.95, n_bins=4)[1])
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("value", "density")
     assert display.ax_.get_ylim()[0] == 0
     assert display.ax_.get_legend_handles_labels()[1] == ["DistributionEstimator, epsilon = 4"]
@@ -111,7 +111,7 @@ def test_several_on_the_same_axes():
 
 def test_distributions_on_the_same_axes_take_one_colour_of_the_cycle_each():
     _, ax = plt.subplots()
-    drawn = [DistributionDisplay.from_estimator(distribution(), n_bootstrap=2, ax=ax) for _ in range(2)]
+    drawn = [DistributionDisplay.from_estimator(distribution(), n_intervals=2, ax=ax) for _ in range(2)]
     cycle = [matplotlib.colors.to_rgba(c["color"]) for c in matplotlib.rcParams["axes.prop_cycle"]]
     assert [d.density_.get_edgecolor() for d in drawn] == cycle[:2]
     assert [d.band_.get_facecolor()[:3] for d in drawn] == [c[:3] for c in cycle[:2]]
@@ -159,8 +159,8 @@ def test_what_cannot_be_drawn_opens_no_figure():
         DistributionDisplay.from_estimator(DistributionEstimator(PMTransformer(bounds=(0, 1))))
     with pytest.raises(ValueError, match="level"):
         FrequencyDisplay.from_estimator(frequencies(), level=95)
-    with pytest.raises(ValueError, match="n_bootstrap"):
-        DistributionDisplay.from_estimator(distribution(), n_bootstrap=0)
+    with pytest.raises(ValueError, match="n_bins"):
+        DistributionDisplay.from_estimator(distribution(), n_intervals=0)
     assert not plt.get_fignums()
 
 
@@ -180,3 +180,11 @@ for display in (FrequencyDisplay, DistributionDisplay):
     lines = done.stdout.splitlines()
     assert len(lines) == 2
     assert all("pip install 'dpestim[plot]'" in line for line in lines)
+
+
+def test_where_intervals_would_say_nothing_none_are_drawn():
+    few = DistributionEstimator(PMTransformer(0.5, bounds=(0.0, 1.0), random_state=0)).fit(np.full((20, 1), 0.3))
+    with pytest.warns(UserWarning, match="no intervals are drawn: n_bins must be smaller"):
+        display = DistributionDisplay.from_estimator(few)
+    assert display.intervals is None
+    plt.close("all")

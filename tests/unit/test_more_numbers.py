@@ -10,6 +10,7 @@ from dpestim._core import table
 from dpestim.accounting import Ledger
 from dpestim.local import DistributionEstimator, LaplaceTransformer, MeanEstimator, PMTransformer, SWTransformer
 from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.hm import HM
 from dpestim.local.numbers.laplace import Laplace
 from dpestim.local.numbers.law import NumericRandomizer
 from dpestim.local.numbers.pm import PM
@@ -262,11 +263,12 @@ def test_variance_of_laplace_is_below_that_of_unclipped_noise(epsilon):
 def test_the_table_that_tells_when_to_prefer_the_piecewise_mechanism():
     for line in LaplaceTransformer.__doc__.splitlines():
         numbers = line.split()
-        if len(numbers) == 4 and numbers[0].replace(".", "").isdigit():
+        if len(numbers) == 5 and numbers[0].replace(".", "").isdigit():
             epsilon = float(numbers[0])
-            found = 4 * Laplace(epsilon).variance().max(), 8 / epsilon**2, 4 * PM(epsilon).variance().max()
-            assert [float(n) for n in numbers[1:]] == pytest.approx(found, rel=1e-3)
-            assert (found[0] < found[2]) == (epsilon < 0.7)
+            here, piecewise, hybrid = (4 * law.make(epsilon).variance().max() for law in (Laplace, PM, HM))
+            assert [float(n) for n in numbers[1:]] == pytest.approx((here, 8 / epsilon**2, piecewise, hybrid), rel=1e-3)
+            assert (here < piecewise) == (epsilon < 0.7)
+            assert hybrid < here
     assert 4 * Laplace(0.65).variance().max() < 4 * PM(0.65).variance().max()
     assert 4 * Laplace(0.8).variance().max() > 4 * PM(0.8).variance().max()
 

@@ -231,14 +231,14 @@ def test_iterations_never_lower_the_likelihood_and_end_at_a_maximum():
     rng = np.random.default_rng(3)
     rows = rng.random((4, 9))
     channel = Dense(rows / rows.sum(axis=1, keepdims=True))
-    counts = rng.multinomial(10_000, np.array([0.5, 0.2, 0.3, 0.0]) @ channel.rows).astype(float)
+    counts = rng.multinomial(10_000, np.array([0.5, 0.2, 0.3, 0.0]) @ channel.rows()).astype(float)
     even = np.full(4, 0.25)
     values = [maximise(channel, counts, even, smooth=False, max_iter=k, tol=0)[1] for k in (1, 10, 100, 1000)]
     assert values == sorted(values)
     f, _, n_iter, converged = maximise(channel, counts, np.full(4, 0.25), smooth=False, max_iter=200_000, tol=1e-10)
     assert converged
     assert n_iter < 200_000
-    slope = channel.rows @ (counts / channel.expected(f)) / counts.sum()
+    slope = channel.rows() @ (counts / channel.expected(f)) / counts.sum()
     assert (slope < 1 + 1e-3).all()  # no direction leads up (Karush, Kuhn, Tucker)
     assert f @ slope == pytest.approx(1)
 
@@ -286,7 +286,7 @@ def test_estimates_are_near_the_truth(name):
     assert all(f.sum() == pytest.approx(1) and (f >= 0).all() for f in distribution.distribution_)
     assert all(len(e) == 257 for e in distribution.bin_edges_)
     assert (distribution.log_likelihood_ < 0).all()
-    assert all(n % 10 == 0 for n in distribution.n_iter_)
+    assert all(n % 15 == 0 for n in distribution.n_iter_)  # ten, and five from where these lead to
 
 
 def test_the_plain_mean_of_sdpm_reports_is_wrong_and_the_estimator_right():
@@ -296,15 +296,6 @@ def test_the_plain_mean_of_sdpm_reports_is_wrong_and_the_estimator_right():
     assert abs(plain.mean() - 0.8) > 10 * plain.std() / 200
     est = MeanEstimator(t).fit(X)
     assert abs(est.mean_[0] - 0.8) < 5 * est.standard_error_[0] + est.bias_[0]
-
-
-def test_bootstrap_intervals_come_from_reports_and_a_seed():
-    est = DistributionEstimator(TRANSFORMERS["pm"], n_bins=8, smoothing=False, random_state=0).fit(data(2000))
-    first, second = (est.confidence_interval(0.9, n_bootstrap=20) for _ in range(2))
-    assert all(np.array_equal(a, b) and a.shape == (8, 2) and (a[:, 0] <= a[:, 1]).all() for a, b in zip(first, second))
-    for bad in ({"level": 1.0}, {"n_bootstrap": 1}, {"n_bootstrap": True}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            est.confidence_interval(**bad)
 
 
 @pytest.mark.parametrize("params", [{"n_bins": 0}, {"n_bins": 2.5}, {"max_iter": 0}, {"tol": -1.0},

@@ -25,8 +25,8 @@ LAYERS = {
     "_core": 1, "exceptions": 1, "_version": 1, "_notebook": 1,
     "privacy": 2, "base": 2, "rng": 2, "noise": 2, "parallel": 2, "datasets": 2, "_docs": 2, "inputs": 2,
     "accounting": 3, "postprocessing": 3, "testing": 3,
-    "linear_model": 4, "local": 4,
-    "inspection": 6,
+    "central": 4, "linear_model": 4, "local": 4,
+    "audit": 5, "inspection": 6,
 }
 
 
@@ -109,7 +109,7 @@ def test_doctests(name):
 
 def test_every_public_function_and_estimator_has_a_doctest():
     finder = doctest.DocTestFinder(recurse=False)
-    for package in ("accounting", "inspection", "postprocessing", "datasets"):
+    for package in ("accounting", "audit", "inspection", "postprocessing", "datasets"):
         module = importlib.import_module(f"dpestim.{package}")
         for name in module.__all__:
             item = getattr(module, name)

@@ -54,10 +54,10 @@ static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64
 #define DPESTIM_BUTTERFLY4(x, y, z, t) \
     DPESTIM_BUTTERFLY(x, y) DPESTIM_BUTTERFLY(z, t) DPESTIM_BUTTERFLY(x, z) DPESTIM_BUTTERFLY(y, t)
 
-#define DPESTIM_FWHT(bits)                                                                                          \
+#define DPESTIM_FWHT(bits, type)                                                                                    \
     /* p[0], p[h], ... p[7h] */                                                                                     \
-    static inline void dpestim_eight_##bits(int##bits##_t *restrict p, size_t h) {                                  \
-        int##bits##_t x0 = p[0], x1 = p[h], x2 = p[2 * h], x3 = p[3 * h], x4 = p[4 * h], x5 = p[5 * h],             \
+    static inline void dpestim_eight_##bits(type *restrict p, size_t h) {                                           \
+        type x0 = p[0], x1 = p[h], x2 = p[2 * h], x3 = p[3 * h], x4 = p[4 * h], x5 = p[5 * h],                      \
                       x6 = p[6 * h], x7 = p[7 * h];                                                                 \
         DPESTIM_BUTTERFLY4(x0, x1, x2, x3) DPESTIM_BUTTERFLY4(x4, x5, x6, x7)                                       \
         DPESTIM_BUTTERFLY(x0, x4) DPESTIM_BUTTERFLY(x1, x5) DPESTIM_BUTTERFLY(x2, x6) DPESTIM_BUTTERFLY(x3, x7)     \
@@ -65,35 +65,35 @@ static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64
         p[4 * h] = x4; p[5 * h] = x5; p[6 * h] = x6; p[7 * h] = x7;                                                 \
     }                                                                                                               \
     /* Strides 1, 2 and 4: a loop of its own, so that the compiler makes vectors of neighbouring eights. */         \
-    DPESTIM_WIDE static void dpestim_first8_##bits(int##bits##_t *restrict a, size_t n) {                           \
+    DPESTIM_WIDE static void dpestim_first8_##bits(type *restrict a, size_t n) {                                    \
         _Pragma("GCC ivdep") for (size_t k = 0; k < n; k += 8) dpestim_eight_##bits(a + k, 1);                      \
     }                                                                                                               \
-    DPESTIM_WIDE static void dpestim_pass8_##bits(int##bits##_t *restrict a, size_t n, size_t h) {                  \
+    DPESTIM_WIDE static void dpestim_pass8_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 8 * h)                                                              \
             _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) dpestim_eight_##bits(a + base + k, h);              \
     }                                                                                                               \
-    DPESTIM_WIDE static void dpestim_pass4_##bits(int##bits##_t *restrict a, size_t n, size_t h) {                  \
+    DPESTIM_WIDE static void dpestim_pass4_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 4 * h) {                                                            \
-            int##bits##_t *p = a + base;                                                                            \
+            type *p = a + base;                                                                                     \
             _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
-                int##bits##_t x = p[k], y = p[h + k], z = p[2 * h + k], t = p[3 * h + k];                           \
+                type x = p[k], y = p[h + k], z = p[2 * h + k], t = p[3 * h + k];                                    \
                 DPESTIM_BUTTERFLY4(x, y, z, t)                                                                      \
                 p[k] = x; p[h + k] = y; p[2 * h + k] = z; p[3 * h + k] = t;                                         \
             }                                                                                                       \
         }                                                                                                           \
     }                                                                                                               \
-    DPESTIM_WIDE static void dpestim_pass2_##bits(int##bits##_t *restrict a, size_t n, size_t h) {                  \
+    DPESTIM_WIDE static void dpestim_pass2_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 2 * h) {                                                            \
-            int##bits##_t *p = a + base;                                                                            \
+            type *p = a + base;                                                                                     \
             _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
-                int##bits##_t x = p[k], y = p[h + k];                                                               \
+                type x = p[k], y = p[h + k];                                                                        \
                 DPESTIM_BUTTERFLY(x, y)                                                                             \
                 p[k] = x; p[h + k] = y;                                                                             \
             }                                                                                                       \
         }                                                                                                           \
     }                                                                                                               \
     /* Strides h, 2h, ... n / 2, three at a time. */                                                                \
-    static void dpestim_passes_##bits(int##bits##_t *a, size_t n, size_t h) {                                       \
+    static void dpestim_passes_##bits(type *a, size_t n, size_t h) {                                                \
         if (h == 1 && n >= 8) {                                                                                     \
             dpestim_first8_##bits(a, n);                                                                            \
             h = 8;                                                                                                  \
@@ -103,13 +103,13 @@ static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64
         if (2 * h == n) dpestim_pass2_##bits(a, n, h);                                                              \
     }                                                                                                               \
     /* In place, n a power of two: small strides within pieces that stay in the cache, then the large ones. */      \
-    static void dpestim_fwht_##bits(int##bits##_t *a, size_t n) {                                                   \
+    static inline void dpestim_fwht_##bits(type *a, size_t n) {                                                     \
         const size_t piece = n < DPESTIM_PIECE / sizeof *a ? n : DPESTIM_PIECE / sizeof *a;                         \
         for (size_t base = 0; base < n; base += piece) dpestim_passes_##bits(a + base, piece, 1);                   \
         dpestim_passes_##bits(a, n, piece);                                                                         \
     }
 
 #define DPESTIM_PIECE ((size_t)1 << 15) /* bytes: the first-level cache */
-DPESTIM_FWHT(32)
-DPESTIM_FWHT(64)
+DPESTIM_FWHT(32, int32_t)
+DPESTIM_FWHT(64, int64_t)
 #endif

@@ -73,6 +73,42 @@ static inline void dpestim_pm_answer_all(const int64_t *t, const uint32_t *lanes
     else (small ? dpestim_pm_wide32 : dpestim_pm_plain32)(t, lanes, words, n, law, (uint32_t *)out);
 }
 
+/* The hybrid mechanism (local/numbers/hm.md): words below `piecewise` answer as PM does, without zones; of the others
+ * those up to a line in the rounded input answer with the upper of two signs, the rest with the lower one. */
+typedef struct {
+    uint64_t inside_words, inside, outside, per_inside, per_outside, window;
+    uint64_t piecewise, minus, least, rise; /* `minus` is the code of the lower sign */
+} dpestim_hm_law;
+
+#define DPESTIM_HM_LOOP(name, attribute, divide, code_t)                                                             \
+    attribute static void name(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,             \
+                               const dpestim_hm_law *shared, code_t *out) {                                           \
+        const dpestim_hm_law law = *shared;                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                                              \
+            const uint64_t fixed = (uint64_t)t[i], u = words[i];                                                      \
+            const uint64_t at = (fixed >> 32) + ((uint64_t)lanes[i] < (fixed & 0xFFFFFFFF));                           \
+            const uint64_t inside = -(uint64_t)(u < law.inside_words);                                                \
+            const uint64_t q = divide(u - (law.inside_words & ~inside),                                               \
+                                      dpestim_pm_select(inside, law.inside, law.outside),                             \
+                                      dpestim_pm_select(inside, law.per_inside, law.per_outside));                    \
+            const uint64_t code = q + dpestim_pm_select(inside, at, law.window & -(uint64_t)(q >= at));               \
+            const uint64_t sign = law.minus + (u - law.piecewise < law.least + at * law.rise);                        \
+            out[i] = (code_t)dpestim_pm_select(-(uint64_t)(u >= law.piecewise), sign, code);                          \
+        }                                                                                                             \
+    }
+
+DPESTIM_HM_LOOP(dpestim_hm_wide16, DPESTIM_WIDE, dpestim_pm_divide32, uint16_t)
+DPESTIM_HM_LOOP(dpestim_hm_wide32, DPESTIM_WIDE, dpestim_pm_divide32, uint32_t)
+DPESTIM_HM_LOOP(dpestim_hm_plain16, , dpestim_pm_divide, uint16_t)
+DPESTIM_HM_LOOP(dpestim_hm_plain32, , dpestim_pm_divide, uint32_t)
+
+static inline void dpestim_hm_answer_all(const int64_t *t, const uint32_t *lanes, const uint64_t *words, size_t n,
+                                         const dpestim_hm_law *law, void *out, int bytes) {
+    const int small = law->per_outside >> 32 == 0 && law->per_inside >> 32 == 0;
+    if (bytes == 2) (small ? dpestim_hm_wide16 : dpestim_hm_plain16)(t, lanes, words, n, law, (uint16_t *)out);
+    else (small ? dpestim_hm_wide32 : dpestim_hm_plain32)(t, lanes, words, n, law, (uint32_t *)out);
+}
+
 /* Fixed point of bounded floats. Every step is exact or correctly rounded and none can be fused, so the result is the
  * same everywhere. Total: what is not above `low`, NaN included, is 0 and what is not below `high` is the top. */
 static inline int64_t dpestim_pm_fixed(double x, double low, double high, double scale, int64_t top) {

@@ -4,6 +4,7 @@
     column.py   `CategoryColumn`: a list of categories and a law
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
+    supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
 One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, sdgrr, ss, unary, urap, urr.
 """

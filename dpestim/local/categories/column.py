@@ -48,8 +48,8 @@ class CategoryColumn(Column):
         plain = self.encoder.plain_categories()
         inside = [k for k, kind in enumerate(kinds) if kind == self.law.relaxed_kind]
         text = ", ".join(repr(plain[k]) for k in inside)
-        # in strict mode what is not declared counts as the first category
-        return f"[{text}{', and whatever is not declared' if 0 in inside else ''}]"
+        # in strict mode what is not declared counts as the first category: the set depends on all that is
+        return f"[{text}{f', and whatever is not in {list(plain)!r}' if 0 in inside else ''}]"
 
     # what a server of numbers asks: categories that are numbers stand for themselves
 
@@ -78,6 +78,15 @@ class CategoryColumn(Column):
         even = (steps > 0).all() and np.ptp(steps) <= 1e-9 * steps.max()
         return (float(self.values[0]), float(steps.mean())) if even else (0.0, 1.0)
 
+    @cached_property
+    def is_even(self):
+        """Whether the categories are evenly spaced numbers in ascending order."""
+        codes = self._spacing[0] + self._spacing[1] * np.arange(len(self.encoder.categories))
+        try:
+            return bool(np.allclose(codes, self.values))
+        except ValueError:
+            return False
+
     def to_units(self, positions):
         """Return positions among the codes as numbers: code k is category k, where these are evenly spaced."""
         return self._spacing[0] + self.width * positions
@@ -94,6 +103,11 @@ class CategoryColumn(Column):
     def numbers(self, rows):
         """Return the numbers that codes stand for."""
         return self.values[rows]
+
+    @property
+    def even_spread(self):
+        """The variance of categories held equally often."""
+        return float(self.values.var())
 
     def mean_values(self):
         """Return the numbers of the counts that estimate the mean of the categories."""

@@ -6,8 +6,11 @@ from dpestim import postprocessing
 
 
 def end(f, z, error):
-    """Solve end = f + z error(end) by bisection between f and the farthest that an end can be."""
-    near, far = f, f + z * np.maximum(error(np.zeros_like(f)), error(np.ones_like(f)))
+    """Solve end = f + z error(end) by bisection between f and the farthest that an end can be.
+
+    The square of `error` must be a line or the p (1 - p) / n of a share: it is largest at 0, at 1 or in their middle.
+    """
+    near, far = f, f + z * np.max([error(np.full_like(f, p)) for p in (0.0, 0.5, 1.0)], axis=0)
     for _ in range(70):
         middle = (near + far) / 2
         beyond = np.abs(middle - f) >= np.abs(z) * error(np.clip(middle, 0.0, 1.0))

@@ -22,7 +22,7 @@ _DENSE_CELLS = 1 << 24
 class CategoryClient(Client):
     """Whatever randomises categorical columns: it has a parameter `categories`."""
 
-    _domain = "categories"
+    _domain, _same_domain = "categories", "the same categories in the same order"
 
     def _container(self, X, strict):
         return category_rows(X, strict=strict)

@@ -7,6 +7,7 @@ import numpy as np
 from dpestim._core import grr
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.guessing import Runs
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import grr_weights
 from dpestim.rng import Stage
@@ -42,6 +43,10 @@ class GRR(CodeReports, CategoricalRandomizer):
     def law_indices(self, codes, reports):
         """Return (true value, reported value)."""
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)
+
+    def runs(self):
+        """Return the law's columns: the own value, and all others."""
+        return Runs.of_own(np.arange(self.n_categories), self.p_star, self.q_star)
 
 
 class GRRFrequencyEstimator(FrequencyEstimator):

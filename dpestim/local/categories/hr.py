@@ -8,6 +8,7 @@ from dpestim._core import hadamard
 from dpestim.inputs import smallest_dtype
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.guessing import TIE, levels_of
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import exp_lower, grr_weights
 from dpestim.rng import Stage
@@ -92,6 +93,45 @@ class HR(CodeReports, CategoricalRandomizer):
             )
         return rows
 
+    @property
+    def support_odds(self):
+        """How much likelier a symbol is for a value that it supports."""
+        return self._own, self._other
+
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value: a transform for each level of the prior it takes.
+
+        A symbol's best supporters are those of the first level that has any; how many that are, and to whom a symbol
+        counts, are sums over the rows of a Hadamard matrix.
+        """
+        level, values = levels_of(prior)
+        own, other = float(self._own), float(self._other)
+        success, by_all = np.zeros(len(prior)), 0.0  # (by_all: what every value of the first level wins unsupported)
+        first = level == 0
+        for block in range(self.n_blocks):
+            mine = level[block :: self.n_blocks]
+            rows = np.zeros(2 * self.half)
+            open_ = np.ones(2 * self.half, bool)  # symbols whose best supporters are not found yet
+            for at in np.unique(mine):
+                if not open_.any() or own * values[at] < other * values[0] * (1 - TIE):
+                    break  # (for what is left the likeliest values are the better guess)
+                holders = np.flatnonzero(mine == at)
+                rows[:] = 0.0
+                rows[holders + 1] = 1.0
+                n_tied = np.rint((len(holders) + walsh_hadamard(rows)) / 2)
+                here = open_ & (n_tied > 0)
+                ties = at > 0 and other * values[0] >= own * values[at] * (1 - TIE)
+                n_tied += np.count_nonzero(first) if ties else 0
+                share = np.where(here, 1 / np.maximum(n_tied, 1.0), 0.0) / self.half
+                counted = (share.sum() + walsh_hadamard(share)) / 2
+                success[block :: self.n_blocks][holders] += own * counted[holders + 1]
+                by_all += other * share.sum() if ties else 0.0
+                open_ &= ~here
+            # no supporter scores as much: the first level's values do not support these symbols, all of it ties
+            by_all += other * np.count_nonzero(open_) / self.half / np.count_nonzero(first)
+        success[first] += by_all
+        return np.minimum(success, 1.0)
+
     def support_law(self):
         """Return Pr[report of x supports v]: own half, half of the own block, or half of another block."""
         same_block = (self._own + self._other) / 2
@@ -107,6 +147,16 @@ class HR(CodeReports, CategoricalRandomizer):
     def law_indices(self, codes, reports):
         """Return (true value, symbol)."""
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)
+
+
+def walsh_hadamard(values):
+    """Return the sums of values[t] (-1)^(number of bits that j and t share), for each j; the size is a power of two."""
+    out, width = np.array(values, np.float64), 1
+    while width < len(out):
+        pairs = out.reshape(-1, 2, width)
+        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+        width *= 2
+    return out
 
 
 def best_n_blocks(epsilon, n_categories):

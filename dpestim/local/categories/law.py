@@ -74,6 +74,21 @@ class CategoricalRandomizer(Randomizer):
         """The code of every row of the law."""
         return np.arange(self.n_categories, dtype=self.code_dtype)
 
+    def input_of(self, codes):
+        """Return the codes: they are the numbers of the inputs."""
+        return codes.astype(np.int64)
+
+    #: How much likelier any report is for a value that it supports than for one that it does not, (a, b) for a : b;
+    #: None where that depends on more.
+    support_odds = None
+
+    def likelihoods(self, reports):
+        """Return an array of a row for each report: proportional to its probability for each category."""
+        if self.support_odds is None:
+            return super().likelihoods(reports)
+        yes, no = (float(odds) for odds in self.support_odds)
+        return np.where(self.support(reports), yes, no)
+
     # ---------------------------------------------------------------- as one matrix, for servers of numbers
 
     def channel(self, n_bins):

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim._core import olh
 from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.exact import exp_lower, grr_weights
@@ -72,6 +73,16 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         other = Fraction(self.weights.other, self.weights.total)
         g = range(self.n_buckets)
         return [[self.p_star if x == y else other for y in g] for x in g]
+
+    @property
+    def support_odds(self):
+        """How much likelier a bucket is for a value in it."""
+        return self.weights.keep, self.weights.other
+
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value, over all hash functions (`hashing.py`)."""
+        other = self.weights.other / self.weights.total
+        return success_of_hashes(prior, self.n_buckets, float(self.p_star), other)
 
     def law_indices(self, codes, reports):
         """Return (bucket of the true value under the report's hash, reported bucket)."""

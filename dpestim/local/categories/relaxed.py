@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpestim.local.guessing import Runs
+
 
 class Relaxed:
     """Some categories, a parameter of the law, have less protection; a mixin, which stands left of the law's base.
@@ -28,6 +30,17 @@ class Relaxed:
         self.is_relaxed.flags.writeable = False
         if not codes:
             self.relaxation = None
+
+    def runs_of_kinds(self, full, relaxed, other):
+        """Return `Runs` where codes are reported by their own value with a probability for each kind.
+
+        Everybody else sends the code of a value of full protection with probability `other`, and so do, where
+        that of a relaxed one says so, (probability, True), those of full protection.
+        """
+        order = np.argsort(self.is_relaxed, kind="stable")
+        kind = self.is_relaxed[order]
+        own = np.where(kind, float(relaxed[0]), float(full))
+        return Runs.of_own(order, own, other, np.where(kind, self.n_full if relaxed[1] else 0, len(order)))
 
     def kind_of(self, codes):
         """Return the kind of each code."""

@@ -43,6 +43,10 @@ class SDGRR(Relaxed, GRR):
         """Return the law: a report supports the value that it names."""
         return self.transition_matrix()
 
+    def runs(self):
+        """Return the law's columns: a low code is sent by its own value and by high ones, a high one by all."""
+        return self.runs_of_kinds(self.p_star, (self.low_star, True), self.q_star)
+
     # ---------------------------------------------------------------- what is promised
 
     @property

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import relaxed, unary
+from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import Unary
 from dpestim.local.categories.urr import NonSensitive, UtilityOptimised
 from dpestim.privacy.exact import WORD, urap_thresholds
@@ -45,6 +46,25 @@ class URAP(UtilityOptimised, Unary):
         """Return Pr[1] of every bit of the report of x."""
         return [Fraction(0) if relaxed and v != x else self.reveal_star if relaxed
                 else self.p_star if v == x else self.q_star for v, relaxed in enumerate(self.is_relaxed.tolist())]
+
+    @property
+    def _score_odds(self):
+        """What a value's own bit being 1, and 0, say for it; a non-sensitive one is told by 1."""
+        yes, no = (np.where(self.is_relaxed, 1 - float(self.reveal_star), float(odds)) for odds in self.support_odds)
+        return yes, no
+
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value: bits are independent, O(d log d)."""
+        own = np.where(self.is_relaxed, float(self.reveal_star), float(self.p_star))
+        return success_of_sets(*(prior * odds for odds in self._score_odds), own, Bits(float(self.q_star)))
+
+    def likelihoods(self, reports):
+        """Return an array of a row for each report: proportional to its probability for each category."""
+        bits, (yes, no) = self.support(reports).astype(bool), self._score_odds
+        out = np.where(bits, yes, no)
+        told = bits[:, self.is_relaxed].any(axis=1)  # by a bit that only one value's holders send
+        out[told] = bits[told] & self.is_relaxed
+        return out
 
     def output_kinds(self):
         """Return the kind of each bit vector: revealing where it has a bit of a non-sensitive category."""

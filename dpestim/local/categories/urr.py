@@ -112,6 +112,10 @@ class URR(UtilityOptimised, CodeReports, CategoricalRandomizer):
         """Return the d x d matrix: row x is the law of the report of x, which supports the value that it names."""
         return self.support_law()
 
+    def runs(self):
+        """Return the law's columns: a non-sensitive code is sent by its own value alone, a sensitive one by all."""
+        return self.runs_of_kinds(self.p_star, (self.reveal_star, False), self.q_star)
+
     def output_kinds(self):
         """Return the kind of each code."""
         return np.where(self.is_relaxed, "revealing", "protected")

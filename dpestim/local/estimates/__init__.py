@@ -3,6 +3,8 @@
     collector.py     `Collector`: a server whose client is its parameter `transformer`, which pays
     mean.py          `MeanEstimator`
     distribution.py  `DistributionEstimator`, by expectation maximisation (`em.py`)
+    personalized.py  `PersonalizedEstimator`: users of different settings (`groups.py`) around any server, frequency
+                     estimators included, and one estimate of all (`combined.py`, with the functions of `mixtures.py`)
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -13,4 +15,6 @@ GUIDE = (
      "unbiased where the reports allow that; `bias_` says how far it can be off"),
     ("the shape, quantiles or the variance are wanted", "DistributionEstimator",
      "the whole distribution, by expectation maximisation; a little biased"),
+    ("users have settings of their own", "PersonalizedEstimator",
+     "each public group its own epsilon, domain or low-sensitivity set; frequencies, means or distributions of all"),
 )

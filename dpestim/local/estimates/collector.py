@@ -53,7 +53,7 @@ class Collector(Server):
     def _add(self, client, columns, names, counts, n):
         super()._add(client, columns, names, counts, n)
         self.transformer_ = client
-        self.n_features_in_ = len(self._columns)
+        self.n_features_in_ = self._columns.n_features
         if hasattr(client, "feature_names_in_"):
             self.feature_names_in_ = client.feature_names_in_
 

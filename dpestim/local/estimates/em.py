@@ -6,23 +6,46 @@ import numpy as np
 STRIDE = 10
 
 
-def maximise(channel, counts, start, *, smooth, max_iter, tol):
+def maximise(channel, counts, start, *, smooth, max_iter, tol, leaps=False):
     """Return (distribution, log-likelihood of the reports, iterations, whether it converged).
 
-    Stops where the log-likelihood changes by less than tol an iteration (on the average of `STRIDE`).
+    Stops where the log-likelihood changes by less than tol an iteration (on the average of `STRIDE`). With leaps, the
+    two halves of a stride say where many more lead to; half a stride from there is kept where it is likelier.
     """
     f, counts = np.array(start, np.float64), np.ascontiguousarray(counts, np.float64)
-    likelihood, done = _log_likelihood(channel, f, counts), 0
+    likelihood, done = log_likelihood(channel, f, counts), 0
     while done < max_iter:
-        n_steps = min(STRIDE, max_iter - done)
-        channel.steps(f, counts, n_steps, smooth)
+        n_steps, before = min(STRIDE, max_iter - done), likelihood
+        half, way = n_steps // 2 if leaps else 0, [f.copy()]
+        for n in (n_steps - half, half):
+            channel.steps(f, counts, n, smooth)
+            way.append(f.copy())
         f /= f.sum()
-        before, likelihood, done = likelihood, _log_likelihood(channel, f, counts), done + n_steps
-        if abs(likelihood - before) < tol * n_steps:
+        likelihood, done = log_likelihood(channel, f, counts), done + n_steps
+        if leaps and done + half <= max_iter:
+            there, done = _leap(*way), done + half
+            channel.steps(there, counts, half, smooth)
+            there /= there.sum()
+            value = log_likelihood(channel, there, counts)
+            if value > likelihood:
+                f, likelihood = there, value
+        if abs(likelihood - before) < tol * (n_steps + half):
             return f, likelihood, done, True
     return f, likelihood, done, False
 
 
-def _log_likelihood(channel, f, counts):
+def _leap(*way):
+    """Return where three places of a slow walk lead to: SQUAREM of their logarithms, which keeps them positive."""
+    start, *places = (np.log(np.maximum(f, 1e-300)) for f in way)
+    first = places[0] - start
+    bend = places[1] - places[0] - first
+    length = max(1.0, np.sqrt(way[-1] @ np.square(first) / max(way[-1] @ np.square(bend), 1e-300)))
+    there = start + 2 * length * first + length**2 * bend
+    there = np.exp(there - there.max())
+    return there / there.sum()
+
+
+def log_likelihood(channel, f, counts):
+    """Return the log-likelihood of the counts of outputs under f."""
     seen = counts > 0
     return float(counts[seen] @ np.log(np.maximum(channel.expected(f)[seen], 1e-300)))

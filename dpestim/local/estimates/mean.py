@@ -1,11 +1,16 @@
 """Means of numbers from the reports of a transformer, without bias where its law allows that."""
 
-import numpy as np
-from scipy.special import stdtrit
+from numbers import Real
 
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from dpestim.local.categories.estimates import end
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.collector import Collector
+from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 
 
@@ -43,11 +48,12 @@ class MeanEstimator(Collector):
 
     _more_attributes = """
     mean_ : ndarray of shape (n_features,)
-        Estimated means, in the units of X, of the values as clipped to the bounds.
+        Estimated means, in the units of X, of the values as clipped to the bounds. NaN for a column of which there is
+        no report: with ``strategy="sample"``, where no user drew it.
     standard_error_ : ndarray of shape (n_features,)
         Standard errors, from the spread of the reports, or from what the law adds at least where they show less. They
         cover the noise and the drawing of the users from a population; given the users they are too large, the more so
-        the larger epsilon is. NaN for a single report.
+        the larger epsilon is. NaN for less than two reports.
     bias_ : ndarray of shape (n_features,)
         The largest bias that any distribution of (clipped) values can cause.
     """
@@ -62,74 +68,59 @@ class MeanEstimator(Collector):
     @property
     def mean_(self):
         """Estimated means."""
-        return np.array([zero + unit * mean for (zero, unit), mean in zip(self._scales(), self._positions())])
+        return self._means()[0]
 
     @property
     def standard_error_(self):
         """Standard errors of the means."""
-        n, out = self.n_users_, []
-        if n == 1:
-            return np.full(len(self._counts), np.nan)
-        for column, (v, _, _), c, mean, counts in zip(
-            self._columns, self._numbers(), self._shares(), self._positions(), self._counts
-        ):
-            seen = np.square(v - v @ c / n) @ c / (n - 1)
-            # far outliers are rare where epsilon is large, and may be missing among few reports: the law knows of them
-            out.append(max(seen, column.least_noise(v, mean, counts, n)))
-        return np.sqrt(np.array(out) / n) * self._widths()
+        return self._means()[1]
 
     @property
     def bias_(self):
         """The largest bias left."""
-        return np.array([bias for _, _, bias in self._numbers()]) * self._widths()
+        return self._means()[2]
 
     def confidence_interval(self, level=0.95):
-        """Return an (n_features, 2) array: Student's intervals for the means, wider by `bias_` on both sides."""
-        if not 0 < level < 1:
-            raise ValueError("level must lie strictly between 0 and 1")
-        reach = stdtrit(max(1, self.n_users_ - 1), 0.5 + level / 2) * self.standard_error_ + self.bias_
-        return np.stack([self.mean_ - reach, self.mean_ + reach], axis=1)
+        """Return an (n_features, 2) array: intervals for the means, wider by `bias_` on both sides.
+
+        Student's, but where a report is one of two numbers (`DuchiTransformer`, `HMTransformer` where it sends signs,
+        randomised response with two categories): there score intervals, as the spread of the reports follows from
+        their mean and is estimated badly where one number is rare. Like `standard_error_` they cover the drawing of the
+        users. Not clipped to the bounds.
+        """
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError("level must be a number strictly between 0 and 1")
+        told = np.stack(self._means())
+        parts = np.split(told, np.cumsum([column.n_features for column in self._columns])[:-1], axis=1)
+        return np.concatenate([_interval(*each, level) for each in zip(self._columns, self._counts, parts)])
 
     def score(self, X, y=None):
         """Return minus the squared error against the plain means of X, averaged over the columns.
+
+        A column of which there is no report counts as if the middle of its bounds had been estimated.
 
         The score compares with raw data. It is **not private**: an exact, unmetered release of X, which a ledger
         records as an entry of epsilon 0 and strict mode refuses.
         """
         data = self._raw(X)
-        truth = [column.numbers(rows).mean() for column, rows in zip(self._columns, data)]
-        return -float(np.square(truth - self.mean_).mean())
+        truth = np.concatenate([
+            np.atleast_1d(column.numbers(rows).mean(axis=0)) for column, rows in zip(self._columns, data)
+        ])
+        means = self.mean_
+        if np.isnan(means).any():  # (categories have no middle, and are never without a report)
+            middles = np.concatenate([column.middles for column in self._columns])
+            means = np.where(np.isnan(means), middles, means)
+        return -float(np.square(truth - means).mean())
 
     def _check_columns(self, columns):
         for column in columns:
-            column.mean_values()  # refuses laws, and categories, that have no mean
+            column.check_mean()  # refuses laws, and categories, that have no mean
 
-    def _columns_seen(self):
+    def _means(self):
+        """Return (means, standard errors, biases) of all features."""
         self._check_fitted()
-        return self._columns
-
-    def _numbers(self):
-        """Return, for each column, (the number that stands for each count less their middle, the middle, the bias)."""
-        out = []
-        for column in self._columns_seen():
-            numbers, bias = column.mean_values()
-            middle = (numbers.max() + numbers.min()) / 2  # so that sums lose no digits
-            out.append((numbers - middle, middle, bias))
-        return out
-
-    def _shares(self):
-        """Return the counts as floats, which are exact below 2**53 and have faster products than integers."""
-        return [c.astype(np.float64) for c in self._counts]
-
-    def _positions(self):
-        """Return the mean of each column on the scale of its numbers."""
-        return [middle + v @ c / self._n_users for (v, middle, _), c in zip(self._numbers(), self._shares())]
-
-    def _scales(self):
-        return [column.mean_scale for column in self._columns_seen()]
-
-    def _widths(self):
-        return np.array([unit for _, unit in self._scales()])
+        means = [column.means(counts) for column, counts in zip(self._columns, self._counts)]
+        return [np.concatenate(each) for each in zip(*means)]
 
     @classmethod
     def _test_params(cls):
@@ -138,5 +129,21 @@ class MeanEstimator(Collector):
             {"transformer": PMTransformer(1.0, bounds=(-1.0, 3.0), grid=16)},
             {"transformer": PMTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256)},
             {"transformer": SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0), n_cells=4)},
+            {"transformer": PMTransformer(3.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256, strategy="sample")},
+            {"transformer": DuchiTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]), strategy="joint")},
             {"transformer": GRRFrequencyEstimator(1.0, categories=[[1, 2, 3, 4, 5]])},
+            {"transformer": PrivUnitTransformer(2.0, center=[0.5, -0.5], candidates=8)},
         ]
+
+
+def _interval(column, counts, told, level):
+    """Return an (n_features, 2) array: intervals for what the counts of a column told, (means, errors, biases)."""
+    means, errors, biases = told
+    two, n = column.two_numbers(counts), column.n_reports(counts)
+    if two is None:
+        reach = stdtrit(max(1, n - 1), 0.5 + level / 2) * errors
+        return np.stack([means - reach - biases, means + reach + biases], axis=1)
+    (share, apart, unit), z = two, ndtri(0.5 + level / 2)
+    low, high = (end(share, side, lambda p: np.sqrt(p * (1 - p) / n)) - share for side in (-z, z))
+    # (in the user's units the two numbers, or their distance, may be no floats where the bounds are the widest)
+    return np.stack([means + unit * (apart * low) - biases, means + unit * (apart * high) + biases], axis=1)

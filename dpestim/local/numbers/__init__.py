@@ -2,23 +2,34 @@
 
     law.py        `NumericRandomizer`: what every law on a grid has, from a table of integer weights
     column.py     `NumberColumn`: a pair of bounds and a law
+    joint.py      `JointColumn`: several columns that share a report, and `JointRandomizer`, the base of its laws
+    ball.py       `BallColumn`: all columns are one vector in a ball, and its law
     face.py       `NumericTransformer`: the client, which is also scikit-learn's transformer of numbers
     inversion.py  unbiased numbers for the sensitivity-aware law, by linear inversion
 
-One idea a file, law and face, with its proof beside it: laplace, pm, sdpm, sw. Means and distributions are
-made of the reports by the servers in `dpestim.local.estimates`.
+One idea a file, law and face, with its proof beside it: duchi, hm, laplace, pm, privunit, sdpm, staircase, sw. Means
+and distributions are made of the reports by the servers in `dpestim.local.estimates`.
 """
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Noisy numbers, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("noisy numbers are wanted, or their mean", "PMTransformer",
-     "without bias, so that the plain mean of its reports is right; the noise is bounded"),
+    ("a mean is wanted, and values keep to the middle of the bounds", "PMTransformer",
+     "without bias; the least variance there from an epsilon of about 0.6 on, at 2 about 0.6 times HM's"),
+    ("a mean is wanted, or the noisy numbers themselves, and epsilon is above about 5", "StaircaseTransformer",
+     "without bias; its largest variance falls fastest, at 8 to about half of the others'"),
+    ("a mean is wanted, or the noisy numbers themselves", "HMTransformer",
+     "without bias; up to an epsilon of about 5 its largest variance is the smallest"),
     ("a smooth distribution is wanted", "SWTransformer",
      "a window made for whole distributions; its mean has more variance than PM's"),
-    ("epsilon is below about 0.4", "LaplaceTransformer",
-     "less variance than PM there (at the bounds up to 0.75)"),
+    ("a row is a vector of limited length, and its mean is wanted", "PrivUnitTransformer",
+     "all of epsilon goes to the vector: the least variance that is possible, within a few percent"),
+    ("one bit must do, or a row has 16 columns or more", "DuchiTransformer",
+     "the least variance at worst below an epsilon of about 0.6, as HM there; for so many columns by "
+     "`strategy=\"sample\"`, for an epsilon of 1 to 10"),
+    ("both a mean and a distribution are wanted", "PMTransformer",
+     "without bias, so that the plain mean of its reports is right, and its reports tell of shapes"),
     ("a part of the range is nobody's secret", "SDPMTransformer",
      "more accurate there, but no plain guarantee: `privacy_` and `guarantee_by_input_` say what is left"),
 )

@@ -49,6 +49,25 @@ class NumberColumn(Column):
 
         return codes_of
 
+    @property
+    def middles(self):
+        """The middle between the bounds."""
+        return [self.low + self.width / 2]
+
+    @property
+    def lows(self):
+        """The lower bounds, one for each feature."""
+        return [self.low]
+
+    @property
+    def highs(self):
+        """The upper bounds, one for each feature."""
+        return [self.high]
+
+    def decode(self, reports):
+        """Return what codes stand for."""
+        return np.take(self.to_units(self.law.positions), reports)
+
     def to_units(self, positions):
         """Return positions within the bounds (0 low, 1 high) in the user's units."""
         return self.low + self.width * positions
@@ -57,6 +76,11 @@ class NumberColumn(Column):
     def width(self):
         """The distance between the bounds."""
         return self.high - self.low
+
+    @property
+    def even_spread(self):
+        """The variance of values spread evenly between the bounds, and of rounding them to the grid."""
+        return self.width**2 * (1 / 12 + 1 / (6 * self.law.grid**2))
 
     def least_noise(self, numbers, mean, counts, n):
         """Return the variance of a report of the input next to the mean: on average over values there is more."""

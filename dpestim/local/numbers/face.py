@@ -11,6 +11,7 @@ from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.numbers.column import NumberColumn, pair_of
+from dpestim.local.sampling import SampledColumns
 
 
 class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
@@ -20,11 +21,15 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
     `DistributionEstimator` do.
     """
 
-    _domain = "bounds"
+    _domain, _same_domain = "bounds", "the same bounds"
+    #: The values of `strategy`: what becomes of several columns.
+    _strategies = ("split", "sample")
+    _test_values = {"strategy": ["split", "sample"]}
 
-    def __init__(self, epsilon=1.0, *, bounds=None, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, bounds=None, strategy="split", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.bounds = bounds
+        self.strategy = strategy
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -42,21 +47,19 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
 
         Parameters
         ----------
-        codes : ndarray of shape (n_rows, n_columns)
+        codes : ndarray of shape (n_rows, width)
             As `privatize` returns them.
 
         Returns
         -------
         ndarray of float64 of shape (n_rows, n_columns)
-            Positions of the output grid, which reaches beyond the bounds.
+            Positions of the output grid, which reaches beyond the bounds. Where k of d columns were drawn, the middle
+            of the bounds for those that were not, and d / k as far from it for those that were.
         """
         width = codes.shape[1] if getattr(codes, "ndim", 0) == 2 and codes.shape[1] else 1
         columns = self._columns_of_width(width)
         codes = columns.check_reports(codes)
-        out = np.empty(codes.shape)
-        for j, column in enumerate(columns):
-            np.take(column.to_units(column.law.positions), codes[:, j], out=out[:, j])
-        return out
+        return columns.decode(codes)
 
     def transform(self, X):
         """Randomise the rows of X and return what their reports stand for: `decode` of `privatize`.
@@ -84,11 +87,13 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)
-        self.bounds_ = (np.array([c.low for c in columns]), np.array([c.high for c in columns]))
+        self.n_sampled_ = columns.n_sampled
+        self.bounds_ = tuple(np.array(ends) for ends in _ends(columns))
 
     def _thaw(self):
         super()._thaw()
-        vars(self).pop("bounds_", None)
+        for name in ("bounds_", "n_sampled_"):
+            vars(self).pop(name, None)
 
     def _known_columns(self):
         """Return the (value, name) of parameters that may have one entry for each column."""
@@ -97,7 +102,12 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
     def _columns_of_width(self, width):
         if self._columns is not None or not self._is_declared:
             return self._columns_now()
-        return self._columns_now(width // self._columns_now(1).report_width if self._is_scalar() else None)
+        if not self._is_scalar():
+            return self._columns_now(None)
+        if self.strategy != "split":
+            raise ValueError("bounds must have one number for each column, or fit must come first: a report does not "
+                             f"tell how many columns there are where strategy is {self.strategy!r}")
+        return self._columns_now(width // self._columns_now(1).report_width)
 
     def _is_scalar(self):
         """Tell whether any number of columns suits the parameters."""
@@ -114,17 +124,44 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
         return self._made(*pair_of(self.bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
 
     def _made(self, lows, highs, names, **more):
-        n, share = len(lows), self._share(len(lows))
-        columns = []
-        for j, (name, low, high) in enumerate(zip(names, lows, highs)):
-            law = self._randomizer.make(share, **self._law_arguments(j, n, (low, high)))
-            columns.append(NumberColumn(name, law, low, high))
-            columns[-1].check_bounds()
-        return Columns(columns, **more)
+        if self.strategy not in self._strategies:
+            raise ValueError(f"strategy must be {' or '.join(map(repr, self._strategies))}")
+        n, n_sampled = len(lows), None
+        arguments = [self._law_arguments(j, n, ends) for j, ends in enumerate(zip(lows, highs))]
+        if self.strategy == "sample":
+            n_sampled, laws = self._best_sample(arguments)
+        else:
+            laws = self._laws(arguments, n)
+        columns = [NumberColumn(*each) for each in zip(names, laws, lows, highs)]
+        for column in columns:
+            column.check_bounds()
+        return Columns(columns, **more) if n_sampled is None else SampledColumns(columns, n_sampled=n_sampled, **more)
+
+    def _laws(self, arguments, n_reported):
+        """Return the laws of all columns, of which a row reports so many."""
+        return [self._randomizer.make(self._share(n_reported), **each) for each in arguments]
+
+    def _best_sample(self, arguments):
+        """Return (how many columns a row reports, their laws): the worst variance of a mean is least."""
+        n, best, wrong = len(arguments), None, None
+        for k in range(1, n + 1):
+            try:
+                laws = self._laws(arguments, k)
+            except ValueError as error:  # an epsilon is too large, or, once one was not, the next is too small
+                wrong = wrong or error
+                if best is not None:
+                    break
+                continue
+            worst = max(law.sampled_variance(n, k) for law in set(laws))
+            if best is not None and worst >= best[0]:
+                break
+            best = worst, k, laws
+        if best is None:
+            raise wrong
+        return best[1:]
 
     def _like(self, columns):
-        return self._made([c.low for c in columns], [c.high for c in columns], columns.names,
-                          inferred=columns.inferred, keys=columns.keys)
+        return self._made(*_ends(columns), columns.names, inferred=columns.inferred, keys=columns.keys)
 
     def _infer(self, X, names):
         """Return columns whose bounds were learned from private data, which leaks."""
@@ -145,9 +182,14 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
     def _parts(self, X, columns, strict):
         if not strict:
             refuse_infinite(X, columns.names)
-        return [X[:, j] for j in range(X.shape[1])]
+        return columns.parts(X)
 
     def _test_data(self, n_rows, seed=0):
         """Return rows within and a little beyond the declared bounds."""
         lows, highs = (np.array(end) for end in pair_of(self.bounds, "bounds", None))
         return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, len(lows))), None
+
+
+def _ends(columns):
+    """Return (lower bounds, upper bounds) of all features, lists of floats."""
+    return [low for c in columns for low in c.lows], [high for c in columns for high in c.highs]

@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import pm, table
-from dpestim.local.channel import Dense, Piecewise, hat_shares, least_variance, output_edges
+from dpestim.local.channel import Dense, Piecewise, hat_shares, hat_values, least_variance, output_edges
+from dpestim.local.guessing import Runs
 from dpestim.local.law import Randomizer
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import WORD, uses_enough, within
@@ -139,7 +140,7 @@ class NumericRandomizer(CodeReports, Randomizer):
     @cached_property
     def input_positions(self):
         """The position of every row, as floats."""
-        return np.array([float(x) for x in self.inputs()])
+        return np.arange(self.grid + 1) / self.grid
 
     def edges_of(self, low, high):
         """Return arrays of values at which an input changes its kind, and their neighbours; here none."""
@@ -158,18 +159,53 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Return (row, code); the fixed points must be those of rows."""
         return codes >> FRACTION, reports[:, 0].astype(np.int64)
 
+    def input_of(self, codes):
+        """Return the number of the input that each fixed point is nearest to."""
+        magnitude = np.where(codes < 0, ~codes, codes)  # (complements are inputs of another kind)
+        nearest = (magnitude + (1 << (FRACTION - 1))) >> FRACTION << FRACTION
+        return super().input_of(np.where(codes < 0, ~nearest, nearest))
+
+    def spacing_at(self, positions):
+        """Return how far apart the inputs are that values at these positions are rounded to, in positions."""
+        return np.full(len(positions), 1 / self.grid)
+
+    def runs(self):
+        """Return the columns of the table."""
+        return Runs.of_matrix(self._matrix)
+
     @cached_property
     def _matrix(self):
-        return np.array([[float(p) for p in row] for row in self.transition_matrix()])
+        return np.array([[w / WORD for w in row] for row in self._rows])
 
     def expect(self, values):
         """Return the mean of values[code] for every row."""
         return self._matrix @ np.asarray(values, np.float64)
 
+    def noise_of(self, numbers):
+        """Return the variance of ``numbers[code]`` for every row."""
+        return np.maximum(self.expect(np.square(numbers)) - np.square(self.expect(numbers)), 0.0)
+
     def variance(self):
         """Return the variance of the position that a report stands for, for every row."""
         centred = self.positions - 0.5  # (less cancellation)
         return self.expect(np.square(centred)) - np.square(self.expect(centred))
+
+    def sampled_variance(self, d, k):
+        """Return the variance of a user's number at worst, in widths of the bounds, where k of d columns are drawn.
+
+        The number is that of `decode`, d / k as far from the middle as the report, so at a distance y from it the
+        variance is (d / k) (variance of the report + y^2) - y^2. This is n times the variance of the mean of a column
+        whose values lie at both sides of the middle alike, too.
+        """
+        order = np.argsort(self.input_positions)
+        y = self.input_positions[order] - 0.5
+        square = d / k * (self.variance()[order] + np.square(y))
+        # between two grid points the square is a line, and y^2 is none
+        rise, step = np.diff(square), np.diff(y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = np.nan_to_num(np.clip((rise / step / 2 - y[:-1]) / step, 0, 1))
+        between = square[:-1] + at * rise - np.square(y[:-1] + at * step)
+        return float(max(between.max(), square[-1] - y[-1] ** 2))
 
     def mean_values(self):
         """Return (a number for each code whose mean is the input's position, the largest bias that is left)."""
@@ -183,8 +219,16 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, a channel) of inputs spread evenly within each bin."""
-        share = hat_shares(np.linspace(0, self.grid, n_bins + 1), self.grid + 1)
-        return np.linspace(0.0, 1.0, n_bins + 1), np.arange(self.n_counts), Dense(share @ self._matrix)
+        edges = np.linspace(0, self.grid, n_bins + 1)
+        rows = hat_shares(edges, self.grid + 1) @ self._matrix
+        at = hat_values(edges, self.grid + 1) @ self._matrix
+        return edges / self.grid, np.arange(self.n_counts), Dense(rows, at)
+
+
+def too_small(grid, enough):
+    """Return the error of a table whose weights cannot express an epsilon, where `enough` could be."""
+    return ValueError(f"epsilon is too small: a random word cannot express the law on a grid of {grid} steps; "
+                      f"{enough:.1g} a column would do, and less on a coarser grid")
 
 
 def cells_of(row, bits):
@@ -220,7 +264,7 @@ class WindowRandomizer(NumericRandomizer):
         self.weights = w = weights(self.epsilon, self.grid)
         if not uses_enough(w.inside, w.outside, self.epsilon):
             self.slack = "a probability is a multiple of 2**-64, which is coarser than this epsilon needs"
-        self.step = Fraction(WORD, (w.inside - w.outside) * w.window * self.grid)
+        self.step = Fraction(w.total, (w.inside - w.outside) * w.window * self.grid)
         self.n_counts = w.n_outputs
         self.integers = (w.window * w.inside, 0, w.inside, w.outside, w.window, NO_ZONE, 0, 0, 0, 0, 0, 0)
         self._set_format()
@@ -228,7 +272,7 @@ class WindowRandomizer(NumericRandomizer):
     def check(self):
         """Refuse weights that are no law, or whose ratio is above epsilon: anybody may have made them."""
         w = self.weights
-        whole = w.window * w.inside + w.grid * w.outside == WORD and w.window % 2 == 1 and w.grid == self.grid
+        whole = w.total == WORD and w.window % 2 == 1 and w.grid == self.grid
         if not (whole and 0 < w.outside <= w.inside and within(w.inside, w.outside, self.epsilon)):
             raise ValueError("the weights of the window do not make a law of this epsilon")
 
@@ -248,8 +292,11 @@ class WindowRandomizer(NumericRandomizer):
     @cached_property
     def positions(self):
         """The position of each code, as floats."""
-        w = self.weights
-        return 0.5 + float(self.step) * (np.arange(w.n_outputs) - (w.n_outputs - 1) / 2)
+        return self._window_positions()
+
+    def _window_positions(self):
+        n = self.weights.n_outputs
+        return 0.5 + float(self.step) * (np.arange(n) - (n - 1) / 2)
 
     def transition_matrix(self):
         """Return rows of Fractions, one for each grid point."""
@@ -259,6 +306,17 @@ class WindowRandomizer(NumericRandomizer):
         w = self.weights
         inside, outside = Fraction(w.inside, WORD), Fraction(w.outside, WORD)
         return [inside if g <= j < g + w.window else outside for j in range(w.n_outputs)]
+
+    def runs(self):
+        """Return the columns: the inputs whose window holds the code, and all others."""
+        codes = np.arange(self.weights.n_outputs)
+        return self._windows(np.arange(self.grid + 1), self.grid + 1, codes, codes, self.n_counts)
+
+    def _windows(self, points, n_inputs, outputs, codes, n_counts, limit=None):
+        """Return `Runs` of outputs, sent as codes; the first inputs are these grid points, in ascending order."""
+        w = self.weights
+        starts, stops = np.searchsorted(points, outputs - w.window + 1), np.searchsorted(points, outputs, side="right")
+        return Runs.of_windows(n_inputs, n_counts, starts, stops, w.inside / WORD, w.outside / WORD, codes, limit)
 
     def expect(self, values):
         """Return the mean of values[code] for every row, in O(inputs + outputs)."""

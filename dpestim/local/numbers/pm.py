@@ -17,7 +17,8 @@ class PMTransformer(NumericTransformer):
 
     Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
     the bounds: likely one of a window around it. Choose it for means and distributions of bounded numbers from an
-    epsilon of about 1.3 a column on; `SDPMTransformer` where part of the range needs less protection.
+    epsilon of about 1.3 a column on; `HMTransformer` where a mean is all, `SDPMTransformer` where part of the range
+    needs less protection.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``pm.md``), neighbours: any two rows of one user; no other party is trusted.
@@ -48,8 +49,10 @@ class PMTransformer(NumericTransformer):
         Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
     """
 
-    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, ledger=None, random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
+                 random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
+                         n_jobs=n_jobs)
         self.grid = grid
 
     _randomizer = PM
@@ -63,4 +66,5 @@ class PMTransformer(NumericTransformer):
             {"epsilon": 1.0, "bounds": (-1.0, 1.0), "grid": 8},
             {"epsilon": 3.0, "bounds": (0.0, 10.0), "grid": 16},
             {"epsilon": 2.0, "bounds": ([0.0, -5.0], [1.0, 5.0]), "grid": 8},
+            {"epsilon": 5.0, "bounds": ([0.0, -5.0, 2.0, 1.0], [1.0, 5.0, 4.0, 9.0]), "grid": 8, "strategy": "sample"},
         ]

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim._core import pm
-from dpestim.local.channel import Piecewise, hat_shares, output_edges
+from dpestim.local.channel import Piecewise, hat_shares, hat_values, output_edges
+from dpestim.local.guessing import Runs
 from dpestim.local.law import ALL, Promise
 from dpestim.local.numbers.column import pair_of, share_of
 from dpestim.local.numbers.face import NumericTransformer
@@ -74,6 +75,12 @@ class SDPM(WindowRandomizer):
         """Return the low interval in the user's units, where the bounds are low and high."""
         return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low)))
                      for share in (self.low_from, self.low_to))
+
+    def spacing_at(self, positions):
+        """Return how far apart the inputs are: low levels are further apart than grid points."""
+        spacing, low = super().spacing_at(positions), (self.low_from <= positions) & (positions <= self.low_to)
+        spacing[low] = float(self.low_to - self.low_from) / max(1, self.n_levels - 1)
+        return spacing
 
     def fits(self, low, high):
         """Tell whether the low interval is one, and not all, where the bounds are these floats."""
@@ -201,6 +208,11 @@ class SDPM(WindowRandomizer):
         """Return the exact position of every row."""
         return [Fraction(int(g), self.grid) for g in self.high_points] + self.level_positions()
 
+    @cached_property
+    def input_positions(self):
+        """The position of every row, as floats."""
+        return np.concatenate([self.high_points / self.grid, [float(p) for p in self.level_positions()]])
+
     def outputs(self):
         """Return the exact position that each code stands for: a level its own, whatever is merged into its cell."""
         exact = super().outputs()
@@ -214,7 +226,7 @@ class SDPM(WindowRandomizer):
     def positions(self):
         """The position of each code, as floats."""
         out = np.empty(self.n_counts)
-        out[self.code_of_output] = 0.5 + float(self.step) * (np.arange(self.n_pm) - (self.n_pm - 1) / 2)
+        out[self.code_of_output] = self._window_positions()
         out[self.levels] = [float(p) for p in self.level_positions()]
         return out
 
@@ -233,6 +245,23 @@ class SDPM(WindowRandomizer):
             row[self.first_level + level] = Fraction(self.own, WORD)
             rows.append(row)
         return rows
+
+    def runs(self):
+        """Return the columns: high outputs are windows, a level is its own input's and that of what is merged in it."""
+        points, n, w = self.high_points, self.n_inputs, self.weights
+        outputs = np.concatenate([np.arange(self.zone), np.arange(self.zone_stop, self.n_pm)])
+        levels = np.arange(self.n_levels)
+        own = Runs(n, self.n_counts, len(points) + levels, len(points) + levels + 1, self.own / WORD,
+                   self.first_level + levels)
+        runs = self._windows(points, n, outputs, self._high_codes, self.n_counts) + own
+        if not self.merged:
+            zone = np.arange(self.zone, self.zone_stop)
+            return runs + self._windows(points, n, zone, zone, self.n_counts, len(points))
+        first, last = np.array(self.cell_edges[:-1])[:, None], np.array(self.cell_edges[1:])[:, None]
+        inside = np.clip(np.minimum(last, points + w.window) - np.maximum(first, points), 0, None)
+        cells = (w.outside / WORD) * (last - first) + (w.inside - w.outside) / WORD * inside
+        high = Runs.of_matrix(cells.T)
+        return runs + Runs(n, self.n_counts, high.starts, high.stops, high.weights, self.first_level + high.columns)
 
     def law_indices(self, codes, reports):
         """Return (row, code); the fixed points must be those of rows."""
@@ -282,8 +311,11 @@ class SDPM(WindowRandomizer):
         first = int(np.flatnonzero(in_zone)[0]) if self.merged else len(cuts) - 1
         band = hat_shares(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels) * (self.own / WORD)
         band = type(band)((band.data, band.indices + first, band.indptr), shape=(low, len(base)))
+        band_at = np.zeros((low + 1, len(base)))
+        at = hat_values(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels)
+        band_at[:, first : first + self.n_levels] = at * (self.own / WORD)
         gain = (w.inside - w.outside) / WORD
-        channel = Piecewise(edges * m, cuts, w.window, gain, base, (left, left + low), base_low, band)
+        channel = Piecewise(edges * m, cuts, w.window, gain, base, (left, left + low), base_low, band, band_at)
         output = np.empty(self.n_counts, np.int64)
         output[self.code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
         output[self.levels] = first + np.arange(self.n_levels)
@@ -357,8 +389,9 @@ class SDPMTransformer(NumericTransformer):
     """
 
     def __init__(self, epsilon=1.0, *, low_sensitivity=None, n_cells=16, form="discretised", bounds=None,
-                 grid=LARGEST_GRID, ledger=None, random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+                 grid=LARGEST_GRID, strategy="split", ledger=None, random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
+                         n_jobs=n_jobs)
         self.low_sensitivity = low_sensitivity
         self.n_cells = n_cells
         self.form = form

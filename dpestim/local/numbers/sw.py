@@ -54,8 +54,10 @@ class SWTransformer(NumericTransformer):
         Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
     """
 
-    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, ledger=None, random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
+                 random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
+                         n_jobs=n_jobs)
         self.grid = grid
 
     _randomizer = SW

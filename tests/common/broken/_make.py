@@ -5,6 +5,9 @@ from dpestim.local import SDPMTransformer
 PLAIN = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]]}
 STEPS = {"epsilon": 1.0, "bounds": (0.0, 10.0), "grid": 16}
 LOW = {**STEPS, "low_sensitivity": (2.0, 7.0), "n_cells": 2}
+SAMPLED = {"epsilon": 5.0, "bounds": ([0.0, -5.0, 2.0, 1.0], [1.0, 5.0, 4.0, 9.0]), "grid": 8, "strategy": "sample"}
+BALL = {"epsilon": 1.0, "center": [0.5, -0.5], "candidates": 8}
+JOINT = {"epsilon": 1.0, "bounds": ([0.0, -5.0, 2.0, 1.0], [1.0, 5.0, 4.0, 9.0]), "strategy": "joint"}
 MEAN = {"transformer": SDPMTransformer(**{**LOW, "epsilon": 2.0})}
 
 

@@ -1,5 +1,7 @@
 """Servers that mistreat the transformer that they were given."""
 
+import numpy as np
+
 from broken._make import MEAN
 from dpestim.local import MeanEstimator
 
@@ -7,8 +9,10 @@ from dpestim.local import MeanEstimator
 class ForgetsTheOthers(MeanEstimator):
     """The mean of SDPM's reports as they are: biased towards the middle."""
 
-    def _numbers(self):
-        return [(law.positions, 0.0, 0.0) for law in self._columns.laws]
+    def _means(self):
+        _, errors, biases = super()._means()
+        plain = [c.to_units(c.law.positions @ counts / counts.sum()) for c, counts in zip(self._columns, self._counts)]
+        return np.array(plain), errors, 0 * biases
 
 
 class TouchesWhatItWasGiven(MeanEstimator):

@@ -1,0 +1,97 @@
+"""Reals that are uniform on (0, 1), known by as many digits as a question needs, and probabilities known the same way.
+
+A probability is a function of a number of decimal digits that returns (low, high), Fractions around it which meet as
+the digits grow. A kernel compares the first 32 or 64 digits of a uniform real; where these tie with the probability's,
+more of both are asked for here, so that nothing is ever rounded: the coin shows its probability exactly.
+"""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+#: More than e^-100000; fractions of a million digits would take seconds.
+_UNDERFLOW = Fraction(1, 10**43_000)
+_FIRST_DIGITS, _MORE_DIGITS = 40, 20  # decimal; a word is 19.3 of them
+
+
+class Real:
+    """A real uniform on (0, 1): it lies in [digits, digits + 1] / 2^n_bits, and further bits come from a stream."""
+
+    def __init__(self, stream, digits=0, n_bits=0):
+        self._stream, self.digits, self.n_bits = stream, digits, n_bits
+
+    def extend(self):
+        """Draw 64 more bits."""
+        self.digits, self.n_bits = self.digits << 64 | self._stream.word(), self.n_bits + 64
+
+    def is_below(self, probability):
+        """Tell whether it is below a probability; draws until that is certain."""
+        n_digits = _FIRST_DIGITS
+        while True:
+            low, high = probability(n_digits)
+            if self.digits + 1 <= low * (1 << self.n_bits):
+                return True
+            if self.digits >= high * (1 << self.n_bits):
+                return False
+            self.extend()
+            n_digits += _MORE_DIGITS
+
+
+def power(x):
+    """Return the probability e^-x of a Fraction x >= 0."""
+    return lambda n_digits: exp_bounds(x, n_digits)
+
+
+def binary_digit(x):
+    """Return the probability 1 / (1 + e^x) of a Fraction x > 0."""
+
+    def bounds(n_digits):
+        low, high = exp_bounds(x, n_digits)
+        return low / (1 + low), high / (1 + high)
+
+    return bounds
+
+
+def exp_bounds(x, n_digits):
+    """Return Fractions around e^-x, x a Fraction, a relative 10^-n_digits apart or less (but for underflow)."""
+    if x > 100_000 and x > 100 * n_digits:  # (which a number that small makes large in the end)
+        return Fraction(0), _UNDERFLOW
+    down, up = _contexts(n_digits)
+    least, most = (context.divide(Decimal(-x.numerator), Decimal(x.denominator)) for context in (down, up))
+    # Decimal.exp is correctly rounded, so the neighbours of its results are bounds
+    return max(Fraction(0), Fraction(down.next_minus(down.exp(least)))), Fraction(up.next_plus(up.exp(most)))
+
+
+@lru_cache(maxsize=16)
+def _contexts(n_digits):
+    return tuple(
+        Context(prec=n_digits + 12, rounding=rounding, Emax=999_999, Emin=-999_999)
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+
+
+def threshold(probability, n_bits):
+    """Return floor(probability * 2^n_bits): the first digits of an irrational number."""
+    n_digits = _FIRST_DIGITS
+    while True:
+        low, high = (math.floor(end * (1 << n_bits)) for end in probability(n_digits))
+        if low == high:
+            return low
+        n_digits += _MORE_DIGITS
+
+
+@lru_cache(maxsize=1)
+def exponential_tables():
+    """Return the tables of `_core/noise`: e^-i, e^-(i / 2^9) and e^-(i / 2^18) in units of 2^-64, rounded down."""
+    places = [(i, 1) for i in range(64)] + [(i, 1 << 9) for i in range(512)] + [(i, 1 << 18) for i in range(512)]
+    entries = [threshold(power(Fraction(i, unit)), 64) if i else (1 << 64) - 1 for i, unit in places]
+    return np.array(entries, np.uint64)
+
+
+def float_up(x):
+    """Return the smallest float of at least x."""
+    rounded = float(x)
+    return rounded if Fraction(rounded) >= x else math.nextafter(rounded, math.inf)

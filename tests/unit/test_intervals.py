@@ -1,0 +1,69 @@
+"""Intervals for shares of bins: as likely to cover next to zero as elsewhere, and refused where they would not hold."""
+
+import numpy as np
+import pytest
+
+from benchmarks.distributions import SHAPES, clients
+from dpestim.local import DistributionEstimator, LaplaceTransformer
+from dpestim.local.estimates.intervals import unified
+
+Z = 1.959963984540054
+#: Trials, and the deviation of their average that chance exceeds once in a million.
+TRIALS = 100_000
+CHANCE = 4.9 * np.sqrt(0.95 * 0.05 / TRIALS)
+
+
+def covered(truth, ends):
+    return ((ends[:, 0] <= truth + 1e-12) & (truth - 1e-12 <= ends[:, 1])).mean()
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.001, 0.005, 0.0164, 0.03, 0.5, 0.97, 0.999, 1.0])
+def test_unified_intervals_have_their_level_at_every_truth(truth):
+    estimate = np.random.default_rng(0).normal(truth, 0.01, TRIALS)
+    error = np.full(TRIALS, 0.01)
+    assert abs(covered(truth, unified(estimate, error, Z)) - 0.95) < CHANCE
+    # those that are only cut at the bounds do not: they cover a truth there in 97.5 % of cases
+    cut = np.clip(np.stack([estimate - Z * error, estimate + Z * error], axis=1), 0, 1)
+    assert (abs(covered(truth, cut) - 0.95) > CHANCE) == (truth in (0, 1))
+
+
+def intervals(shape, client, n_bins, n=100_000, seed=0):
+    draw = SHAPES[shape] if isinstance(shape, str) else shape
+    X = np.clip(draw(np.random.default_rng(seed), n), 0, 1)[:, None]
+    truth = np.histogram(X, np.linspace(0, 1, n_bins + 1))[0] / n
+    return truth, DistributionEstimator(client).fit(X).confidence_interval(n_bins=n_bins)[0]
+
+
+@pytest.mark.parametrize("n_bins", [16, 64])
+def test_intervals_hold_for_large_epsilon(n_bins):
+    shapes = ["bell", "skewed", "two humps", "96 % at 0", "uniform"]
+    found = [covered(*intervals(shape, clients(4.0, seed)[name], n_bins, 50_000, seed))
+             for seed, shape in enumerate(shapes) for name in ("PM", "SW")]
+    assert 0.9 <= np.mean(found) <= 0.99  # of 160 and 640 bins, which depend on each other
+
+
+def test_values_on_edges_are_refused_and_those_between_are_not():
+    def whole(rng, n):
+        return np.rint(rng.normal(40, 14, n)) / 100
+
+    def tens(rng, n):  # heaped on edges of 20 bins
+        return rng.choice([0.2, 0.3, 0.4, 0.5, 0.6], n)
+
+    for shape, n_bins in ((whole, 50), (tens, 20)):
+        with pytest.raises(ValueError, match="n_bins must be such that values lie between"):
+            intervals(shape, clients(4.0, 0)["SW"], n_bins)
+    # edges halfway between values: 101 bins about 0, 1, ..., 100
+    def between(rng, n):
+        return (np.clip(rng.poisson(40, n), 0, 100) + 0.5) / 101
+
+    truth, ends = intervals(between, clients(4.0, 0)["SW"], 101)
+    assert covered(truth, ends) > 0.9
+
+
+def test_intervals_that_say_nothing_are_refused():
+    client = LaplaceTransformer(0.5, bounds=(0, 1), random_state=0)
+    with pytest.raises(ValueError, match="n_bins must be smaller"):
+        intervals("bell", client, 64, 10_000)
+    est = DistributionEstimator(clients(1.0, 0)["PM"]).fit(np.full((3, 1), 0.3))
+    with pytest.raises(ValueError, match="n_bins must be smaller"):
+        est.confidence_interval(n_bins=5)
