@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# byte code is made of what is imported, when it is: for all that is installed it takes longer than installing it
+PIP := $(BIN)/python -m pip install --quiet --no-compile
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
 .PHONY: demo test lint bench docs wheel debug-test readme clean
@@ -11,8 +13,9 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/teenagers.py --output demo-output
 	$(BIN)/python examples/sdldp.py --output demo-output
 	$(BIN)/python examples/yrbss_model.py --output demo-output
+	$(BIN)/python examples/statistics.py --output demo-output
 
-# one worker for each core; all checks of one setting go to one worker, where they share samples
+# one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
 
 test: $(VENV)/.built
@@ -26,7 +29,7 @@ bench: $(VENV)/.built
 
 # fails on any warning; API reference, table and proofs come from the registry, figures from runs
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs docs/_build/html
 	@echo "documentation in docs/_build/html/index.html"
 
 # one wheel for every CPython from 3.11 on, and the source distribution
@@ -38,8 +41,9 @@ wheel: $(VENV)/.built
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py rng.py \
-	encode.py patterns.py central.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py duchi.py hm.py \
-	staircase.py privunit.py personalized.py road.py rows.py)
+	encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py duchi.py \
+	hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py sparse_vector.py statistics.py \
+	statistics_tables.py statistics_guarantees.py composition.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
@@ -57,16 +61,15 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'dpestim needs Python 3.11 or newer (set PYTHON=...)'"
 	@echo "making an environment in $(VENV) and compiling: about a minute, once"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "setuptools>=77,<90" "cython>=3.3.1,<3.4"
+	$(PIP) "setuptools>=77,<90" "cython>=3.3.1,<3.4"
 	touch $@
 
 $(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[dev]"
+	$(PIP) --no-build-isolation --editable ".[dev]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.built
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
+	$(PIP) "dpestim[docs]"  # (by name: what is installed is kept, and its kernels are not compiled again)
 	touch $@
 
 clean:

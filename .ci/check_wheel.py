@@ -1,8 +1,9 @@
 """Install what `make wheel` built in clean environments and use it there: every interpreter present, no compiler.
 
-Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it runs on every CPython from
-3.11 on that this machine has, that what depends on scikit-learn passes with the oldest one and the one before the
-newest, and that the source distribution builds.
+Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
+distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
+passes with the oldest one and the one before the newest. Each environment is for both, an interpreter and a
+scikit-learn, and they are made and used side by side.
 """
 
 import os
@@ -10,8 +11,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,15 +22,15 @@ MINORS = (11, 12, 13)
 #: scikit-learn besides the newest that is tried: the oldest with public tags, and the one before last.
 OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: What depends on scikit-learn: its own checks, the behaviour of every mechanism (clone, tags, validation, set_output),
-#: strict mode, and the unit tests of estimators and of ledgers in blocks, searches and pipelines. Laws (marked `law`),
-#: kernels, words, exact rounding and the noise of models are integers and NumPy; killed processes (`kill_9`) are
-#: SQLite's business; and that checks reject what is broken is a property of the checks. `make test` has run all that.
+#: strict mode, and the unit tests of estimators and of ledgers in blocks, searches and pipelines. What is marked `law`
+#: is integers, NumPy or SQLite (samples, intervals, exact sums, killed and racing processes), and that checks reject
+#: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
-                 *(f"unit/test_{name}.py" for name in ("local", "numbers", "collected_numbers", "logistic", "config",
-                                                       "personalized",
-                                                       "columns", "encode", "inputs", "inspection", "ledger",
-                                                       "postprocessing")))
-SELECTED = ("-m", "not law", "-k", "not kill_9")
+                 *(f"unit/test_{name}.py" for name in ("answers", "local", "numbers", "collected_numbers", "logistic",
+                                                       "config", "personalized", "columns", "encode", "inputs",
+                                                       "inspection", "ledger", "model_selection", "pipeline",
+                                                       "postprocessing", "sparse_vector", "stability",
+                                                       "statistics")))
 
 USE = """
 import subprocess, sys
@@ -66,7 +69,7 @@ def interpreters():
     """Return one interpreter for each minor version that is present: on the path, or in a version manager's folder."""
     found = {}
     managed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for minor in MINORS:
+    for minor in sorted({*MINORS, sys.version_info[1]}):
         candidates = [sys.executable, shutil.which(f"python3.{minor}")]
         candidates += sorted(managed.glob(f"3.{minor}.*/bin/python"))
         for candidate in filter(None, candidates):
@@ -81,61 +84,81 @@ def interpreters():
 
 def environment(folder, interpreter, *packages):
     run(interpreter, "-m", "venv", folder)
-    # no compiler: whatever would need one must fail
+    # no compiler: whatever would need one must fail; no byte code before it is asked for: it is half of the time
     env = {**os.environ, "CC": "false", "CXX": "false"}
     env.pop("PYTHONPATH", None)
-    run(folder / "bin/python", "-m", "pip", "install", "--quiet", *packages, env=env)
+    run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile", *packages, env=env)
     return folder / "bin/python"
+
+
+def assignments(present):
+    """Return (interpreter, an older scikit-learn or None) so that each occurs, the newest interpreter beside None."""
+    ranked = [present[minor] for minor in sorted(present)]
+    sklearns = [*OLDER_SKLEARN, None]
+    short = len(sklearns) - len(ranked)
+    return list(zip([*ranked[:1] * short, *ranked], [*[None] * -short, *sklearns]))
+
+
+def try_out(folder, wheel, interpreter, sklearn):
+    """Use the wheel in an environment of its own; with an older scikit-learn, run what depends on it; return a text."""
+    packages = [wheel] if sklearn is None else [f"{wheel}[test]", f"scikit-learn=={sklearn}"]
+    python = environment(folder, interpreter, *packages)
+    used = run(python, "-I", "-c", USE, cwd=folder, text=True, stdout=subprocess.PIPE).stdout
+    if sklearn is None:
+        return used
+    # an old scikit-learn beside new libraries warns about itself: warnings are errors in `make test` only
+    quiet = "filterwarnings=ignore::dpestim.exceptions.PrivacyLeakWarning"
+    one_core = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    suite = subprocess.run(
+        [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", quiet, "-m", "not law",
+         *(ROOT / "tests" / name for name in SKLEARN_TESTS)],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **one_core},
+    )
+    text = f"{used}what depends on scikit-learn, with {sklearn}\n{suite.stdout}"
+    assert suite.returncode == 0, text
+    return text
+
+
+def check_contents(wheel, source):
+    """Check that the wheel has what it needs and no more, all of it from the source distribution.
+
+    `python -m build` makes the wheel of the unpacked source distribution, with no other requirements than those that
+    are declared there; had that one lacked a file, there would be no wheel.
+    """
+    assert re.search(r"-cp311-abi3-", wheel.name), wheel.name
+    packed = zipfile.ZipFile(wheel)
+    names = packed.namelist()
+    package = ROOT / "dpestim"
+    needed = [*package.rglob("*.md"), *package.rglob("*.csv.gz")]
+    needed += [p.with_suffix(".abi3.so") for p in (*package.rglob("*.pyx"), package / "_core/_cyutility.pyx")]
+    for path in needed:
+        assert str(path.relative_to(ROOT)) in names, f"{path.name} is not in the wheel"
+    unwanted = [n for n in names if re.search(r"\.(c|pyx|pxd|h)$|^(tests|benchmarks|examples)/", n)]
+    assert not unwanted, unwanted
+    with tarfile.open(source) as sources:
+        top = source.name.removesuffix(".tar.gz")
+        for name in names:
+            if name.startswith("dpestim/") and not name.endswith(".so"):
+                assert packed.read(name) == sources.extractfile(f"{top}/{name}").read(), name
+    print(f"{wheel.name}: {wheel.stat().st_size / 1024:.0f} KiB, {len(names)} files, of the source distribution")
 
 
 def main(dist):
     wheels, sources = list(dist.glob("*.whl")), list(dist.glob("*.tar.gz"))
     assert len(wheels) == 1, wheels
     assert len(sources) == 1, sources
-    wheel = wheels[0]
-    assert re.search(r"-cp311-abi3-", wheel.name), wheel.name
-    names = zipfile.ZipFile(wheel).namelist()
-    package = ROOT / "dpestim"
-    needed = [*package.rglob("*.md"), *package.rglob("*.csv.gz")]
-    needed += [p.with_suffix(".abi3.so") for p in package.rglob("*.pyx")]
-    for path in needed:
-        assert str(path.relative_to(ROOT)) in names, f"{path.name} is not in the wheel"
-    unwanted = [n for n in names if re.search(r"\.(c|pyx|pxd|h)$|^(tests|benchmarks|examples)/", n)]
-    assert not unwanted, unwanted
-    print(f"{wheel.name}: {wheel.stat().st_size / 1024:.0f} KiB, {len(names)} files")
-
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        present = interpreters()
-        assert sys.version_info[1] in present or sys.version_info[1] > max(MINORS)
-        for minor in MINORS:
-            if minor not in present:
-                print(f"no CPython 3.{minor} on this machine: the wheel was not tried there")
-        for minor, interpreter in present.items():
-            python = environment(folder / f"py{minor}", interpreter, wheel)
-            run(python, "-I", "-c", USE, cwd=folder)
-        pythons = [
-            environment(folder / f"sklearn{version[:3]}", sys.executable, f"{wheel}[test]", f"scikit-learn=={version}")
-            for version in OLDER_SKLEARN
-        ]
-        # an old scikit-learn beside new libraries warns about itself: warnings are errors in `make test` only
-        quiet = "filterwarnings=ignore::dpestim.exceptions.PrivacyLeakWarning"
-        workers = ("-n", str(max(1, os.cpu_count() // len(pythons))), "--dist", "loadgroup")
-        options = ("-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", quiet, *workers, *SELECTED,
-                   *(ROOT / "tests" / name for name in SKLEARN_TESTS))
-        suites = [  # side by side: tests do not measure time
-            subprocess.Popen([python, *options], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            for python in pythons
-        ]
-        for version, suite in zip(OLDER_SKLEARN, suites):
-            output = suite.communicate()[0]
-            print(f"what depends on scikit-learn, with {version}\n{output}", flush=True)
-            assert suite.returncode == 0, version
-        # the source distribution builds with its own declared requirements only
-        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "built", sources[0])
-        built = [p.name for p in (folder / "built").glob("*.whl")]
-        assert built == [wheel.name], built
-    print("the source distribution builds the same wheel")
+    check_contents(wheels[0], sources[0])
+    present = interpreters()
+    assert sys.version_info[1] in present
+    for minor in MINORS:
+        if minor not in present:
+            print(f"no CPython 3.{minor} on this machine: the wheel was not tried there")
+    # side by side: tests do not measure time
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], *each)
+                 for k, each in enumerate(assignments(present))]
+        for each in tried:
+            print(each.result(), flush=True)
 
 
 if __name__ == "__main__":

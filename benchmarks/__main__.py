@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from benchmarks import (
+    _harness,
     central,
     distributions,
     encoding,
@@ -18,6 +19,10 @@ from benchmarks import (
     personalized,
     profile,
     rows,
+    selection,
+    sparse_vector,
+    stability,
+    statistics,
     vectors,
     words,
 )
@@ -30,11 +35,13 @@ def main():
     parser.add_argument("--output", default=Path(__file__).parent / "results" / "latest.json", help="JSON file")
     arguments = parser.parse_args()
     settings = Settings(quick=arguments.quick)
+    _harness.ONCE = arguments.quick
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start = time.perf_counter()
-    modules = (frequencies, family, numbers, rows, vectors, distributions, personalized, words, central, encoding,
-               ledger, logistic, memory, profile)
+    modules = (frequencies, family, numbers, rows, vectors, distributions, personalized, words, central, selection,
+               sparse_vector, stability, statistics, encoding, ledger,
+                logistic, memory, profile)
     found = [row for module in modules for row in module.rows(settings)]
     print(table(found))
     facts["seconds"] = round(time.perf_counter() - start, 1)

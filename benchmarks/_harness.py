@@ -58,6 +58,10 @@ class Row:
         return self
 
 
+#: Whether one repeat after the warm-up is enough: ``--quick`` shows that every row runs, and judges none.
+ONCE = False
+
+
 def interleave(contestants, *, slow=1.0):
     """Return (median seconds, warm-up results, number of repeats) of functions called in turn: A B A B ...
 
@@ -75,7 +79,7 @@ def interleave(contestants, *, slow=1.0):
         for name, function in contestants.items():
             results[name] = function()
         taken = time.perf_counter() - start
-        repeats = 1 if taken > 30 else 3 if taken > slow else min(25, max(5, int(1 / taken)))
+        repeats = 1 if ONCE or taken > 30 else 3 if taken > slow else min(25, max(5, int(1 / taken)))
         for _ in range(repeats):
             for name, function in contestants.items():
                 start = time.perf_counter()

@@ -133,7 +133,8 @@ def benchmarks_text():
 
 def link_proofs(app, what, name, obj, options, lines):
     """Make the file name of a proof in a docstring a link to it."""
-    link = rf":doc:`\1\2.md </generated/proofs/{name.split('.')[1]}_\2>`"
+    room = (getattr(obj, "__module__", None) or name).split(".")[1]  # where it is written, not where it is exported
+    link = rf":doc:`\1\2.md </generated/proofs/{room}_\2>`"
     lines[:] = [re.sub(r"``(_?)(\w+)\.md``", link, line) for line in lines]
 
 

@@ -3,19 +3,22 @@
     central          noise on query answers under central differential privacy: Laplace, Gaussian, discrete and real
     linear_model     models under central differential privacy: logistic regression
     local            local differential privacy: frequencies of categories; means and distributions of numbers
-    accounting       `Ledger`: a budget that survives clones, workers and crashes
+    accounting       `Ledger`: a budget that survives clones, workers and crashes; what series of releases cost together
     audit            what a report tells an adversary, computed from the exact laws and measured
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
+    model_selection  `PrivateSearchCV`: choosing parameters under one total epsilon, the choice included
+    pipeline         `check_pipeline`: which step of a pipeline is private, and which leaks; `PrivatePipeline` refuses
     postprocessing   pure functions of estimates, which cost no privacy
+    statistics       means, quantiles, histograms and others, with intervals, under central differential privacy
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
     testing          checks that any mechanism can be put through, yours included
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
-Layers, of which each imports only those below it: inspection -> audit -> linear_model, local, central -> accounting,
-testing, postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and
-bits, and no epsilon).
+Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> linear_model,
+statistics -> local, central -> accounting, testing, postprocessing -> privacy, base, inputs, rng, noise, parallel,
+datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -23,8 +26,8 @@ import importlib
 from dpestim import _notebook
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "inspection", "linear_model", "local", "postprocessing",
-                "privacy", "testing")
+_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "inspection", "linear_model", "local",
+                "model_selection", "pipeline", "postprocessing", "privacy", "statistics", "testing")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

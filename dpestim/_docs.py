@@ -65,7 +65,8 @@ _FREQUENCY_PARAMETERS = """
 
 def _common(template):
     """Return a template with the parts that all of them share."""
-    return template.lstrip("\n").replace("{pays}", _PAYS).replace("{raises}", _RAISES)
+    return template.lstrip("\n").replace("{pays}", _PAYS).replace("{releases}", _RELEASES).replace(
+        "{raises}", _RAISES)
 
 
 _NUMERIC_PARAMETERS = """
@@ -159,29 +160,32 @@ _COLLECTOR_PARAMETERS = """
 {raises}"""
 
 
-_CENTRAL_PARAMETERS = """
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one `release`, in (0, 80].
-{own}    sensitivity : float, default=None
-        How far apart the answers of two neighbouring data sets can be, all answers of a release together, above 0: it
-        must be declared. `privacy_` says how the distance is measured. It must hold for answers as they are read:
-        within `bounds`; and in strict mode, where NaN is no error, with the middle of the bounds for NaN (0 without).
-    bounds : (low, high), default=None
-        Public range of every answer, below 2^53 in absolute value; answers are clipped to it before noise is added, and
-        results after. None: no range, but that of the integers behind: real answers are cut beyond some 2^48
-        sensitivities, a number that many answers share, integers beyond 2^61 (in lists and frames, or for mechanisms on
-        real answers, beyond 2^53).
+_RELEASES = """\
     neighbours : {"substitution", "add_remove"}, default="substitution"
-        The relation under which the sensitivity holds: one record replaced, or one record more or less.
+        Who is protected: one record replaced, or one record more or less.
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.
     random_state : None, int, numpy.random.Generator or RandomState, default=None
         None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
         published.
+"""
 
+_NOISE_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one `release`, from 1e-100 to 80.
+{own}    sensitivity : float, default=None
+        How far apart the answers of two neighbouring data sets can be, all answers of a release together, above 0: it
+        must be declared. `privacy_` says how the distance is measured. It must hold for answers as they are read:
+        within `bounds`; and in strict mode, where NaN is no error, with the middle of the bounds for NaN (0 without).
+    bounds : (low, high), default=None
+        Public range of every answer, below 2^53 in absolute value; answers are clipped to it before noise is added, and
+        results after. None: no range, but that of the integers behind, ``law(size).reach``: 2^61 for integers, and for
+        real answers at least 2^48 sensitivities, a number that many answers share. An answer beyond is an error, and so
+        is an integer beyond 2^53 where it is, or may have been, a float; strict mode cuts both, as it does results.
+{releases}
     Attributes
     ----------
     privacy_ : PrivacyGuarantee
@@ -199,15 +203,41 @@ _CENTRAL_PARAMETERS = """
 """
 
 
+_CENTRAL_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one release, from 1e-100 to 80.
+{own}{releases}
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        What one release promises.
+{attributes}
+
+    Raises
+    ------
+    ValueError
+        For a parameter or data that do not fit; it names the parameter, never a value of the data, and comes before
+        anything is charged.
+"""
+
+
+#: Of what takes rows whose number is public, no neighbours are to be declared.
+_ROW_PARAMETERS = _CENTRAL_PARAMETERS.replace("{releases}", _RELEASES[_RELEASES.index("    ledger : "):])
+
 _TEMPLATES = {
-    "sensitivity": _CENTRAL_PARAMETERS,
+    "sensitivity": _NOISE_PARAMETERS,
+    "neighbours": _CENTRAL_PARAMETERS,
+    "rows": _ROW_PARAMETERS,
     "categories": _FREQUENCY_PARAMETERS,
     "bounds": _NUMERIC_PARAMETERS,
     "radius": _BALL_PARAMETERS,
     "transformer": _COLLECTOR_PARAMETERS,
 }
 #: Before which shared parameter a class's own ones stand.
-_BEFORE = {"sensitivity": "{own}", "categories": "    categories : ", "bounds": "    ledger : ",
+_BEFORE = {"sensitivity": "{own}", "neighbours": "{own}", "rows": "{own}", "categories": "    categories : ",
+           "bounds": "    ledger : ",
            "radius": "    ledger : ", "transformer": "{own}"}
 
 
@@ -220,7 +250,7 @@ def fill_docstring(cls):
     if not cls.__doc__ or "    {parameters}\n" not in cls.__doc__:
         return
     parameters = inspect.signature(cls.__init__).parameters
-    kind = next(kind for kind in _TEMPLATES if kind in parameters)
+    kind = getattr(cls, "_template", None) or next(kind for kind in _TEMPLATES if kind in parameters)
     more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
     attributes = getattr(cls, "_more_attributes", "").strip("\n").rstrip(" ")
     text = _common(_TEMPLATES[kind]).replace("{attributes}\n", attributes and attributes.rstrip("\n") + "\n")
@@ -306,6 +336,8 @@ def _bits(cls):
     parameters = inspect.signature(cls).parameters
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
+    if not _is_local(cls):
+        return "one record, replaced"
     if "categories" in parameters:
         d = getattr(cls, "_typical_domain", 1024)
         more = getattr(cls, "_typical_parameters", dict)()
@@ -315,7 +347,7 @@ def _bits(cls):
     if "radius" in parameters:
         return f"{cls(1.0, center=[0.0] * 1024).randomizer().report_bits:,.0f} a row (of 1,024 numbers)"
     wrapped = next((name for name in ("transformer", "estimator") if name in parameters), None)
-    return f"as its {wrapped}" if wrapped else "one record, replaced"
+    return f"as its {wrapped}"
 
 
 def write_table(path):

@@ -1,4 +1,4 @@
-"""Noise of a release, exact: integers from rational laws, and real numbers whose digits are drawn as they are needed.
+"""Noise of a release, exact: real numbers whose digits are drawn as they are needed.
 
 A real random number cannot be stored, and one that was cut to a float is another law, whose tails and gaps are what
 attacks use. Here a real is an interval that is known to hold it: its random bits come from a stream of its own
@@ -6,11 +6,13 @@ attacks use. Here a real is an interval that is known to hold it: its random bit
 returned is the exact real, and a float within a proven distance of it; there is no tail that was left out, and no
 probability of failure: `_logistic.md` uses nothing else. Arithmetic is decimal, rounded outward.
 
-    BitStream           words of one purpose, one after the other
-    discrete_laplace    integers with probability proportional to e^(-|z| s / t), exactly (Canonne, Kamath, Steinke)
-    gamma               an interval around a sum of exponentials
-    gamma_ball          a vector with density proportional to e^(-rate * norm)
-    gaussian            a vector of independent normals
+    BitStream     words of one purpose, one after the other
+    Real          a uniform real: compared with a probability, or an interval for arithmetic
+    gamma         an interval around a sum of exponentials
+    gamma_ball    a vector with density proportional to e^(-rate * norm)
+    gaussian      a vector of independent normals
+
+Integers with exact laws are those of `dpestim.central.additive`.
 """
 
 import math
@@ -24,6 +26,8 @@ from dpestim.rng import Stage
 #: What vectors promise: the float vector is this close to the real one, relative to its own norm.
 RELATIVE_ERROR = 2.0**-50
 _MIDDLE = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)  # where a relative 1e-59 does not matter
+#: Decimal digits of a probability that are asked for first, and at a time; a word is 19.3 of them.
+FIRST_DIGITS, MORE_DIGITS = 40, 20
 _FIRST_WORDS = 2  # words of a real that are drawn at once: 128 bits nearly always suffice
 _HALF, _NEXT_TO_1 = Decimal("0.5"), Decimal("0.999")
 _QUICK_DIGITS = 60  # with no more, the first words suffice
@@ -73,17 +77,39 @@ class BitStream:
                 return drawn
 
 
-class _Uniform:
-    """A real uniform on (0, 1), known to lie in [digits, digits + 1] / 2^n_bits."""
+class Real:
+    """A real uniform on (0, 1): it lies in [digits, digits + 1] / 2^n_bits, and further bits come from a stream."""
 
-    def __init__(self, stream):
-        self._stream, self.digits, self.n_bits = stream, 0, 0
+    def __init__(self, stream, digits=0, n_bits=0):
+        self._stream, self.digits, self.n_bits = stream, digits, n_bits
+
+    @classmethod
+    def drawn(cls, stream):
+        """Return one whose first words are drawn: for arithmetic, which nearly always needs as many."""
+        real = cls(stream)
         for _ in range(_FIRST_WORDS):
-            self.extend()
+            real.extend()
+        return real
 
     def extend(self):
         """Draw 64 more bits."""
         self.digits, self.n_bits = self.digits << 64 | self._stream.word(), self.n_bits + 64
+
+    def is_below(self, probability):
+        """Tell whether it is below a probability; draws until that is certain.
+
+        The probability is a function of a number of decimal digits that returns (low, high), Fractions around it which
+        meet as the digits grow.
+        """
+        n_digits = FIRST_DIGITS
+        while True:
+            low, high = probability(n_digits)
+            if self.digits + 1 <= low * (1 << self.n_bits):
+                return True
+            if self.digits >= high * (1 << self.n_bits):
+                return False
+            self.extend()
+            n_digits += MORE_DIGITS
 
     def ends(self):
         """Return a lower and an upper bound as Decimals."""
@@ -134,7 +160,7 @@ def gamma(streams):
 
     One exponential, -ln u, from each stream: together minus the logarithm of the product of the u.
     """
-    uniforms = [_Uniform(stream) for stream in streams]
+    uniforms = [Real.drawn(stream) for stream in streams]
     while True:
         down, up = _directed(uniforms[0].n_bits)
         low = high = Decimal(1)
@@ -156,7 +182,7 @@ def _normal_pair(stream, narrow):
     is on is decided by as many bits as that takes.
     """
     while True:
-        x, y = _Uniform(stream), _Uniform(stream)
+        x, y = Real.drawn(stream), Real.drawn(stream)
         while True:
             sides = x.sides(), y.sides()
             one = 1 << 2 * x.n_bits  # integers: squares are exact, and s is one of them over this
@@ -232,27 +258,3 @@ def _middles(intervals):
 
 def _norm(x):
     return math.hypot(*x.tolist())
-
-
-def discrete_laplace(stream, t, s):
-    """Return an integer z with probability proportional to e^(-|z| s / t), t and s positive integers, exactly."""
-    while True:
-        u = stream.below(t)
-        if not _bernoulli_exp(stream, u, t):
-            continue
-        v = 0
-        while _bernoulli_exp(stream, 1, 1):
-            v += 1
-        y = (u + t * v) // s
-        if stream.below(2):
-            return y
-        if y:
-            return -y
-
-
-def _bernoulli_exp(stream, numerator, denominator):
-    """Return True with probability e^-(numerator / denominator), a ratio in [0, 1]."""
-    k = 1
-    while stream.below(denominator * k) < numerator:
-        k += 1
-    return k % 2 == 1

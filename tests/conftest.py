@@ -14,7 +14,7 @@ from _costs import Costs
 from dpestim._core import build
 
 #: A whole run with fewer tests than this has lost some; raise it as the suite grows.
-FEWEST_TESTS = 4000
+FEWEST_TESTS = 7500
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,6 +34,10 @@ def pytest_configure(config):
     if os.environ.get("DPESTIM_EXPECT_DEBUG") and not build.DEBUG:
         raise pytest.UsageError("this run is meant for the debug build, but the release build was imported")
     config.pluginmanager.register(Costs(), "dpestim-costs")
+    if config.pluginmanager.hasplugin("xdist"):
+        import _units
+
+        config.pluginmanager.register(_units, "dpestim-units")
 
 
 @pytest.hookimpl(trylast=True)

@@ -76,3 +76,4 @@ print(f"best_params_ says epsilon = {best:g}, {rank} on offer")
 #   private** (the ledger lists them, at epsilon 0 and flagged); here they may be shown because the data are public. On
 #   private data draw the curve from theory, which needs no data: ``randomizer().variance(n, f)``, as in
 #   :doc:`plot_first_family`.
+# * Other parameters than epsilon can be chosen privately, by :class:`dpestim.model_selection.PrivateSearchCV`.

@@ -19,6 +19,8 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     logistic loss, gradient and Hessian of clipped rows (floats, in one order of operations for every width of vectors)
     build    what this build is
 
+(``_cyutility`` is what Cython adds for all of them.)
+
 Loops that need wide vectors stand in ``src/*.h``, compiled for several vector widths and chosen when the library is
 loaded (``src/wide.h``). They are integer-only, or (logistic) floats in a fixed order of operations without fused ones,
 so every width gives the same result.

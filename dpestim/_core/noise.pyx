@@ -14,8 +14,11 @@ cdef extern from "noise.h" nogil:
         int fraction, bits
     uint64_t dpestim_exp(uint64_t g, const uint64_t *tables) noexcept
     int dpestim_laplace(const uint32_t *lanes, const uint32_t *thresholds, int n, int64_t *z) noexcept
-    int dpestim_staircase(const uint32_t *lanes, uint64_t word, const uint32_t *thresholds, int n, uint64_t width,
-                          uint64_t upper, uint64_t unfair, int64_t *z) noexcept
+    ctypedef struct dpestim_stairs:
+        uint64_t parts[2]
+        uint64_t unfair[2]
+    int dpestim_staircase(const uint32_t *lanes, uint64_t word, const uint32_t *thresholds, int n,
+                          const dpestim_stairs *law, int64_t *z) noexcept
     int dpestim_gaussian(const uint32_t *lanes, uint64_t word, const uint32_t *thresholds, int n,
                          const dpestim_bell *law, const uint64_t *tables, int64_t *z) noexcept
     int dpestim_normal(const uint64_t *words, const uint64_t *thresholds, int n, uint64_t factor, int shift,
@@ -53,26 +56,27 @@ def staircase(
     Py_ssize_t per,                    # IN
     const uint32_t[::1] thresholds,    # IN   digits, overflow and coin
     uint64_t width,                    # IN   of a stair, from 1 to 2^40
-    uint64_t upper,                    # IN   how much of it needs no coin
+    uint64_t upper,                    # IN   its upper part, from 1 to width
     int64_t[::1] out,                  # OUT  integers
 ):
     """Write discrete staircase noise."""
     cdef Py_ssize_t n = words.shape[0] // per, room = out.shape[0], attempt = 0, written = 0
-    cdef int digits = thresholds.shape[0] - 2, verdict
-    cdef uint64_t unfair
+    cdef int digits = thresholds.shape[0] - 2, verdict, k
+    cdef dpestim_stairs law
     cdef int64_t z
-    if digits < 1 or digits > 61 or 2 * (per - 1) < digits + 3 or not 1 <= width <= 1 << 40:
-        raise ValueError("thresholds and per differ in length, or width is out of range")
-    unfair = (-width) % width  # 2^64 modulo width: fewer words than that would make places unequal
+    if digits < 1 or digits > 61 or 2 * (per - 1) < digits + 3 or not 1 <= upper <= width <= 1 << 40:
+        raise ValueError("thresholds and per differ in length, or width and upper are out of range")
+    law.parts[0], law.parts[1] = upper, width - upper
+    for k in range(2):  # 2^64 modulo the part: fewer words than that would make places unequal
+        law.unfair[k] = (-law.parts[k]) % law.parts[k] if law.parts[k] else 0
     with nogil:
         while attempt < n and written < room:
             verdict = dpestim_staircase(<const uint32_t *>&words[attempt * per], words[attempt * per + per - 1],
-                                        &thresholds[0], digits, width, upper, unfair, &z)
+                                        &thresholds[0], digits, &law, &z)
             if verdict == DPESTIM_UNDECIDED:
                 break
-            if verdict == DPESTIM_ACCEPTED:
-                out[written] = z
-                written += 1
+            out[written] = z
+            written += verdict
             attempt += 1
     return attempt, written
 

@@ -1,10 +1,25 @@
 """Auditing: what releases tell an adversary, computed from the exact laws and measured on reports.
 
     BayesianAdversary   guesses a user's value from one report: how often it is right, expected and measured
+    exact_epsilon       the epsilon that a law, a matrix or a mechanism really has; exact_delta, its delta at an epsilon
+    hockey_stick        the delta between two laws of one outcome, or two densities; max_loss, the worst ln(ratio)
+    compose             several outcomes together, exactly: what fast accounting is measured against
+    mistakes            published mechanisms that are less private than they claim, and what they really lose
 
 What compares with raw data is not private: it is for whoever holds them, and says so.
+
+* `exact.py`     the four questions, of whatever can answer them
+* `pairs.py`     laws of finitely many outcomes, as Fractions; composition
+* `density.py`   densities on the line: quadrature with a known error
+* `adversary.py` the Bayesian adversary
+* `gallery/`     the mistakes, by what they are about
 """
 
 from dpestim.audit.adversary import BayesianAdversary, Success
+from dpestim.audit.density import Density, Estimate
+from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
+from dpestim.audit.gallery import Mistake, mistakes
+from dpestim.audit.pairs import compose
 
-__all__ = ["BayesianAdversary", "Success"]
+__all__ = ["BayesianAdversary", "Density", "Estimate", "Mistake", "Success", "compose", "exact_delta", "exact_epsilon",
+           "hockey_stick", "max_loss", "mistakes"]

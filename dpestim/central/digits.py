@@ -1,4 +1,4 @@
-"""Reals that are uniform on (0, 1), known by as many digits as a question needs, and probabilities known the same way.
+"""Probabilities that are known by as many digits as a question needs, to compare a uniform `Real` with.
 
 A probability is a function of a number of decimal digits that returns (low, high), Fractions around it which meet as
 the digits grow. A kernel compares the first 32 or 64 digits of a uniform real; where these tie with the probability's,
@@ -12,32 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpestim.noise import FIRST_DIGITS, MORE_DIGITS, Real
+
+__all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "float_up", "power", "threshold"]
+
 #: More than e^-100000; fractions of a million digits would take seconds.
 _UNDERFLOW = Fraction(1, 10**43_000)
-_FIRST_DIGITS, _MORE_DIGITS = 40, 20  # decimal; a word is 19.3 of them
-
-
-class Real:
-    """A real uniform on (0, 1): it lies in [digits, digits + 1] / 2^n_bits, and further bits come from a stream."""
-
-    def __init__(self, stream, digits=0, n_bits=0):
-        self._stream, self.digits, self.n_bits = stream, digits, n_bits
-
-    def extend(self):
-        """Draw 64 more bits."""
-        self.digits, self.n_bits = self.digits << 64 | self._stream.word(), self.n_bits + 64
-
-    def is_below(self, probability):
-        """Tell whether it is below a probability; draws until that is certain."""
-        n_digits = _FIRST_DIGITS
-        while True:
-            low, high = probability(n_digits)
-            if self.digits + 1 <= low * (1 << self.n_bits):
-                return True
-            if self.digits >= high * (1 << self.n_bits):
-                return False
-            self.extend()
-            n_digits += _MORE_DIGITS
 
 
 def power(x):
@@ -75,12 +55,12 @@ def _contexts(n_digits):
 
 def threshold(probability, n_bits):
     """Return floor(probability * 2^n_bits): the first digits of an irrational number."""
-    n_digits = _FIRST_DIGITS
+    n_digits = FIRST_DIGITS
     while True:
         low, high = (math.floor(end * (1 << n_bits)) for end in probability(n_digits))
         if low == high:
             return low
-        n_digits += _MORE_DIGITS
+        n_digits += MORE_DIGITS
 
 
 @lru_cache(maxsize=1)

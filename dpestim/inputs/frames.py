@@ -50,7 +50,14 @@ def to_array(data, name="X"):
 def _from_lists(data):
     as_is = np.asarray(data, dtype=object)
     plain = np.asarray(data) if as_is.ndim and as_is.size else as_is
-    return as_is if plain.dtype.kind in "USO" else plain
+    if plain.dtype.kind in "USO":
+        return as_is
+    if plain.dtype.kind not in "iuf":
+        return plain
+    # an int beside a float, or too large for its neighbours, would become a float: what a row is must not depend on
+    # another one, so where types differ each value stays as it is
+    kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in as_is.ravel()}
+    return as_is if len(kinds) > 1 or (kinds == {int} and plain.dtype.kind == "f") else plain
 
 
 def columns_of(X):

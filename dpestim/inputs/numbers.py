@@ -52,8 +52,8 @@ def number_column(values, n_rows, name):
     array = to_array(values, name)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} must have one number for each of the {n_rows} rows")
-    _refuse_kind(array.dtype, name)
-    out = _floats(array, name) if array.dtype.kind == "O" else array.astype(np.float64)
+    refuse_kind(array.dtype, name)
+    out = floats_of(array, name) if array.dtype.kind == "O" else array.astype(np.float64)
     if not np.isfinite(out).all():
         raise ValueError(f"{name} must be finite")
     return out
@@ -88,13 +88,18 @@ def _from_array(X, strict):
     if strict and getattr(getattr(X, "dtype", None), "kind", "O") not in tuple("biuf"):
         raise ValueError("strict mode: X must have a numeric dtype in every column (a list and objects have none)")
     rows = to_array(X)
+    refuse_flat(rows)
+    if rows.dtype.kind == "O" and rows.size:
+        return np.stack([floats_of(rows[:, j], f"column {j} of X") for j in range(rows.shape[1])], axis=1)
+    refuse_kind(rows.dtype, "X")
+    return rows
+
+
+def refuse_flat(rows):
+    """Raise ValueError unless an array is a table."""
     if rows.ndim != 2:
         raise ValueError(f"Expected 2D array, got {rows.ndim}D array instead. Reshape your data: X.reshape(-1, 1) for "
                          "one column, X.reshape(1, -1) for one row")
-    if rows.dtype.kind == "O" and rows.size:
-        return np.stack([_floats(rows[:, j], f"column {j} of X") for j in range(rows.shape[1])], axis=1)
-    _refuse_kind(rows.dtype, "X")
-    return rows
 
 
 def _from_frame(X, strict):
@@ -106,8 +111,10 @@ def _from_frame(X, strict):
     if len(dtypes) == 1 and kinds[0] in "biuf" and None not in dtypes:
         return X.to_numpy()
     rows = np.empty(X.shape[::-1]).T
-    for j, (column, kind) in enumerate(zip(columns, kinds)):
-        rows[:, j] = _from_series(column, kind, f"column {names[j]!r} of X")
+    for j, column in enumerate(columns):
+        rows[:, j], nulls = series_numbers(column, f"column {names[j]!r} of X", strict=strict)
+        if nulls is not None:
+            rows[nulls, j] = np.nan
     return rows
 
 
@@ -116,28 +123,44 @@ def _kind_of(dtype):
     if not hasattr(dtype, "is_numeric"):
         return dtype.kind
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    if dtype.is_integer() and not name.endswith("128"):  # (which NumPy has not)
+        return "u" if name.startswith("U") else "i"
     return "f" if dtype.is_numeric() else {"Boolean": "b", "Object": "O"}.get(name, "V")
 
 
-def _from_series(column, kind, name):
+def series_numbers(series, name, *, strict):
+    """Return (the numbers of a series, where they are null or None), by its dtype: nulls make no floats of integers.
+
+    Numbers that are null are 0 or NaN. Strict mode takes no objects, whose type would depend on a value.
+    """
+    kind = _kind_of(series.dtype)
     if kind == "O":
-        return _floats(to_array(column, name), name)
-    _refuse_kind(column.dtype, name, kind)
-    values, error = attempt(_as_floats, column)
+        if strict:
+            raise ValueError(f"strict mode: {name} must have a numeric dtype, which depends on no value")
+        return floats_of(to_array(series, name), name), None
+    refuse_kind(series.dtype, name, kind)
+    read, error = attempt(_by_dtype, series, kind)
     if error:
         raise ValueError(f"{name} must hold numbers")
-    return values
+    return read
 
 
-def _as_floats(series):
+def _by_dtype(series, kind):
+    if isinstance(series.dtype, np.dtype):
+        return series.to_numpy(), None
     if hasattr(series, "null_count"):
-        from polars import Float64  # (it is there where its series are)
+        if kind == "f":
+            from polars import Float64  # (it is there where its series are; decimals are numbers too)
 
-        return series.cast(Float64).to_numpy()
-    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+            return series.cast(Float64).to_numpy(), None
+        return series.fill_null(False if kind == "b" else 0).to_numpy(), series.is_null().to_numpy()
+    if kind == "f":
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan)), None
+    dtype = getattr(series.dtype, "numpy_dtype", bool if kind == "b" else kind + "8")
+    return np.asarray(series.to_numpy(dtype=dtype, na_value=False if kind == "b" else 0)), series.isna().to_numpy()
 
 
-def _refuse_kind(dtype, name, kind=None):
+def refuse_kind(dtype, name, kind=None):
     """Raise ValueError for an array or a column that does not hold numbers by its dtype."""
     kind = kind or dtype.kind
     if kind == "c":
@@ -149,10 +172,10 @@ def _refuse_kind(dtype, name, kind=None):
         raise ValueError(f"{name} must hold numbers, and has another type: convert strings explicitly")
 
 
-def _floats(objects, name):
+def floats_of(objects, name):
     """Return Python objects as floats; None is NaN, and a string may name a number."""
     if objects.dtype.kind != "O":  # a categorical of numbers, for instance
-        _refuse_kind(objects.dtype, name)
+        refuse_kind(objects.dtype, name)
         return objects.astype(np.float64)
     error = TypeError
     if not any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, objects.tolist()))):

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from dpestim.base import PrivateEstimator
+from dpestim.pipeline import LEAKING, report_on
 from dpestim.privacy import Neighbours
 from dpestim.privacy._text import bound, odds, posterior
 
@@ -20,8 +20,6 @@ _ALWAYS = (
     "Facts about groups: what is true of many people is what the release is for, and it can be applied to one of them.",
     "People who appear in several releases: their epsilons add up. A ledger keeps the account.",
 )
-#: Steps that learn nothing from data.
-_STATELESS = ("FunctionTransformer", "Normalizer", "HashingVectorizer", "FeatureHasher")
 
 
 def privacy_card(estimator):
@@ -50,25 +48,25 @@ def privacy_card(estimator):
     >>> print(card.sections["The odds"])
     Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.11 % instead of 50 %.
     """
-    found = _Findings()
-    found.walk(type(estimator).__name__, estimator, raw=True)
-    if not found.private:
+    report = report_on(estimator)
+    private, unprotected = [step for step in report.steps if step.privacy is not None], _sentences(report)
+    if not private:
         raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it")
-    guarantee = sum(step.privacy_ for _, step in found.private)
+    guarantee = sum(step.privacy for step in private)
     trust = _TRUST[guarantee.model]
-    if found.unprotected:
+    if unprotected:
         trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
     if guarantee.relaxation is not None:
-        found.unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
+        unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
     elif not guarantee.is_finite:
-        found.unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
+        unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
     sections = {
-        "What was collected": " ".join(_collected(name, step) for name, step in found.private),
+        "What was collected": " ".join(_collected(step.name, step.estimator) for step in private),
         "From whom": f"The promise is about {_WHO[guarantee.neighbours]}.",
         "Who must be trusted": trust,
         "The promise": str(guarantee),
         "The odds": _odds(guarantee),
-        "What is not protected": " ".join((*found.unprotected, *_ALWAYS)),
+        "What is not protected": " ".join((*unprotected, *_ALWAYS)),
     }
     return PrivacyCard(type(estimator).__name__, sections)
 
@@ -107,51 +105,17 @@ class PrivacyCard:
     __repr__ = __str__
 
 
-class _Findings:
-    """The private steps on the way of the data, and sentences about what is done without protection."""
-
-    def __init__(self):
-        self.private, self.unprotected = [], []
-
-    def walk(self, name, step, raw):
-        """Follow the data through a step; `raw`: whether raw values reach it. Returns whether raw values leave it."""
-        kind = type(step).__name__
-        if isinstance(step, PrivateEstimator):
-            self.private.append((name, step))
-            return raw and step.privacy_.model == "central"
-        if step is None or isinstance(step, str):  # "passthrough" or "drop"
-            return raw and step != "drop"
-        if hasattr(step, "best_estimator_"):
-            self._search(name, step)
-            return self.walk(name, step.best_estimator_, raw)
-        if hasattr(step, "steps"):
-            for inner, part in step.steps:
-                raw = self.walk(inner, part, raw)
-            return raw
-        if hasattr(step, "transformers") or hasattr(step, "transformer_list"):
-            parts = getattr(step, "transformers_", None) or getattr(step, "transformers", None) or step.transformer_list
-            left = [self.walk(part[0], part[1], raw) for part in parts]  # side by side: one may let raw values through
-            for part, leaves in zip(parts, left):
-                if leaves and not isinstance(part[1], PrivateEstimator) and raw and len(parts) > 1:
-                    self._say(f"Step {part[0]} of {name} passes raw values on.")
-            return any(left)
-        if kind not in _STATELESS:
-            if raw:
-                self._say(f"Step {name} ({kind}) learned from raw values, without any guarantee.")
-            elif hasattr(step, "predict"):
-                self._say(f"Step {name} ({kind}) learned from reports, but its targets y were raw.")
-        return raw
-
-    def _search(self, name, search):
-        fits = len(search.cv_results_["params"]) * search.n_splits_
-        self._say(
-            f"The search {name} compared {fits} further fits with raw data: its scores, cv_results_ and best_params_ "
-            "are exact releases, and each of those fits spent its own epsilon, which the promise here leaves out."
-        )
-
-    def _say(self, sentence):
-        if sentence not in self.unprotected:
-            self.unprotected.append(sentence)
+def _sentences(report):
+    """Return sentences about what is done without protection."""
+    said = []
+    for step in report.steps:
+        if hasattr(step.estimator, "cv_results_"):
+            said.append(f"The search {step.name}: {step.reason.lower()} Its cv_results_ and best_params_ are exact "
+                        "releases, which the promise here leaves out.")
+        elif step.verdict == LEAKING and step.privacy is None:
+            said.append(f"Step {step.name} ({step.kind}): {step.reason}")
+    said += [f"Step {part} of {around} passes raw values on." for part, around in report.passes_raw]
+    return list(dict.fromkeys(said))
 
 
 def _collected(name, step):
@@ -167,13 +131,14 @@ def _collected(name, step):
 
 
 def _odds(guarantee):
-    epsilon = guarantee.epsilon if guarantee.is_finite else guarantee.relaxed_epsilon
+    bounded = guarantee.is_finite and guarantee.delta < 1  # (a curve alone is no bound of odds)
+    epsilon = guarantee.epsilon if bounded else guarantee.relaxed_epsilon
     if epsilon is None:
         return "No bound: the release may tell everything about anybody."
     times = odds(epsilon).removeprefix(" = ") or f"e^{bound(epsilon)}"
     text = (f"Whoever held something for as likely as not may, after the release, bet at most {times} to 1: "
             f"{posterior(epsilon)} % instead of 50 %.")
-    if not guarantee.is_finite:
+    if not bounded:
         text = f"What {guarantee.relaxation} protects: {text} Anything else: no bound."
     if guarantee.delta:
         text += f" That leaves out an event of probability {bound(guarantee.delta)}, in which anything may happen."

@@ -16,7 +16,7 @@ from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import class_array, label_codes, number_column, number_rows, refuse_infinite
 from dpestim.linear_model._objective import calibrate
-from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, release
+from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_law, release
 from dpestim.linear_model._solver import LogisticLoss, row_shape
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
@@ -167,17 +167,18 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         size = X.shape[1] + bool(self.fit_intercept)
         law = calibrate(self.perturbation, epsilon / n_problems, delta / n_problems, strength, len(X), size)
         guarantee = self._guarantee(epsilon, n_problems * law.delta)
-        Grid.of(certificate_of(law, len(X), size), size)  # public numbers: what could fail, fails before the charge
+        # public numbers: what could fail, fails before the charge
+        last_law(law, Grid.of(certificate_of(law, len(X), size), size))
         self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
 
-        reader, scales, rows = WordSource(self.random_state).reader(), None, []
+        source, scales, rows = WordSource(self.random_state), None, []
         for problem in range(n_problems):
             # 1 for the class, -1 for the rest, 0 for a row that does not count
             signs = (codes == (problem if n_problems > 1 else 1)).view(np.int8) * np.int8(2) - (codes >= 0)
             loss = LogisticLoss(X, signs, norm, intercept, self.n_jobs, scales)
             scales = loss.scales
-            integers, step = release(loss, law, reader, COLUMNS * problem)
+            integers, step = release(loss, law, source, COLUMNS * problem)
             rows.append([step * k for k in integers])
         # decisions are w z = w (x limit / R, tail)
         limit, tail = row_shape(X.shape[1], intercept)
@@ -305,6 +306,10 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
 
     def _inferred(self):
         return [name for name in ("classes", "data_norm") if getattr(self, name) is None]
+
+    def _promise(self):
+        """Return what a fit will promise, at most."""
+        return self._guarantee(*self._check_parameters()[:2])
 
     def _guarantee(self, epsilon, delta):
         inferred = self._inferred()

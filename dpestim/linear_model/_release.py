@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dpestim import noise
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.linear_model._solver import Certificate, minimise
 
-#: Columns of the random words that one problem may use.
+#: Columns of the random words that one problem may use: two for the perturbation, and those of the law of integers.
 COLUMNS = 4
 
 
@@ -27,6 +29,11 @@ class Grid:
         return cls(step, math.ceil(apart) + size)
 
 
+def last_law(calibration, grid):
+    """Return the law of the integers that hide which of two points next to the minimiser was found."""
+    return DiscreteLaplaceLaw(calibration.approximation_epsilon, Fraction(0), Fraction(grid.sensitivity), 0)
+
+
 def certificate_of(calibration, n_rows, size):
     """Return the public tolerance of a problem."""
     reach = calibration.reach(size)
@@ -39,28 +46,26 @@ def certificate_of(calibration, n_rows, size):
     return Certificate(n_rows, size, calibration.strength, before, after, spare)
 
 
-def release(loss, calibration, reader, column):
+def release(loss, calibration, source, column):
     """Return (integers, step): the private coefficients are integers * step.
 
     Parameters
     ----------
     loss : LogisticLoss
     calibration : Calibration
-    reader : dpestim.rng.WordReader
+    source : dpestim.rng.WordSource
     column : int
         The first of `COLUMNS` columns of words that are this problem's own.
     """
     size = loss.size
     certificate = certificate_of(calibration, len(loss.X), size)
     draw = noise.gaussian if calibration.delta else noise.gamma_ball
-    perturbation = calibration.scale * draw(reader, column, size)
+    perturbation = calibration.scale * draw(source.reader(), column, size)
     if calibration.perturbation == "objective":
         w = minimise(loss, perturbation, certificate)
     else:
         w = certificate.folded(minimise(loss, np.zeros(size), certificate, fold=False) + perturbation)
     grid = Grid.of(certificate, size)
-    share = calibration.approximation_epsilon
-    t, s = grid.sensitivity * share.denominator, share.numerator
-    stream = noise.BitStream(reader, column + COLUMNS - 1, 0, 64)
-    codes = [int(c) + noise.discrete_laplace(stream, t, s) for c in np.rint(w / grid.step)]
-    return codes, grid.step
+    # (far inside of what integers hold, and to cut them would move no two further apart)
+    codes = np.clip(np.rint(w / grid.step), -(2.0**61), 2.0**61).astype(np.int64)
+    return last_law(calibration, grid).add(codes, source, column + 2).tolist(), grid.step

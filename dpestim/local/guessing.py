@@ -5,6 +5,8 @@ constant has three, whatever the grid. All is worked out in O((runs + inputs) lo
 `adversary.md`, beside `dpestim.audit.adversary`.
 """
 
+import math
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -64,6 +66,15 @@ class Runs:
         n = len(order)
         places, limit = np.arange(n), n if n_others is None else n_others
         return cls.of_windows(n, n, places, places + 1, np.asarray(own, np.float64), float(other), order, limit, order)
+
+    def worst_ratio(self):
+        """Return the largest ratio of two weights of a column, a Fraction rounded up by 2^-50; or inf."""
+        seen, first = np.unique(self.columns, return_index=True)
+        covered = np.bincount(self.columns, self.stops - self.starts, self.n_columns)[seen]
+        if (covered < self.n_inputs).any():
+            return math.inf
+        ratios = np.maximum.reduceat(self.weights, first) / np.minimum.reduceat(self.weights, first)
+        return max(Fraction(1), Fraction(float(ratios.max())) * (1 + Fraction(1, 1 << 50)))
 
     def __add__(self, other):
         """Return the runs of both, which share inputs and columns."""

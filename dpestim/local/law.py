@@ -165,6 +165,13 @@ class Randomizer:
         """
         raise TypeError(f"{type(self).__name__} does not relate reports to its law")
 
+    def worst_ratio(self):
+        """Return the largest ratio of the probabilities of a report for two inputs, a Fraction rounded up, or inf.
+
+        From the structure of the law, of any size; the matrix, where it can be enumerated, says the same.
+        """
+        return self.runs().worst_ratio()
+
     # ---------------------------------------------------------------- the guarantee, as data
 
     @property

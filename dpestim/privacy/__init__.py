@@ -1,13 +1,16 @@
 """What privacy means here: guarantees, neighbouring relations, exact rounding.
 
     exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it)
+    divergence   how far apart two laws are, exactly: worst ratios and deltas
+    concentrated zCDP, and what follows from Renyi's divergences
     neighbours   the relations that guarantees speak about
     guarantee    `PrivacyGuarantee`, what `privacy_` holds
 
 Randomizers ask `exact` for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.
 """
 
+from dpestim.privacy.concentrated import ZCDP
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
 
-__all__ = ["Neighbours", "PrivacyGuarantee"]
+__all__ = ["ZCDP", "Neighbours", "PrivacyGuarantee"]

@@ -14,50 +14,69 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.exceptions import LedgerError
+from dpestim.privacy._composition import COMPOSITIONS
+from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
 
-#: Raised by one whenever the meaning of a ledger's file changes.
-FORMAT = 1
+#: The meaning of a ledger's file: 1 where epsilons and deltas add up, 2 where something else does, which terms name.
+FORMATS = (1, 2)
 #: terms: they never change
 TERMS = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation")
-ENTRY = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta", "charged_epsilon", "charged_delta",
-         "model", "neighbours", "seeded", "n_rows")
-#: what holds after an entry. everybody: charged without a label; label: the most that was charged with any one label
-_AFTER = ("everybody_epsilon", "everybody_delta", "label_epsilon", "label_delta")
-SCHEMA = f"""
-CREATE TABLE terms ({', '.join(TERMS)});
-CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join((*ENTRY, *_AFTER))}, hash TEXT NOT NULL);
-CREATE TABLE totals (users TEXT PRIMARY KEY, epsilon TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
+#: ... and those of format 2: the name of the composition, and the amounts of the budget (JSON)
+MORE_TERMS = ("composition", "amounts")
+
+
+class Layout:
+    """The columns of a file in which releases add up in a certain way."""
+
+    def __init__(self, way):
+        self.way, units = way, way.units
+        self.terms = TERMS if way.name == "basic" else TERMS + MORE_TERMS
+        self.entry = ("time", "kind", "estimator", "columns", "users", "epsilon", "delta",
+                      *(f"charged_{unit}" for unit in units), "model", "neighbours", "seeded", "n_rows")
+        self.charged = slice(7, 7 + len(units))  # where these are in an entry
+        # what holds after an entry. everybody: charged without a label; label: the most charged with any one label
+        self.after = tuple(f"{who}_{unit}" for who in ("everybody", "label") for unit in units)
+        self.nothing = (Fraction(0),) * len(units)
+        totals = ", ".join(f"{unit} TEXT NOT NULL" for unit in units)
+        self.schema = f"""
+CREATE TABLE terms ({', '.join(self.terms)});
+CREATE TABLE entries (number INTEGER PRIMARY KEY, {', '.join((*self.entry, *self.after))}, hash TEXT NOT NULL);
+CREATE TABLE totals (users TEXT PRIMARY KEY, {totals}) WITHOUT ROWID;
 """
-#: the terms and the last entry; an entry changes one page of the file and the header, whose user_version counts entries
-_STATE = f"""SELECT {', '.join(f'terms.{name}' for name in TERMS)}, number, hash, {', '.join(_AFTER)}
-FROM terms LEFT JOIN (SELECT * FROM entries ORDER BY number DESC LIMIT 1)"""
-INSERT_TERMS = f"INSERT INTO terms VALUES ({', '.join('?' * len(TERMS))})"
-INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * (len(ENTRY) + len(_AFTER) + 2))})"
+        self.insert_terms = f"INSERT INTO terms VALUES ({', '.join('?' * len(self.terms))})"
+        self.insert = f"INSERT INTO entries VALUES ({', '.join('?' * (len(self.entry) + len(self.after) + 2))})"
+        # an entry changes one page of the file and the header, whose user_version counts entries
+        self.last = f"SELECT number, hash, {', '.join(self.after)} FROM entries ORDER BY number DESC LIMIT 1"
+        self.total = f"SELECT {', '.join(units)} FROM totals WHERE users = ?"
+        self.insert_total = f"INSERT OR REPLACE INTO totals VALUES (?{', ?' * len(units)})"
+
+
+LAYOUTS = {name: Layout(way) for name, way in COMPOSITIONS.items()}
 _AMOUNT = re.compile("[0-9]+(/[0-9]+)?")
-NOTHING = (Fraction(0), Fraction(0))
 
 
 @dataclass(slots=True)
 class State:
-    """The terms and what holds after the last entry; amounts are pairs (epsilon, delta) of Fractions or infinities."""
+    """The terms and what holds after the last entry; amounts are tuples, of a Fraction or infinity for each unit."""
 
+    layout: Layout
     terms: dict
     relation: Neighbours
     budget: tuple
+    everybody: tuple
+    label: tuple
     length: int = 0
     head: str = ""
-    everybody: tuple = NOTHING
-    label: tuple = NOTHING
     version: int | None = None  # SQLite's data_version: what a connection knows holds until another one has written
 
     def after(self, number, head, everybody, label):
         """Return the state after an entry."""
-        return State(self.terms, self.relation, self.budget, number, head, everybody, label, self.version)
+        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version)
 
     @property
     def spent(self):
-        """The largest total of anybody, in epsilon and in delta."""
+        """The largest total of anybody, in each unit."""
         return tuple(map(add, self.everybody, self.label))
 
 
@@ -78,40 +97,47 @@ def read_state(file, path):
     if file.known is not None and file.known.version == version:
         return file.known
     with suspicious(path):
-        row = file.execute(_STATE).fetchone() or (None,)
-        if row[0] != FORMAT:
-            raise LedgerError(f"{path} is no ledger of format {FORMAT}")
-        terms = dict(zip(TERMS, row))
-        if not all(isinstance(value, str) for value in row[1 : len(TERMS)]):
+        found = file.execute("SELECT * FROM terms")
+        names, row = tuple(column[0] for column in found.description), found.fetchone() or (None,)
+        if row[0] not in FORMATS:
+            raise LedgerError(f"{path} is no ledger of format {' or '.join(map(str, FORMATS))}")
+        if not all(isinstance(value, str) for value in row[1:]):
             raise ValueError("terms are text")
-        state = State(terms, Neighbours(terms["neighbours"]), (number(terms["epsilon"]), number(terms["delta"])),
-                      version=version)
-        length, head, *after = row[len(TERMS) :]
+        layout = LAYOUTS["basic" if row[0] == 1 else row[len(TERMS)]]
+        if names != layout.terms:
+            raise ValueError("terms have names")
+        terms = dict(zip(names, row))
+        budget = json.loads(terms["amounts"]) if row[0] == 2 else (terms["epsilon"], terms["delta"])
+        state = State(layout, terms, Neighbours(terms["neighbours"]), tuple(map(number, budget)), layout.nothing,
+                      layout.nothing, version=version)
+        length, head, *after = file.execute(layout.last).fetchone() or (None, None)
         n_entries = file.execute("PRAGMA user_version").fetchone()[0]
         if n_entries != (length or 0):
             raise LedgerError(f"{path} has lost entries: it was changed from outside")
         if length is None:
-            return replace(state, head=_first(terms))
-        everybody, label = (tuple(map(number, after[k : k + 2])) for k in (0, 2))
-        if not isinstance(head, str):
-            raise ValueError("hashes are text")
-        return state.after(length, head, everybody, label)
+            return replace(state, head=_first(state))
+        n = len(layout.way.units)
+        if len(state.budget) != n or not isinstance(head, str):
+            raise ValueError("amounts belong to units, and hashes are text")
+        return state.after(length, head, *(tuple(map(number, part)) for part in (after[:n], after[n:])))
 
 
 def verify(state, rows, totals, path):
     """Check every entry against the hash chain and the totals, or raise LedgerError; returns the chain's head."""
     with suspicious(path):
-        head, sums, most = _first(state.terms), {}, list(NOTHING)
+        layout = state.layout
+        nothing = layout.nothing
+        head, sums, most = _first(state), {}, list(nothing)
         for count, row in enumerate(rows, 1):
             head = link(head, count, row[1:-1])
             changed = row[0] != count or row[-1] != head
             if not changed:  # then what it holds is what was written
-                users, *charged = row[5], row[8], row[9]
-                sums[users] = [add(a, number(b)) for a, b in zip(sums.get(users, NOTHING), charged)]
+                users, charged = row[5], row[1:][layout.charged]
+                sums[users] = [add(a, number(b)) for a, b in zip(sums.get(users, nothing), charged)]
                 if users:
                     most = [max(a, b) for a, b in zip(most, sums[users])]
-                after = (*sums.get("", NOTHING), *most)
-                changed = list(row[-1 - len(_AFTER) : -1]) != [text(amount) for amount in after]
+                after = (*sums.get("", nothing), *most)
+                changed = list(row[-1 - len(layout.after) : -1]) != [text(amount) for amount in after]
             if changed:
                 raise LedgerError(f"entry {count} of {path} was changed or removed")
         sums.pop("", None)
@@ -126,21 +152,37 @@ def link(head, number, row):
     return hashlib.sha256(json.dumps([head, number, *row]).encode()).hexdigest()
 
 
-def _first(terms):
+def _first(state):
     """Return the head of a chain without entries, which names the terms."""
-    return link("", 0, [terms[name] for name in TERMS])
+    return link("", 0, [state.terms[name] for name in state.layout.terms])
 
 
 # -------------------------------------------------------------------- amounts
 
 
-def costs(guarantee, relation, relaxation):
-    """Return (epsilon, delta) that a release costs in a ledger of this relation and relaxation (as JSON)."""
+def costs(guarantee, state):
+    """Return the amounts that a release costs in a ledger."""
+    relation = state.relation
     # local ones cost the same under substitution (`PrivacyGuarantee.to`, which makes another object)
     if relation is not Neighbours.SUBSTITUTION or guarantee.neighbours is not Neighbours.LOCAL:
         guarantee = guarantee.to(relation)
-    relaxed = guarantee.relaxation is not None and json.dumps(guarantee.relaxation) == relaxation
-    return guarantee.relaxed_epsilon if relaxed else guarantee.epsilon, guarantee.delta
+    relaxed = guarantee.relaxation is not None and json.dumps(guarantee.relaxation) == state.terms["relaxation"]
+    return state.layout.way.costs(guarantee, relaxed)
+
+
+def plain_sum(file, state):
+    """Return the largest sum of epsilons of anybody where every release is pure; infinity otherwise.
+
+    It is what a ledger of converted amounts promises besides: read from the entries, no filter, and not in the totals.
+    """
+    if state.layout.way.name == "basic":  # whose totals are these sums
+        return math.inf
+    find = "SELECT users, epsilon, delta, neighbours, COUNT(*) FROM entries WHERE kind = 'release' GROUP BY 1, 2, 3, 4"
+    sums = {"": Fraction(0)}
+    for users, epsilon, delta, neighbours, count in file.execute(find):
+        one = PrivacyGuarantee(number(epsilon), number(delta), "central", Neighbours(neighbours)).to(state.relation)
+        sums[users] = add(sums.get(users, Fraction(0)), math.inf if one.delta else count * one.epsilon)
+    return add(sums.pop(""), max(sums.values(), default=Fraction(0)))
 
 
 @lru_cache(maxsize=4096)

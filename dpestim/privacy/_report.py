@@ -7,20 +7,20 @@ from html import escape
 from dpestim.privacy._text import bound
 
 
-def _rows(entries):
-    """Return one row for each (estimator, users, kind, amount): how often, and what it was charged in all."""
-    groups = {}
-    for e in entries:
-        key = (e["kind"], e["estimator"], e["users"], e["charged_epsilon"], e["charged_delta"])
-        count, epsilon, delta = groups.get(key, (0, 0, 0))
-        groups[key] = (count + 1, epsilon + e["charged_epsilon"], delta + e["charged_delta"])
-    return [
-        (kind, estimator or "?", users or "(all)", str(n), bound(one), bound(total), bound(delta))
-        for (kind, estimator, users, one, _), (n, total, delta) in groups.items()
+def _table(facts):
+    """Return the head, and a row for each (estimator, users, kind, amount): how often, and what was charged in all."""
+    way, state = facts["way"], facts["state"]
+    shown, groups = [way.units[k] for k in way.shown(state.spent, state.budget)], {}
+    for e in facts["entries"]:
+        each = tuple(e[f"charged_{unit}"] for unit in shown)
+        key = (e["kind"], e["estimator"], e["users"], each)
+        count, *totals = groups.get(key, (0, *(0 for _ in shown)))
+        groups[key] = (count + 1, *(total + one for total, one in zip(totals, each)))
+    names = [unit.replace("_", " ") for unit in shown]
+    return ("kind", "estimator", "users", "times", f"{names[0]} each", *names), [
+        (kind, estimator or "?", users or "(all)", str(n), bound(each[0]), *map(bound, totals))
+        for (kind, estimator, users, each), (n, *totals) in groups.items()
     ]
-
-
-_HEAD = ("kind", "estimator", "users", "times", "epsilon each", "epsilon", "delta")
 
 
 def _facts(facts):
@@ -30,6 +30,7 @@ def _facts(facts):
     return (
         ("budget", f"{budget}, for {meta['neighbours']} neighbours"
                    + (f", under the relaxation {meta['relaxation']}" if meta["relaxation"] != "null" else "")),
+        ("composition", facts["way"].title),
         ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
         ("remaining", f"epsilon = {bound(left.epsilon, down=True)}, delta = {bound(left.delta, down=True)}"),
         ("entries", facts["length"]),
@@ -44,17 +45,19 @@ def _facts(facts):
 def as_text(facts):
     """Return the account as lines of text."""
     lines = [f"{name + ':':<19}{value}" for name, value in _facts(facts)]
-    rows = [_HEAD, *_rows(facts["entries"])]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
+    head, rows = _table(facts)
+    rows = [head, *rows]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
     lines += ["", *("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows)]
     return "\n".join(lines)
 
 
 def as_html(facts):
     """Return the account as a self-contained piece of HTML."""
-    head = "".join(f"<th>{name}</th>" for name in _HEAD)
+    head, rows = _table(facts)
+    head = "".join(f"<th>{name}</th>" for name in head)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in _rows(facts["entries"])
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     facts = "".join(f"<dt><b>{name}</b></dt><dd>{escape(str(value))}</dd>" for name, value in _facts(facts))
     return (f"<div style='font-family:sans-serif;max-width:60em'><dl>{facts}</dl>"

@@ -74,9 +74,14 @@ def _draft(path):
     while True:
         draft = f"{path}.{secrets.token_hex(8)}.new"
         descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        with contextlib.suppress(OSError):  # (a file system without such locks: then `sweep` gets none either)
+        try:
             _flock(descriptor)
-        if os.fstat(descriptor).st_nlink:  # else it was swept before it was locked
+            swept = not os.fstat(descriptor).st_nlink  # before it was locked
+        except BlockingIOError:  # somebody sweeps it at this moment
+            swept = True
+        except OSError:  # a file system without such locks: then `sweep` gets none either
+            swept = False
+        if not swept:
             return draft, descriptor
         os.close(descriptor)
 

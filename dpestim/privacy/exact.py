@@ -35,7 +35,7 @@ def canonical_epsilon(epsilon, name="epsilon"):
     return value
 
 
-def _canonical(number, name):
+def _canonical(number, name, what="a finite number above 0"):
     if isinstance(number, int) and not isinstance(number, bool):
         value = Fraction(number)  # also where it is too large for a float
     elif isinstance(number, Fraction):
@@ -45,9 +45,9 @@ def _canonical(number, name):
     elif isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number):
         value = Fraction(Decimal(repr(float(number))))
     else:
-        raise ValueError(f"{name} must be a finite number above 0, got {number!r}")
+        raise ValueError(f"{name} must be {what}, got {number!r}")
     if value <= 0:
-        raise ValueError(f"{name} must be a finite number above 0, got {number!r}")
+        raise ValueError(f"{name} must be {what}, got {number!r}")
     return value
 
 
@@ -60,7 +60,7 @@ def canonical_amount(value, name):
         return math.inf
     if value == 0 and isinstance(value, Real) and not isinstance(value, bool):
         return Fraction(0)
-    return _canonical(value, name)
+    return _canonical(value, name, "a number of at least 0")
 
 
 @lru_cache(maxsize=4096)
@@ -94,6 +94,13 @@ def log_ratio(numerator, denominator):
     n, d = Fraction(numerator), Fraction(denominator)
     ratio = with_margin.divide(Decimal(n.numerator * d.denominator), Decimal(n.denominator * d.numerator))
     return float(with_margin.ln(ratio))
+
+
+def log_above(ratio):
+    """Return a Fraction at least ln(ratio), for a Fraction above 0; above it by 1e-78 and a relative 1e-78 at most."""
+    if ratio == 1:
+        return Fraction(0)
+    return Fraction(_UP.next_plus(_UP.ln(_UP.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))))
 
 
 @dataclass(frozen=True)

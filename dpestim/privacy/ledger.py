@@ -17,7 +17,8 @@ from pathlib import Path
 
 from dpestim.exceptions import BudgetExceededError, LedgerError
 from dpestim.privacy import _account, ambient
-from dpestim.privacy._account import ENTRY, FORMAT, NOTHING, TERMS, add, less, number, text
+from dpestim.privacy._account import LAYOUTS, add, less, number, text
+from dpestim.privacy._composition import COMPOSITIONS
 from dpestim.privacy._store import create, remember, sweep, transaction
 from dpestim.privacy._text import bound
 from dpestim.privacy.exact import canonical_amount
@@ -41,7 +42,8 @@ class Ledger:
     processes, also when it is used again later. (An estimator that code in a worker process makes by itself is not
     seen: give it ``ledger=``.)
 
-    **Privacy.** Charges add up (basic composition, valid for budgets chosen adaptively, also after looking at results).
+    **Privacy.** Charges add up (`composition` says how; each way is valid for budgets chosen adaptively, also after
+    looking at results).
     Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
     may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
 
@@ -66,6 +68,13 @@ class Ledger:
     durability : {"full", "fast"}, default="full"
         Whether an entry is on the disk before anything is drawn, or with the operating system only: "fast" survives the
         death of processes, not of the machine.
+    composition : {"basic", "zcdp", "rdp"}, default="basic"
+        What adds up. "basic": epsilons and deltas. "zcdp": rhos of concentrated privacy, epsilon^2 / 2 for a pure
+        release, (sensitivity / sigma)^2 / 2 for normal noise, up to the largest that is (epsilon, delta)-private: many
+        small releases cost about the square root of the sum, one large release more. "rdp": Renyi's divergences at
+        orders from 1.5 to 129, one of which has to stay within its budget: less than "zcdp" where pure releases are
+        large, more where all are small. Both need a delta above 0, which all releases share, and refuse a release of
+        which neither pure epsilon nor rho is known.
 
     Attributes
     ----------
@@ -92,9 +101,24 @@ class Ledger:
     ...     _ = GRRFrequencyEstimator(0.7, categories=[["a", "b"]]).fit([["a"], ["b"]])
     >>> ledger.remaining().epsilon
     Fraction(3, 10)
+
+    A hundred releases of 0.1, which add up to 10:
+
+    >>> from dpestim.privacy import PrivacyGuarantee
+    >>> ledger = Ledger(6.0, delta=1e-6, composition="zcdp", durability="fast")
+    >>> for _ in range(100):
+    ...     _ = ledger.charge(PrivacyGuarantee(0.1))
+    >>> round(float(ledger.spent().epsilon), 2)
+    5.22
+
+    References
+    ----------
+    Rogers, Roth, Ullman, Vadhan (2016), "Privacy odometers and filters", NeurIPS. Feldman, Zrnic (2021), "Individual
+    privacy accounting via a Renyi filter", NeurIPS, theorem 3.1. The proof: ``ledger.md``.
     """
 
-    def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full"):
+    def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full",
+                 composition="basic"):
         if isinstance(epsilon, str | os.PathLike):
             raise ValueError("epsilon must be a number: a ledger that exists is opened by Ledger.open(path)")
         budget = canonical_amount(epsilon, "epsilon"), canonical_amount(delta, "delta")
@@ -102,6 +126,11 @@ class Ledger:
             raise ValueError("epsilon must be above 0 and delta below 1")
         if relaxation is not None and not (isinstance(relaxation, str) and relaxation):
             raise ValueError("relaxation must be None or the name of a relaxed model")
+        if not isinstance(composition, str) or composition not in COMPOSITIONS:
+            raise ValueError(f"composition must be one of {list(COMPOSITIONS)}")
+        if composition != "basic" and relaxation is not None:
+            raise ValueError("relaxation must be None unless composition is 'basic': a promise about some inputs is "
+                             "no concentrated privacy")
         terms = {
             "epsilon": text(budget[0]),
             "delta": text(budget[1]),
@@ -117,10 +146,11 @@ class Ledger:
             self.path = _real(path)
             sweep(self.path)
         if not os.path.lexists(self.path):
-            self._create(terms)
+            self._create(terms, LAYOUTS[composition], budget)
         found = self._read().terms
         self.uuid = found["uuid"]
-        different = [name for name, value in terms.items() if found[name] != value]
+        terms["composition"] = composition
+        different = [name for name, value in terms.items() if found.get(name, "basic") != value]
         if different:
             raise LedgerError(f"{self.path} is a ledger of another {' and '.join(different)}: join it with the same "
                               "terms, or use Ledger.open")
@@ -188,21 +218,21 @@ class Ledger:
     def _enter(self, kind, guarantee, estimator, n_rows, columns):
         with self._transaction() as file:
             state = self._state(file)
-            relation = state.relation
-            charged = NOTHING if kind != "release" else _account.costs(guarantee, relation, state.terms["relaxation"])
+            layout, relation = state.layout, state.relation
+            charged = layout.nothing if kind != "release" else _account.costs(guarantee, state)
             everybody, label = self._add_to_totals(file, state, charged, guarantee)
             public = relation is not Neighbours.ADD_REMOVE and guarantee.neighbours is not Neighbours.ADD_REMOVE
             length = state.length + 1
             row = (
                 datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
                 _names(tuple(map(str, columns))), self.users, text(guarantee.epsilon), text(guarantee.delta),
-                text(charged[0]), text(charged[1]), guarantee.model, guarantee.neighbours.value,
+                *map(text, charged), guarantee.model, guarantee.neighbours.value,
                 _SEEDED[guarantee.seeded],
                 int(n_rows) if n_rows is not None and public else None,
                 *map(text, everybody), *map(text, label),
             )
             head = _account.link(state.head, length, row)
-            file.execute(_account.INSERT, (length, *row, head))
+            file.execute(layout.insert, (length, *row, head))
             file.execute(f"PRAGMA user_version = {length}")
             file.known = state.after(length, head, everybody, label)
         key = self.path, self.uuid
@@ -211,24 +241,22 @@ class Ledger:
 
     def _add_to_totals(self, file, state, charged, guarantee):
         """Add an amount to its users' total, or raise BudgetExceededError; returns (everybody's, a label's most)."""
-        mine, beside = state.everybody, state.label
+        mine, beside, layout = state.everybody, state.label, state.layout
         if self.users:
-            found = file.execute("SELECT epsilon, delta FROM totals WHERE users = ?", (self.users,)).fetchone()
+            found = file.execute(layout.total, (self.users,)).fetchone()
             with _account.suspicious(self.path):
-                mine, beside = NOTHING if found is None else tuple(map(number, found)), state.everybody
-        new = list(mine)
-        for k, name in enumerate(("epsilon", "delta")):
-            if charged[k]:
-                new[k] = add(mine[k], charged[k])
-                if add(new[k], beside[k]) > state.budget[k]:
-                    left = less(state.budget[k], add(mine[k], beside[k]))
-                    self._refuse(name, charged[k], state.budget[k], left, guarantee)
+                mine, beside = layout.nothing if found is None else tuple(map(number, found)), state.everybody
+        new = tuple(map(add, mine, charged))
+        k = layout.way.short(tuple(map(add, new, beside)), state.budget, charged)
+        if k is not None:
+            left = less(state.budget[k], add(mine[k], beside[k]))
+            self._refuse(layout.way, k, charged[k], state.budget[k], left, guarantee)
         if not self.users:
             return new, state.label
-        file.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (self.users, *map(text, new)))
-        return state.everybody, list(map(max, state.label, new))
+        file.execute(layout.insert_total, (self.users, *map(text, new)))
+        return state.everybody, tuple(map(max, state.label, new))
 
-    def _refuse(self, name, needed, budget, left, guarantee):
+    def _refuse(self, way, k, needed, budget, left, guarantee):
         """Raise BudgetExceededError."""
         notes = guarantee.notes
         if guarantee.relaxation is not None and isinstance(needed, float):
@@ -237,16 +265,26 @@ class Ledger:
                      *notes)
         people = f" for {self.users!r}" if self.users else ""
         raise BudgetExceededError(
-            f"this release needs {name} = {bound(needed)} and {bound(left, down=True)} of {bound(budget)} is "
+            f"this release needs {way.labels[k]} = {bound(needed)} and {bound(left, down=True)} of {bound(budget)} is "
             f"left{people}: Ledger.open({self.path!r}).report() shows what was spent."
-            + (" A ledger has the delta that it was opened with." if name == "delta" else "")
+            + (" A ledger has the delta that it was opened with." if way.units[k] == "delta" else "")
             + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
         )
 
     # ---------------------------------------------------------------- reading
 
+    @property
+    def composition(self):
+        """How charges add up: "basic", "zcdp" or "rdp"."""
+        return self._read().layout.way.name
+
     def spent(self):
-        """Return what was spent, as a `PrivacyGuarantee`: the largest total of anybody, in epsilon and in delta."""
+        """Return what was spent, as a `PrivacyGuarantee`: the largest total of anybody.
+
+        Under another composition than "basic", epsilon is that at the ledger's delta, and under "zcdp" `curve` the rho;
+        where all releases are pure and their epsilons add up to no more, it is the sum, and delta is 0. Takes time
+        linear in the number of entries.
+        """
         with self._transaction(write=False) as file, _account.suspicious(self.path):
             state = self._state(file)
             find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
@@ -256,26 +294,35 @@ class Ledger:
             relaxation = state.terms["relaxation"]
             if relaxation != "null":
                 notes += (f"This is epsilon under the relaxation {relaxation}, without which there may be none.",)
-            return PrivacyGuarantee(*state.spent, models.pop() if len(models) == 1 else "central", state.relation,
-                                    True if "yes" in seeds else None if "unknown" in seeds else False, notes)
+            budget = number(state.terms["epsilon"]), number(state.terms["delta"])
+            plain = _account.plain_sum(file, state)
+        # outside: what fails here is no damage of the file
+        epsilon, delta, curve, more = state.layout.way.promise(state.spent, state.budget, *budget, plain)
+        with _account.suspicious(self.path):
+            return PrivacyGuarantee(epsilon, delta, models.pop() if len(models) == 1 else "central", state.relation,
+                                    True if "yes" in seeds else None if "unknown" in seeds else False, notes + more,
+                                    curve=curve)
 
     def remaining(self):
-        """Return what is left, as a `PrivacyGuarantee`, for somebody about whom most was released."""
+        """Return what is left, as a `PrivacyGuarantee`, for somebody about whom most was released.
+
+        Under another composition than "basic" epsilon is that of the largest pure release that could still be paid.
+        """
         state = self._read()
-        notes = ("This is what is left of a budget, and no promise about a release.",)
-        model = self.spent().model
-        return PrivacyGuarantee(*map(less, state.budget, state.spent), model, state.relation, False, notes)
+        epsilon, delta, more = state.layout.way.left(state.spent, state.budget)
+        notes = ("This is what is left of a budget, and no promise about a release.", *more)
+        return PrivacyGuarantee(epsilon, delta, self.spent().model, state.relation, False, notes)
 
     def entries(self):
         """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
-        names = ("number", *ENTRY)
         with self._transaction(write=False) as file, _account.suspicious(self.path):
-            self._state(file)
+            layout = self._state(file).layout
+            names = ("number", *layout.entry)
             rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
             out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
             for entry in out:
                 entry["columns"] = json.loads(entry["columns"])
-                for name in ("epsilon", "delta", "charged_epsilon", "charged_delta"):
+                for name in ("epsilon", "delta", *layout.entry[layout.charged]):
                     entry[name] = number(entry[name])
         return out
 
@@ -286,13 +333,18 @@ class Ledger:
         return True  # also without entries: `ledger or Ledger(1)` must not open another budget
 
     def to_frame(self):
-        """Return a pandas frame with one row an entry; `epsilon` and `delta` are exact Fractions (dtype object)."""
+        """Return a pandas frame with one row an entry; amounts are exact Fractions (dtype object).
+
+        ``frame.attrs["composition"]`` says how they add up; what was charged stands in the columns ``charged_...``.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
 
-        frame = pd.DataFrame(self.entries(), columns=["number", *ENTRY, "hash"])
+        layout = self._read().layout
+        frame = pd.DataFrame(self.entries(), columns=["number", *layout.entry, "hash"])
+        frame.attrs["composition"] = layout.way.name
         return frame.assign(time=pd.to_datetime(frame["time"], utc=True), n_rows=frame["n_rows"].astype("Int64"))
 
     def report(self, format="text"):
@@ -307,8 +359,9 @@ class Ledger:
         if format not in ("text", "html"):
             raise ValueError("format must be 'text' or 'html'")
         head, state = self.verify(), self._read()
-        facts = {"path": self.path, "terms": state.terms, "length": state.length, "head": head,
-                 "spent": self.spent(), "remaining": self.remaining(), "entries": self.entries()}
+        facts = {"path": self.path, "terms": state.terms, "state": state, "way": state.layout.way,
+                 "length": state.length, "head": head, "spent": self.spent(), "remaining": self.remaining(),
+                 "entries": self.entries()}
         return (as_text if format == "text" else as_html)(facts)
 
     def _repr_html_(self):
@@ -365,9 +418,12 @@ class Ledger:
 
     # ---------------------------------------------------------------- inside
 
-    def _create(self, terms):
-        terms = {"format": FORMAT, "uuid": str(uuid.uuid4()), "created": datetime.now(UTC).isoformat(), **terms}
-        create(self.path, _account.SCHEMA, _account.INSERT_TERMS, [terms[name] for name in TERMS])
+    def _create(self, terms, layout, budget):
+        terms = {"format": 1, "uuid": str(uuid.uuid4()), "created": datetime.now(UTC).isoformat(), **terms}
+        amounts = layout.way.budget(*budget)
+        if layout.way.name != "basic":
+            terms |= {"format": 2, "composition": layout.way.name, "amounts": json.dumps([text(a) for a in amounts])}
+        create(self.path, layout.schema, layout.insert_terms, [terms[name] for name in layout.terms])
 
     def _read(self):
         with self._transaction(write=False) as file:

@@ -14,7 +14,11 @@ an estimator can do decides which:
     _servers      what estimates from the reports of a transformer
     _groups       what estimates from users of different settings
     _models       what predicts
+    _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
     _central      what adds noise to answers
+    _choices      what chooses among candidates
+    _queries      what says which of many queries are above a threshold
+    _stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
@@ -27,18 +31,25 @@ from functools import partial
 from dpestim.testing import (
     _balls,
     _central,
+    _choices,
     _contract,
     _frequencies,
     _groups,
     _law,
     _numbers,
     _promises,
+    _queries,
     _rows,
     _servers,
+    _stability,
 )
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._sample import Sample
 from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
+
+#: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
+_FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
+             "votes": _stability.Votes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -88,9 +99,10 @@ def check_mechanism(estimator):
 
 def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
-    if hasattr(estimator, "sensitivity") and hasattr(estimator, "release"):
-        noise = _central.Noise(estimator)
-        return _central.checks_for(noise), noise
+    family = _FAMILIES.get(getattr(estimator, "_checked_as", None))
+    if family:
+        subject = family(estimator)
+        return subject.checks(), subject
     client = client_of(estimator)
     kind = _frequencies.Categories if hasattr(client, "categories") else _numbers.Numbers
     if hasattr(client, "radius"):

@@ -7,18 +7,18 @@ import importlib
 import importlib.util
 import math
 import pickle
-import warnings
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import stats
-from sklearn.base import clone
 
-from dpestim.privacy.config import config_context
+from dpestim.privacy.divergence import delta_of_move
 from dpestim.privacy.exact import LEAST_USE, canonical_amount, canonical_epsilon, exp_lower, exp_upper
 from dpestim.rng import Stage, WordSource
-from dpestim.testing._tools import Book, fresh, refuses, require, same_state
+from dpestim.testing._releases import RELEASE_CHECKS, Releases
+from dpestim.testing._tools import refuses, require
 
 #: Sample size and significance of the statistical checks; the same test must reject noise that is 0.7 or 1.3 times as
 #: large.
@@ -29,11 +29,13 @@ WRONG = (0.7, 1.3)
 _TINY = Fraction(1, 10**25)
 
 
-class Noise:
+class Noise(Releases):
     """An estimator to check, its law for one answer, and noise that is drawn once for all checks."""
 
-    def __init__(self, estimator):
-        self.estimator = estimator
+    wrong = {
+        "bounds": (3, (1,), (1, 1), (2, 1), (math.nan, 1), (0, math.inf), "ab", ("0", "1")),
+        "calibration": (None, "best"),
+    }
 
     @cached_property
     def law(self):
@@ -45,14 +47,55 @@ class Noise:
         """N integers of it."""
         return self.law.draw(WordSource(1), N)
 
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise."""
-        return fresh(self.estimator, **params)
-
     @cached_property
-    def answers(self):
+    def data(self):
         """A table of valid answers."""
-        return self.estimator._test_data(6)[0]
+        return super().data
+
+    def checks(self):
+        """Return the checks; noise that depends on the answer (snapping) has no law of integers to check."""
+        try:
+            has_law = hasattr(self.law, "probability")
+        except ValueError:  # parameters that make no law are seen by the other checks
+            has_law = True
+        return (*(LAW_CHECKS if has_law else ()), *RELEASE_CHECKS, *FACE_CHECKS)
+
+    def charged(self):
+        """A release, and a transform; fit is free."""
+        return *super().charged(), lambda est: est.fit(self.data).transform(self.data)
+
+    def free(self, est):
+        """Facts about the noise."""
+        for fact in (est.variance, est.half_width, est.law, lambda: est.tail(1.0)):
+            fact()
+
+    def entropy(self, est):
+        """Noise of many answers."""
+        return est.release(np.zeros(64, self.data.dtype))
+
+    def bad(self):
+        """What are no finite real numbers."""
+        arrays = np.array(["a"]), np.array([1j]), np.array(["2020-01-01"], "M8[D]"), np.ma.masked_array([1])
+        return math.nan, math.inf, -math.inf, 1j, [1.0, math.nan], [[math.inf]], [1, [2, 3]], *arrays
+
+    def odd(self):
+        """Yield tables with one odd answer."""
+        odd = [-(2**62), 2**62, -1, 2**63 - 1] if self.estimator._integers else [math.nan, math.inf, -math.inf, 1e308,
+                                                                                 5e-324]
+        for value in (self.data[0, 0], *odd):
+            other = self.data.copy()
+            other[1, 1] = value
+            yield other
+
+    def shown(self, released):
+        """Return its shape and dtype; all of it must be finite."""
+        require(bool(np.isfinite(released).all()), "strict mode must release numbers")
+        return released.shape, released.dtype
+
+    def apart(self, released, data):
+        """Require that the odd answer, number 3 of the table, changed no other."""
+        rest = np.delete(released, 3), np.delete(self.fresh().release(self.data), 3)
+        require(np.array_equal(*rest), "an answer must not change the noise of others")
 
 
 def check_noise_is_a_distribution(noise):
@@ -79,7 +122,7 @@ def check_noise_keeps_epsilon(noise):
     require(law.sensitivity >= apart, "the sensitivity of the law must cover the rounding of the answer")
     move = math.floor(apart)
     if delta:
-        known = _delta_at(law, move, epsilon)
+        known = delta_of_move(law, move, epsilon)
         require(known <= delta * (1 + Fraction(1, 10**6)), f"delta is {float(known):g}, more than declared")
         require(law.slack or known >= delta * Fraction(9, 10), f"only a delta of {float(known):g} is used")
         return
@@ -93,12 +136,28 @@ def check_noise_keeps_epsilon(noise):
     require(law.slack or worst >= exp_lower(LEAST_USE * epsilon), "less than 0.99 of epsilon is used")
 
 
+def check_noise_falls_as_stated(noise):
+    """Probabilities never rise away from 0, and fall by `decay` where a law states it: what audits build on."""
+    law = noise.law
+    places = [0, *_places(law)]
+    values = [law.probability(k) for k in places]
+    require(all(far[0] <= near[1] for near, far in pairwise(values)), "probabilities must not rise away from 0")
+    if getattr(law, "decay", None) is None:
+        require(law.delta, "a law without a delta must state its decay: else its ratio has no bound")
+        return
+    period, fall = law.decay
+    for k, near in zip(places, values):
+        far = law.probability(k + period)
+        require(far[0] <= near[1] * exp_upper(-fall) and near[0] * exp_lower(-fall) <= far[1],
+                "probability must fall by decay")
+
+
 def check_noise_follows_its_law(noise):
     """Noise is distributed as stated, and the same test rejects 0.7 and 1.3 times as much; n and alpha are N, ALPHA."""
-    require(_p_value(noise.law, noise.drawn) > ALPHA, "the noise does not follow its law")
+    require(p_value(noise.law, noise.drawn) > ALPHA, "the noise does not follow its law")
     for factor in WRONG:
         wrong = np.rint(noise.drawn * factor).astype(np.int64)
-        require(_p_value(noise.law, wrong) < ALPHA, f"the test cannot tell {factor} times the noise from the noise")
+        require(p_value(noise.law, wrong) < ALPHA, f"the test cannot tell {factor} times the noise from the noise")
 
 
 def check_noise_is_settled_alike(noise):
@@ -132,7 +191,7 @@ def check_noise_is_as_large_as_stated(noise):
 
 def check_release_adds_the_noise(noise):
     """A release is the answer on its grid and noise of the stated law, for all answers together."""
-    for answers in (noise.answers * 0, noise.answers):
+    for answers in (noise.data * 0, noise.data):
         est = noise.fresh()
         law = est.law(answers.size)
         drawn = law.draw(WordSource(0), answers.size).reshape(answers.shape)
@@ -148,54 +207,9 @@ def check_release_adds_the_noise(noise):
         require(many.sensitivity >= exact + rounding, "the rounding of all answers must be part of the sensitivity")
 
 
-def check_release_charges(noise):
-    """A release charges its guarantee, once, before anything is drawn; what is refused charges nothing."""
-    est = noise.fresh(ledger=Book())
-    est.release(noise.answers)
-    est.fit(noise.answers).transform(noise.answers)
-    require(len(est.ledger.paid) == 2, "every release must charge once, and fit never")
-    for guarantee, *_ in est.ledger.paid:
-        require(guarantee == est.privacy_, "privacy_ must be what is charged")
-        require(guarantee.epsilon == canonical_epsilon(est.epsilon), "the charge must be the canonical epsilon")
-        require(guarantee.delta == canonical_amount(_delta_of(est), "delta"), "the charge must be the declared delta")
-        require(guarantee.model == "central" and guarantee.neighbours.value == est.neighbours,
-                "the charge must be for the central model and the declared neighbours")
-    for spent in (est.variance, est.half_width, est.law, lambda: est.tail(1.0)):
-        spent()
-    require(len(est.ledger.paid) == 2, "facts about the noise are free")
-    refuses(lambda: noise.fresh(ledger=Book(refuse=True)).release(noise.answers), "an overdraft")
-
-
-def check_release_refuses(noise):
-    """Bad answers and parameters are errors that name what is wrong, show no answer and spend nothing."""
-    wrong = {
-        "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
-        "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
-        "sensitivity": (None, 0, -1.0, math.nan, math.inf, "1", True),
-        "bounds": (3, (1,), (1, 1), (2, 1), (math.nan, 1), (0, math.inf), "ab", ("0", "1")),
-        "neighbours": (None, "local", "any", 1),
-        "random_state": (-1, "seed", 1.5),
-        "calibration": (None, "best"),
-    }
-    for name in set(wrong) & set(noise.estimator.get_params()):
-        for value in wrong[name]:
-            est = noise.fresh(ledger=Book())
-            est.set_params(**{name: value})
-            message = refuses(lambda est=est: est.release(noise.answers), f"{name}={value!r}", est)
-            require(name in message, f"the error about {name} must name it")
-            require(not est.ledger.paid, f"a bad {name} must be refused before anything is charged")
-    arrays = np.array(["a"]), np.array([1j]), np.array(["2020-01-01"], "M8[D]"), np.ma.masked_array([1])
-    numbers = math.nan, math.inf, -math.inf, 1j, [1.0, math.nan], [[math.inf]], [1, [2, 3]]
-    for bad in (*numbers, *arrays, "text", ["a secret"], None):
-        est = noise.fresh(ledger=Book())
-        message = refuses(lambda est=est, bad=bad: est.release(bad), "a bad answer", est)
-        require("secret" not in message, "an error must not show an answer")
-        require(not est.ledger.paid, "a bad answer must be refused before anything is charged")
-
-
 def check_release_keeps_the_container(noise):
     """Numbers, arrays of any shape, series and frames come back as what they were."""
-    est, whole = noise.fresh(), noise.answers
+    est, whole = noise.fresh(), noise.data
     kind = np.int64 if est._integers else np.float64
     number = whole[0, 0].item()
     require(type(est.release(number)) is (int if est._integers else float), "a number must come back as a number")
@@ -220,46 +234,11 @@ def check_release_keeps_the_container(noise):
             require(type(series) is type(frame["a"]) and series.name == "a", "series must stay series")
 
 
-def check_release_seeds(noise):
-    """A seed reproduces a release, its absence never does; clones and pickles release the same, and seeds say so."""
-    one = noise.fresh().release(noise.answers)
-    require(np.array_equal(one, noise.fresh().release(noise.answers)), "an int random_state must reproduce the noise")
-    require(not np.array_equal(one, noise.fresh(random_state=1).release(noise.answers)), "another seed, other noise")
-    secure = noise.fresh(random_state=None)
-    wide = np.zeros(64, noise.answers.dtype)
-    require(not np.array_equal(secure.release(wide), secure.release(wide)), "no two secure releases share their noise")
-    require(noise.fresh().privacy_.seeded and not secure.privacy_.seeded, "privacy_ must say whether there was a seed")
-    est = noise.fresh()
-    before = est.__getstate__()
-    est.release(noise.answers)
-    require(same_state(before, est.__getstate__()), "a release must leave nothing behind: no answer, and no noise")
-    for twin in (clone(est), pickle.loads(pickle.dumps(est))):
-        require(np.array_equal(twin.release(noise.answers), one), "clones and pickles must release the same")
+def check_laws_are_their_arguments(noise):
+    """A law survives a pickle, and two of the same arguments are equal."""
     law = noise.law
     require(pickle.loads(pickle.dumps(law)) == law and hash(law) == hash(noise.estimator.law()),
             "a law is what its arguments are")
-
-
-def check_release_is_total_in_strict_mode(noise):
-    """In strict mode neighbouring answers look the same: no error, warning or charge depends on a value."""
-    answers = noise.answers
-    odd = [-(2**62), 2**62, -1, 2**63 - 1] if noise.estimator._integers else [math.nan, math.inf, -math.inf, 1e308,
-    5e-324]
-    with config_context(strict=True), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        wanted = None
-        for value in (answers[0, 0], *odd):
-            other = answers.copy()
-            other[1, 1] = value
-            est = noise.fresh(ledger=Book())
-            released = est.release(other)
-            seen = (released.shape, released.dtype, bool(np.isfinite(released).all()), len(est.ledger.paid))
-            wanted = wanted or seen
-            require(seen == wanted and seen[2:] == (True, 1), "strict mode must release whatever the answers are")
-            rest = np.delete(released, 3), np.delete(noise.fresh().release(answers), 3)
-            require(np.array_equal(*rest), "an answer must not change the noise of others")
-            require(not caught, "strict mode must not warn of an answer")
-        refuses(lambda: noise.fresh().release([1.0, "a"]), "a list in strict mode")
 
 
 def _delta_of(estimator):
@@ -272,26 +251,7 @@ def _places(law):
     return sorted({*range(1, 9), *(round(scale * x) for x in (0.3, 0.7, 1, 2, 3.5, 6)), math.ceil(law.sensitivity)})
 
 
-def _delta_at(law, move, epsilon):
-    """Return the exact delta of a move: the mass beyond the place where the loss reaches epsilon, from `beyond`."""
-
-    def is_over(z):
-        return law.probability(z)[0] > exp_upper(epsilon) * law.probability(z + move)[1]
-
-    low, high = -move, move
-    while not is_over(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_over(middle) else (middle, high)
-
-    def mass(z):  # P[Z >= z]
-        return law.beyond(z) / 2 if z >= 1 else 1 - law.beyond(1 - z) / 2
-
-    return mass(high) - exp_lower(epsilon) * mass(high + move)
-
-
-def _p_value(law, drawn):
+def p_value(law, drawn):
     """Return the p-value of a chi-square test of noise against its law, in some 40 bins of about equal probability."""
     edges = [0]
     for share in np.linspace(0.95, 0.0005, 20):
@@ -319,24 +279,10 @@ def _p_value(law, drawn):
 LAW_CHECKS = (
     check_noise_is_a_distribution,
     check_noise_keeps_epsilon,
+    check_noise_falls_as_stated,
     check_noise_follows_its_law,
     check_noise_is_settled_alike,
     check_noise_is_as_large_as_stated,
     check_release_adds_the_noise,
 )
-FACE_CHECKS = (
-    check_release_charges,
-    check_release_refuses,
-    check_release_keeps_the_container,
-    check_release_seeds,
-    check_release_is_total_in_strict_mode,
-)
-
-
-def checks_for(noise):
-    """Return the checks of a mechanism; noise that depends on the answer (snapping) has no law of integers to check."""
-    try:
-        has_law = hasattr(noise.law, "probability")
-    except ValueError:  # parameters that make no law are seen by the other checks
-        has_law = True
-    return (*(LAW_CHECKS if has_law else ()), *FACE_CHECKS)
+FACE_CHECKS = (check_release_keeps_the_container, check_laws_are_their_arguments)

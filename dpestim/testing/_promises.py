@@ -10,9 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpestim.privacy.divergence import worst_ratio
 from dpestim.privacy.exact import LEAST_USE, canonical_epsilon, log_ratio, uses_enough, within
 from dpestim.testing._tools import client_of, require
 
+#: A worst ratio that does not come from the matrix may be larger by this factor.
+_NEARLY = 1 + Fraction(1, 10**6)
 EVERY = ("all", "all", "all")
 
 
@@ -50,6 +53,19 @@ def check_declared_inputs(sample):
             names.append(f"{law.relaxation}(column {number}: {law.relaxed_kind}={inputs})")
     stated = est.fit(sample.rows(9)).privacy_.relaxation
     require(stated == (" x ".join(names) or None), f"the relaxation must be named {' x '.join(names) or None}")
+
+
+def check_worst_ratio(sample):
+    """What a law says of its worst ratio, for any size, is that of its matrix; a millionth more at most, never less."""
+    for column in sample.columns:
+        inputs, outputs = (np.ones(n, bool) for n in column.whole.shape)
+        worst = worst_ratio(column.whole, inputs, inputs, outputs)
+        try:
+            stated = column.randomizer.worst_ratio()
+        except ValueError:  # a law with a public part may leave it out
+            continue
+        near = stated == worst if math.inf in (stated, worst) else worst <= stated <= worst * _NEARLY
+        require(near, "worst_ratio must be the largest ratio of two entries of a column of the law, or little more")
 
 
 def keeps_promises(matrix, promises, input_kinds, output_kinds, slack=""):
@@ -102,25 +118,6 @@ def _require_covered(whole, promises, rows, columns):
                     require(worst == math.inf, f"({a}, {b}, {c}) is protected, and no promise says so")
 
 
-def as_integers(matrix):
-    """Return the law as an array of Python ints over one common denominator: ratios stay, comparisons get fast."""
-    fractions = [[Fraction(p) for p in row] for row in matrix]
-    common = math.lcm(*{p.denominator for row in fractions for p in row})
-    return np.array([[p.numerator * (common // p.denominator) for p in row] for row in fractions], dtype=object)
-
-
-def worst_ratio(whole, one, two, at):
-    """Return the largest ratio of an entry of the rows `one` to one of the rows `two` in a column of `at`; or inf."""
-    worst = Fraction(0)
-    for highs, lows in zip(whole[np.ix_(one, at)].T.tolist(), whole[np.ix_(two, at)].T.tolist()):
-        high, low = max(highs), min(lows)
-        if high and not low:
-            return math.inf
-        if high * worst.denominator > worst.numerator * low:
-            worst = Fraction(high, low)
-    return worst
-
-
 def at_most(ratio, epsilon):
     """Tell whether ratio <= e^epsilon is certain."""
     if math.inf in (ratio, epsilon):
@@ -143,4 +140,4 @@ def _logarithm(ratio):
     return float("inf") if ratio == math.inf else log_ratio(ratio, 1) if ratio else float("-inf")
 
 
-CHECKS = (check_promises, check_declared_inputs)
+CHECKS = (check_promises, check_worst_ratio, check_declared_inputs)

@@ -3,19 +3,20 @@
 import pytest
 
 from dpestim.base import all_estimators
-from dpestim.testing import _central, _frequencies, _law, _numbers, check_mechanism, mechanism_checks
+from dpestim.testing import _central, _choices, _frequencies, _law, _numbers, check_mechanism, mechanism_checks
 
-LAW_CHECKS = {check.__name__ for module in (_law, _frequencies, _numbers, _central) for check in module.LAW_CHECKS}
+MODULES = (_law, _frequencies, _numbers, _central, _choices)
+LAW_CHECKS = {check.__name__ for module in MODULES for check in module.LAW_CHECKS}
+LAW_CHECKS |= {"check_means_cover", "check_estimates_cover", "check_mean_of_vectors"}  # samples too
 
 
 def cases():
-    """Yield every check of every setting; one worker takes all checks of a setting, which share samples."""
+    """Yield every check of every setting; all checks of a setting go to one worker (`_units`) and share samples."""
     for name, cls in all_estimators():
         for k, params in enumerate(cls._test_params()):
-            setting, group = (cls, params), pytest.mark.xdist_group(f"{name}-{k}")
             for check, _ in mechanism_checks(cls(**params)):
-                marks = [group, pytest.mark.law] if check in LAW_CHECKS else [group]
-                yield pytest.param(cls, setting, check, id=f"{name}-{k}-{check}", marks=marks)
+                marks = [pytest.mark.law] if check in LAW_CHECKS else []
+                yield pytest.param(cls, (cls, params), check, id=f"{name}-{k}-{check}", marks=marks)
 
 
 CASES = list(cases())
@@ -51,10 +52,10 @@ def test_the_registry_is_what_is_expected():
     assert {"central.LaplaceMechanism"} <= names
     assert {"local.GRRFrequencyEstimator", "local.OUEFrequencyEstimator", "local.OLHFrequencyEstimator"} <= names
     counts = {len(mechanism_checks(cls(**cls._test_params()[0]))) for _, cls in all_estimators()}
-    assert counts == {5, 8, 11, 12, 13, 24, 25, 28}
+    assert counts == {6, 8, 9, 10, 12, 13, 25, 26, 29}
     assert len(CASES) >= sum(len(cls._test_params()) * 5 for _, cls in all_estimators())
 
 
 def test_check_mechanism_runs_them_all():
     cls = dict(all_estimators())["local.BinaryFrequencyEstimator"]
-    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 28
+    assert len(check_mechanism(cls(1.0, categories=[["x", "y"]]))) == 29

@@ -173,7 +173,7 @@ def one_cell(X):
     """Yield valid data with one cell that is a sentinel."""
     for name, cell in CELLS.items():
         objects = X.astype(object)
-        objects[1, -1] = cell
+        objects[(1, -1)[: X.ndim]] = cell
         yield f"one {name}", lambda objects=objects: objects
         yield f"one {name} in a list", lambda objects=objects: objects.tolist()
         yield f"one {name} in a frame", lambda objects=objects: pd.DataFrame(objects)
@@ -204,12 +204,14 @@ def said(est, verb, arguments, strict):
 def calls(cls, params):
     """Yield (what, verb, arguments, a fitted estimator): all containers for fit, and in turns for the other verbs."""
     X, y = cls(**params)._test_data(ROWS)
-    fitted = cls(**params).fit(X, y)
-    verbs = [verb for verb in VERBS if hasattr(cls, verb)]
-    for k, (name, make) in enumerate([*all_containers(X.shape[1]), *one_cell(X)]):
-        for verb in ("fit", verbs[1 + k % (len(verbs) - 1)]):
+    fitted = cls(**params).fit(X, y) if hasattr(cls, "fit") else cls(**params)
+    first, *others = [verb for verb in VERBS if hasattr(cls, verb)] if hasattr(cls, "fit") else [
+        "release" if hasattr(cls, "release") else "process"]
+    for k, (name, make) in enumerate([*all_containers(X.shape[1] if X.ndim == 2 else 1), *one_cell(X)]):
+        for verb in (first, others[k % len(others)]) if others else (first,):
             with_y = y is not None and verb in ("fit", "partial_fit", "score")
-            for arguments in [(make(), y), (X, make()), (make(), make())] if with_y else [(make(),)]:
+            alone = (make(), 0) if verb == "process" else (make(),)  # (with a threshold)
+            for arguments in [(make(), y), (X, make()), (make(), make())] if with_y else [alone]:
                 yield name, verb, arguments, copy.copy(fitted)
 
 

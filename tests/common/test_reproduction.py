@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-pytestmark = pytest.mark.xdist_group("the reproduction of SDLDP")  # one run for all
 N_RUNS, ALPHA = 6, 1e-6
 EPSILONS = (0.1, 1.0)
 

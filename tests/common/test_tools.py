@@ -122,3 +122,18 @@ def test_checks_of_one_setting_share_their_sample(monkeypatch):
                  "check_estimates_are_unbiased", "check_variance"):
         checks[name]()
     assert sum(drawn) == 400_000 + 2  # once, and the two rows that a law is taken from
+
+
+def test_tests_that_share_what_is_dear_stay_on_one_worker():
+    """As long as pytest-xdist asks: it ignores a scheduler silently where the hook has another name."""
+    pytest.importorskip("xdist")
+    import _units
+    from xdist import newhooks
+
+    assert hasattr(newhooks, _units.pytest_xdist_make_scheduler.__name__)
+    file = "tests/common/test_mechanisms.py::test_mechanism"
+    checks = {_units.unit(f"{file}[local.PM-0-check_{name}]") for name in ("promises", "verbs")}
+    assert len(checks) == 1
+    assert checks != {_units.unit(f"{file}[local.PM-1-check_verbs]")}
+    assert _units.unit("a/test_reproduction.py::test_a") == _units.unit("a/test_reproduction.py::test_b")
+    assert _units.unit("a/test_b.py::test_c[1]") == _units.unit("a/test_b.py::test_c[2]")

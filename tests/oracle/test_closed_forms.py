@@ -18,6 +18,13 @@ from dpestim.local import (
 )
 
 mp.dps = 40
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    """Other modules have their own number of digits, and the last one imported would win."""
+    with mp.workdps(40):
+        yield
 EPSILONS = [0.1, 0.5, 1.0, 2.5, 6.0]
 DOMAINS = [2, 3, 18, 1024]
 

@@ -29,6 +29,7 @@ def letters(**params):
 KINDS = [(means, X), (shapes, X), (letters, LETTERS)]
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("low", [(0.0, 4.0), (2.0, 7.0)])
 def test_one_cell_is_as_biased_as_is_said(low):
     """One level stands for all of the interval: what is furthest from it is its ends."""
@@ -269,6 +270,7 @@ def test_a_middle_half_that_floats_cannot_name_is_refused():
 # ---------------------------------------------------------------- numbers of any size
 
 
+@pytest.mark.law
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1e200), (0.0, 1e-290), (-1e308, 0.79e308), (1e16, 1e16 + 8),
                                            (-1e-290, 1e290)])
 def test_estimates_lose_nothing_far_from_one(low, high):
@@ -292,6 +294,7 @@ def test_the_spread_of_narrow_bounds_far_from_zero_is_not_lost():
     assert 0.05 < shape.variance_[0] / 64 < 0.12
 
 
+@pytest.mark.law
 def test_small_samples_get_students_intervals():
     """Two reports of next to no noise: 95 % intervals by the normal distribution would cover about 70 %."""
     rng, covered = np.random.default_rng(0), 0

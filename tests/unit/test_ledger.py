@@ -17,7 +17,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.pipeline import make_pipeline
 
-from dpestim import accounting
 from dpestim.accounting import BudgetExceededError, Ledger, LedgerError
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import (
@@ -502,8 +501,10 @@ print(sum(done) + 1, len(ledger), ledger.spent().epsilon, ledger.verify() != "")
 
 KILL = FORKS + """
 import random, signal, time
-acknowledged, low, random = 0, 0, random.Random(0)
-for k in range(200):
+acknowledged, random = 0, random.Random(0)
+# (loaded here, what releases need is not loaded by each child)
+GRRFrequencyEstimator(1.0, categories=[[0, 1]], ledger=Ledger(1.0)).privatize(X)
+for k in range(int(sys.argv[3])):
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -532,16 +533,18 @@ def run(code, *arguments):
     return done.stdout.split()
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("durability", ["full", "fast"])
 def test_eight_processes_racing_never_overdraw(durability, path):
     assert run(RACE, path, durability) == ["100", "100", "1", "True"]
 
 
-@pytest.mark.parametrize("durability", ["full", "fast"])
-def test_kill_9_in_the_middle_of_a_release_200_times_loses_nothing(durability, path):
-    acknowledged, entries, whole = run(KILL, path, durability)
+@pytest.mark.law
+@pytest.mark.parametrize(("durability", "times"), [("full", 200), ("fast", 50)])  # (one code, but for the fsync)
+def test_kill_9_in_the_middle_of_a_release_200_times_loses_nothing(durability, times, path):
+    acknowledged, entries, whole = run(KILL, path, durability, times)
     assert whole == "True"
-    assert 200 <= int(acknowledged) <= int(entries) <= int(acknowledged) + 200
+    assert times <= int(acknowledged) <= int(entries) <= int(acknowledged) + times
 
 
 def test_a_pickle_reaches_the_same_file_from_another_process(path):
@@ -550,6 +553,7 @@ def test_a_pickle_reaches_the_same_file_from_another_process(path):
     assert Ledger.open(path).spent().epsilon == Fraction(1, 10)
 
 
+@pytest.mark.law
 def test_a_fork_in_the_middle_of_another_threads_charge_is_safe(path):
     code = FORKS + """
 import threading
@@ -569,7 +573,3 @@ thread.join()
 print(sum(codes), len(ledger), ledger.verify() != "")
 """
     assert run(code, path, "fast") == ["0", "320", "True"]
-
-
-def test_accounting_exports_what_belongs_to_it():
-    assert set(accounting.__all__) == {"BudgetExceededError", "Ledger", "LedgerError"}

@@ -362,6 +362,24 @@ print(Ledger(1.0, path=sys.argv[1]).uuid)
     assert not drafts(path.parent)
 
 
+def test_a_draft_that_is_swept_at_this_moment_is_made_anew(path, monkeypatch):
+    from dpestim.privacy import _store
+
+    lock, tried = _store._flock, []
+
+    def sweeping(descriptor):
+        tried.append(drafts(path.parent))
+        if len(tried) == 1:  # a sweeper has the lock, and removes the draft next
+            raise BlockingIOError
+        (path.parent / tried[0][0]).unlink(missing_ok=True)
+        lock(descriptor)
+
+    monkeypatch.setattr(_store, "_flock", sweeping)
+    assert Ledger(1.0, path=path).remaining().epsilon == 1
+    assert len(tried) == 2
+    assert not drafts(path.parent)
+
+
 def test_creators_that_sweep_each_other_all_get_the_one_ledger(path):
     code = f"""
 import os, sys

@@ -317,6 +317,7 @@ def test_standard_errors_and_intervals_are_what_the_variance_says(cls):
             est.confidence_interval(level)
 
 
+@pytest.mark.law
 @each
 def test_intervals_cover_also_where_an_estimate_looks_certain(cls):
     """At epsilon 12 a value that nobody reported has a plug-in standard error of nearly 0."""
@@ -804,6 +805,7 @@ def test_interval_ends_solve_their_equation_also_where_variance_is_steep(cls, ep
         assert np.abs(end - f - sign * 1.959963984540054 * error).max() < 1e-8
 
 
+@pytest.mark.law
 @each
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_both_sides_of_the_intervals_miss_equally_often(cls, epsilon):

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from dpestim._core import logistic
 from dpestim.linear_model import _release, _solver
-from dpestim.linear_model._objective import calibrate
+from dpestim.linear_model._objective import LEAST_EPSILON, calibrate
 from dpestim.linear_model._solver import Certificate, LogisticLoss
 from dpestim.rng import WordSource
 
@@ -276,11 +276,27 @@ def test_a_release_is_integers_on_a_public_grid(perturbation, delta):
     for seed in range(3):
         loss = problem(500, 3, seed)
         law = calibrate(perturbation, Fraction(1), delta, None, 500, 4)
-        codes, step = _release.release(loss, law, WordSource(seed).reader(), 0)
+        codes, step = _release.release(loss, law, WordSource(seed), 0)
         assert all(isinstance(c, int) for c in codes)
         steps.add(step)
     assert len(steps) == 1, "the grid depends on the data"
     assert math.log2(steps.pop()).is_integer()
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("epsilon", [LEAST_EPSILON, Fraction(80)])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**300)])
+def test_the_last_law_exists_for_all_models(perturbation, epsilon, delta):
+    """No budget, strength or size needs integers larger than there are; more columns would need a matrix of 80 GB."""
+    for size in (1, 1000, 90_000):
+        for n_rows in (1, 10**9):
+            for strength in (None, Fraction(1, 10**12), Fraction(10**12)):
+                calibration = calibrate(perturbation, epsilon, delta, strength, n_rows, size)
+                grid = _release.Grid.of(_release.certificate_of(calibration, n_rows, size), size)
+                law = _release.last_law(calibration, grid)
+                assert law.epsilon == epsilon / 100
+                assert grid.sensitivity <= 6 * size + 1
+                assert law.variance_steps < 2.0**114
 
 
 def test_the_grid_covers_what_certificates_leave_open(monkeypatch):
@@ -304,7 +320,7 @@ def test_the_noise_of_the_release_has_its_scale(monkeypatch):
     law = calibrate("objective", Fraction(1), Fraction(0), None, 500, 4)
     grid = _release.Grid.of(_release.certificate_of(law, 500, 4), 4)
     monkeypatch.setattr(_release, "minimise", lambda *_: np.zeros(4))
-    drawn = np.array([_release.release(loss, law, WordSource(s).reader(), 0)[0] for s in range(250)]).ravel()
+    drawn = np.array([_release.release(loss, law, WordSource(s), 0)[0] for s in range(250)]).ravel()
     scale = grid.sensitivity / float(law.approximation_epsilon)
     assert law.approximation_epsilon == Fraction(1, 100)
     # |drawn| has mean and deviation close to scale: n = 1000, alpha = 1e-5 on either side

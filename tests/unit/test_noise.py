@@ -33,33 +33,6 @@ def stream(seed=0, column=0, ahead=64):
     return noise.BitStream(WordSource(seed).reader(), column, 0, ahead)
 
 
-@pytest.mark.parametrize(("t", "s"), [(1, 1), (7, 2), (1, 3), (100, 1), (5, 10**6)])
-def test_discrete_laplace_has_its_law(t, s):
-    n, source = 20_000, stream()
-    z = np.array([noise.discrete_laplace(source, t, s) for _ in range(n)])
-    a = math.exp(-s / t)
-
-    def tail(k, a):
-        return a**k / (1 + a)
-
-    edge = int(4 * t / s) + 1
-
-    def p_value(a):
-        inner = np.arange(-edge + 1, edge)
-        expected = n * np.r_[tail(edge, a), (1 - a) / (1 + a) * a ** np.abs(inner), tail(edge, a)]
-        observed = np.bincount(np.clip(z, -edge, edge) + edge, minlength=2 * edge + 1)
-        keep = expected > 5
-        if keep.sum() < 2:
-            return 1.0 if (observed[~keep] <= 5).all() else 0.0
-        rest = expected[~keep].sum(), observed[~keep].sum()
-        e, o = np.r_[expected[keep], rest[0] + 1e-9], np.r_[observed[keep], rest[1]]
-        return stats.chisquare(o, e * o.sum() / e.sum()).pvalue
-
-    assert p_value(a) > ALPHA
-    if a > 0.01:
-        assert p_value(math.exp(-0.8 * s / t)) < ALPHA, "the test accepts a scale that is a quarter too large"
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 2**64 - 1, 2**64, 2**64 + 1, 3 * 2**100])
 def test_below_is_uniform(n):
     source = stream()

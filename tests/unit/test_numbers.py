@@ -143,6 +143,7 @@ def test_the_variance_tends_to_that_of_the_continuous_mechanism(epsilon):
     assert float(r.positions[-1] * 2 - 1) == pytest.approx((s + 1) / (s - 1), rel=1e-3)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("form", ["discretised", "continuous"])
 def test_sdpm_reports_are_as_biased_as_theory_says(form):
     """E[y | low x] = p' x (D3), in the units of [-1, 1], for an interval around 0."""
@@ -208,6 +209,7 @@ def test_bins_are_averages_of_exact_rows(r):
             np.testing.assert_allclose(matrix[b], law, atol=2e-6)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("r", [*LAWS, PM.make(1.0, 1 << 15), SDPM.make(
     2.0, 1 << 15, Fraction(1, 7), Fraction(3, 5), 16, True)], ids=repr)
 @pytest.mark.parametrize("n_bins", [4, 7, 64, 200])
@@ -270,6 +272,7 @@ TRANSFORMERS = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_estimates_are_near_the_truth(name):
     X = data()
@@ -289,6 +292,7 @@ def test_estimates_are_near_the_truth(name):
     assert all(n % 15 == 0 for n in distribution.n_iter_)  # ten, and five from where these lead to
 
 
+@pytest.mark.law
 def test_the_plain_mean_of_sdpm_reports_is_wrong_and_the_estimator_right():
     X = np.full((40_000, 1), 0.8)
     t = SDPMTransformer(1.0, bounds=(-1.0, 1.0), low_sensitivity=(0.0, 1.0), random_state=0)

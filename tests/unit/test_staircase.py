@@ -97,7 +97,7 @@ def test_gamma_is_the_optimum_for_the_variance(epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 6.0])
 def test_variance_is_that_of_unfolded_noise_less_the_spread_of_what_is_folded(epsilon):
     law = Staircase.make(epsilon)
-    rows = np.array(law.transition_matrix(), float)
+    rows = np.array(law.table(), float) / 2**64
     b = float(law.beyond / (1 + law.beyond))
     folded = rows[:, :256].sum(axis=1) + rows[:, 511:].sum(axis=1)
     whole = 4 * (law.variance() + folded * b / (1 - b) ** 2)

@@ -1,5 +1,5 @@
 /* Attempts at exact noise: each is accepted or rejected, or its words do not decide and it is settled elsewhere.
- * The laws and their proofs: central/discrete_laplace.md, gaussian.md, discrete_gaussian.md, staircase.md. */
+ * The laws and their proofs: central/additive/discrete_laplace.md, gaussian.md, discrete_gaussian.md, staircase.md. */
 #ifndef DPESTIM_NOISE_H
 #define DPESTIM_NOISE_H
 #include <stdint.h>
@@ -48,17 +48,23 @@ static inline int dpestim_laplace(const uint32_t *lanes, const uint32_t *thresho
     return undecided ? DPESTIM_UNDECIDED : !(minus && !size);
 }
 
-/* Lanes: sign, digits of the stair, the coin that lets a lower half of a step pass; then a word for the place on it. */
+typedef struct {
+    uint64_t parts[2], unfair[2]; /* how many places the upper and the lower part have; 2^64 modulo that */
+} dpestim_stairs;
+
+/* Lanes: sign, digits of the stair, a coin for its upper part (where there is a lower one); then a word for the place. */
 static inline int dpestim_staircase(const uint32_t *lanes, uint64_t word, const uint32_t *thresholds, int n,
-                                    uint64_t width, uint64_t upper, uint64_t unfair, int64_t *z) {
+                                    const dpestim_stairs *law, int64_t *z) {
     int64_t stair;
     const int undecided = dpestim_digits(lanes + 1, thresholds, n, &stair);
-    const uint64_t place = dpestim_high(word, width);
-    const int64_t minus = -(int64_t)(lanes[0] & 1), size = (int64_t)((uint64_t)stair * width + place);
     const uint32_t coin = lanes[n + 2], threshold = thresholds[n + 1];
+    const int lower = coin > threshold && law->parts[1];
+    const uint64_t place = dpestim_high(word, law->parts[lower]) + (lower ? law->parts[0] : 0);
+    const int64_t minus = -(int64_t)(lanes[0] & 1);
+    const int64_t size = (int64_t)((uint64_t)stair * (law->parts[0] + law->parts[1]) + place);
     if (undecided || coin == threshold) return DPESTIM_UNDECIDED;
     *z = (size ^ minus) - minus;
-    return word * width >= unfair && (place < upper || coin < threshold) && !(minus && !size);
+    return word * law->parts[lower] >= law->unfair[lower] && !(minus && !size);
 }
 
 /* Laplace lanes, then a word for the coin of Canonne, Kamath and Steinke: e^-((|z| - s^2 / t)^2 / (2 s^2)). */

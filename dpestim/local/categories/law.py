@@ -1,5 +1,6 @@
 """What every law over d categories has: supports, and the frequencies and variances that follow from them."""
 
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -88,6 +89,10 @@ class CategoricalRandomizer(Randomizer):
             return super().likelihoods(reports)
         yes, no = (float(odds) for odds in self.support_odds)
         return np.where(self.support(reports), yes, no)
+
+    def worst_ratio(self):
+        """Return the largest ratio of the probabilities of a report: that of the odds, where they are all."""
+        return super().worst_ratio() if self.support_odds is None else Fraction(*self.support_odds)
 
     # ---------------------------------------------------------------- as one matrix, for servers of numbers
 

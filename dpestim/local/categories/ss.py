@@ -76,6 +76,10 @@ class SS(PackedBits, CategoricalRandomizer):
         d, k = self.n_categories, self.weights.k
         return self.p_star * (d - k), (1 - self.p_star) * k
 
+    def worst_ratio(self):
+        """Return an upper bound of the worst ratio, within `MOST_UNEVEN` twice of it."""
+        return super().worst_ratio() * (1 + self.weights.uneven) ** 2
+
     def guessing(self, prior):
         """Return how often the best guess is right, for each value, were subsets uniform; O(d log d)."""
         high, low = (prior * float(odds) for odds in self.support_odds)

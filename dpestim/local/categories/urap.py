@@ -1,5 +1,6 @@
 """Utility-optimised RAPPOR: symmetric unary encoding of sensitive categories, one bit of their own for the others."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -52,6 +53,10 @@ class URAP(UtilityOptimised, Unary):
         """What a value's own bit being 1, and 0, say for it; a non-sensitive one is told by 1."""
         yes, no = (np.where(self.is_relaxed, 1 - float(self.reveal_star), float(odds)) for odds in self.support_odds)
         return yes, no
+
+    def worst_ratio(self):
+        """Return the largest ratio: infinite where somebody may reveal a category."""
+        return math.inf if self.n_relaxed else super().worst_ratio()
 
     def guessing(self, prior):
         """Return how often the best guess is right, for each value: bits are independent, O(d log d)."""

@@ -168,6 +168,10 @@ class JointDuchi(PackedBits, JointRandomizer):
         heavy, tied, light = (Fraction(weight, w.total) for weight in (w.heavy, w.tied, w.light))
         return [[heavy if 2 * a > d else light if 2 * a < d else tied for a in row] for row in agree.tolist()]
 
+    def worst_ratio(self):
+        """Return the ratio of the weights of an answer on the side of the signs and of one on the other."""
+        return Fraction(self.weights.heavy, self.weights.light)
+
     def law_indices(self, codes, reports):
         """Return (corner, report), as integers; the fixed points must be those of corners."""
         powers = 1 << np.arange(self.n_numbers)

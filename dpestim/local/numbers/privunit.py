@@ -139,6 +139,10 @@ class PrivUnit(FieldReports, JointRandomizer):
         weights = Fraction(self.outside, WORD), Fraction(self.inside, WORD)
         return [[weights[best >> y & 1] for y in range(2 * self.n_half)] for best in self._best_sets.tolist()]
 
+    def worst_ratio(self):
+        """Return the ratio of the weights of two candidates."""
+        return Fraction(self.inside, self.outside)
+
     def law_indices(self, codes, reports):
         """Return (number of the set of best candidates, number of the candidate), for points of full length."""
         y = self.products(reports[:, 0], codes / np.linalg.norm(codes, axis=1, keepdims=True))

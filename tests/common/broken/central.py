@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim.central import DiscreteGaussianMechanism, DiscreteLaplaceMechanism, LaplaceMechanism
-from dpestim.central.discrete_gaussian import DiscreteGaussianLaw
-from dpestim.central.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.privacy import Neighbours
 
 COUNT = {"epsilon": 1.0, "sensitivity": 1}
@@ -36,6 +36,20 @@ class Louder(DiscreteLaplaceLaw):
     @property
     def rate_of_decay(self):
         return super().rate_of_decay * Fraction(4, 3)
+
+
+class FallsLess(DiscreteLaplaceLaw):
+    """States a decay of half of the true one: an audit would find half of epsilon."""
+
+    @property
+    def decay(self):
+        return 1, self.rate_of_decay / 2
+
+
+class Unbounded(DiscreteLaplaceLaw):
+    """Does not say how it falls: an audit would find an infinite epsilon."""
+
+    decay = None
 
 
 class Idle(DiscreteLaplaceLaw):
@@ -79,6 +93,13 @@ class Wider(DiscreteLaplaceLaw):
         return 2 * super().variance_steps
 
 
+class Forgets(DiscreteLaplaceLaw):
+    """Comes back from a pickle as another law."""
+
+    def __reduce__(self):
+        return DiscreteLaplaceLaw, super().__reduce__()[1]
+
+
 class AddsHalf(DiscreteLaplaceMechanism):
     """Halves the noise of the law that it shows."""
 
@@ -120,11 +141,11 @@ class NoSensitivity(DiscreteLaplaceMechanism):
 class PaysFirst(DiscreteLaplaceMechanism):
     """Charges before it looks at the answers."""
 
-    def _read(self, values):
+    def _read(self, values, **how):
         self._law(1)
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
-        return super()._read(values)
+        return super()._read(values, **how)
 
 
 class Flat(DiscreteLaplaceMechanism):
@@ -172,10 +193,13 @@ BROKEN = [
     (mechanism(TooLong), COUNT, "check_noise_is_a_distribution"),
     (mechanism(Louder), COUNT, "check_noise_keeps_epsilon"),
     (mechanism(Idle), COUNT, "check_noise_keeps_epsilon"),
+    (mechanism(FallsLess), COUNT, "check_noise_falls_as_stated"),
+    (mechanism(Unbounded), COUNT, "check_noise_falls_as_stated"),
     (mechanism(SmallDelta, DiscreteGaussianMechanism), DELTA, "check_noise_keeps_epsilon"),
     (mechanism(NoZero), COUNT, "check_noise_follows_its_law"),
     (mechanism(SettlesUp), COUNT, "check_noise_is_settled_alike"),
     (mechanism(Wider), COUNT, "check_noise_is_as_large_as_stated"),
+    (mechanism(Forgets), COUNT, "check_laws_are_their_arguments"),
     (AddsHalf, COUNT, "check_release_adds_the_noise"),
     (OneStep, REAL, "check_release_adds_the_noise"),
     (PaysLess, COUNT, "check_release_charges"),

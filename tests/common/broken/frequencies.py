@@ -1,5 +1,7 @@
 """Laws of categories that promise too much, leak besides, or are inverted wrongly."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from broken._make import PLAIN, face_of
@@ -26,6 +28,13 @@ class Biased(GRR):
 
     def estimate(self, counts, n):
         return counts / n / float(self.p_star)
+
+
+class Understated(GRR):
+    """What an audit of a large domain is told is the square root of the worst ratio."""
+
+    def worst_ratio(self):
+        return Fraction(float(super().worst_ratio()) ** 0.5)
 
 
 class WrongVariance(OUE):
@@ -132,6 +141,7 @@ BROKEN = [
     (face_of(GRRFrequencyEstimator, RatioViolated), PLAIN, "check_promises"),
     (face_of(GRRFrequencyEstimator, RatioViolatedDownwards), PLAIN, "check_promises"),
     (face_of(GRRFrequencyEstimator, BudgetWasted), PLAIN, "check_promises"),
+    (face_of(GRRFrequencyEstimator, Understated), PLAIN, "check_worst_ratio"),
     (face_of(OLHFrequencyEstimator, LeaksBesides), PLAIN, "check_no_byte_betrays"),
     (face_of(OLHFrequencyEstimator, LeaksALittleBesides), PLAIN, "check_no_byte_betrays"),
     (face_of(OUEFrequencyEstimator, CoarseThreshold), PLAIN, "check_support_probabilities"),

@@ -1,0 +1,336 @@
+"""Privacy-loss distributions: what a declared series of releases gives away, added up without waste."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim.accounting.pairs import (
+    Approximate,
+    Gaussian,
+    Laplace,
+    Sampled,
+    discrete_gaussian,
+    discrete_laplace,
+    discrete_pair,
+)
+from dpestim.accounting.sums import Composition
+from dpestim.privacy.outward import (
+    LARGEST,
+    amount,
+    float_down,
+    float_up,
+    positive,
+    ratio,
+    several,
+    share,
+    whole,
+)
+
+
+class PrivacyLossDistribution:
+    """The privacy losses of a series of releases that was declared in advance; deltas never below the truth.
+
+    The loss of an output is the logarithm of how much likelier it is with a record than without; losses of independent
+    releases add up, and delta is read from the distribution of the sum. `compose` and ``+`` say what is released;
+    the sums are computed when `delta`, `epsilon` or `interval` asks, on a grid that suits all of them. Where budgets
+    depend on earlier *results*, take a filter (`ConcentratedFilter`).
+
+    It is made by one of the class methods, never directly:
+
+    ===========================  =====================================================================
+    `pure`, `approximate`        any mechanism that is epsilon- or (epsilon, delta)-private
+    `laplace`, `gaussian`        their noise; with a `sampling_rate`, on a Poisson sample of the records
+    `discrete_laplace`           noise on one integer
+    `discrete_gaussian`          noise on one integer
+    `from_pair`                  the laws of an output for two neighbours, as probabilities
+    ===========================  =====================================================================
+
+    **Privacy.** Arithmetic about declared numbers; it touches no data. What it states holds for the neighbours that the
+    sensitivities were declared for; a sampled one only for neighbours of which one has one record more.
+
+    **Complexity.** O(N log N) for a grid of N losses, some 200,000; 10,000 different Laplace mechanisms have some
+    1,200,000 masses in all. Thousands of different *sampled* ones take seconds and a coarser grid, which shows in
+    `interval`; Gaussians are added up in closed form.
+
+    Attributes
+    ----------
+    n_releases : int
+        How many releases it is composed of.
+    is_sampled : bool
+        Whether it holds for add/remove neighbours only, because of Poisson sampling.
+
+    Notes
+    -----
+    Losses are put on a grid by splitting each between its neighbours so that the mean of e^-loss is kept, which only
+    ever increases delta, by a term of second order in the step; sums are convolved by FFT on masses that are tilted to
+    where delta is decided, so that rounding is relative to delta; every error has a bound, and is added. The proof, the
+    floor below which delta cannot be certified, and which pair of laws stands for which mechanism: ``loss.md``.
+
+    References
+    ----------
+    Sommer, Meiser, Mohammadi (2019), "Privacy loss classes", PoPETs (the idea). Doroshenko, Ghazi, Kamath, Kumar,
+    Manurangsi (2022), "Connect the dots", PoPETs (splitting). Zhu, Dong, Wang (2022), "Optimal accounting of
+    differential privacy via characteristic function", AISTATS (dominating pairs).
+
+    Examples
+    --------
+    >>> from dpestim.accounting import PrivacyLossDistribution
+    >>> series = PrivacyLossDistribution.laplace(20.0).compose(500) + PrivacyLossDistribution.gaussian(4.0)
+    >>> round(series.epsilon(1e-6), 3)
+    5.634
+    >>> low, high = series.interval(4.0)
+    >>> low < series.delta(4.0) <= high
+    True
+    """
+
+    def __init__(self, pieces, is_sampled=False):
+        self._pieces = pieces  # {pair: how often}
+        self.is_sampled = is_sampled
+        self._sum = Composition(pieces)
+
+    def __reduce__(self):
+        """Pickle what it is made of, and none of what has been worked out."""
+        return type(self), (self._pieces, self.is_sampled)
+
+    def __repr__(self):
+        return f"<PrivacyLossDistribution of {self.n_releases} releases, {len(self._pieces)} of them different>"
+
+    # ---------------------------------------------------------------- how it is made
+
+    @classmethod
+    def pure(cls, epsilon):
+        """Return that of any epsilon-private mechanism (randomised response is the worst).
+
+        Parameters
+        ----------
+        epsilon : float
+            Above 0, at most 500.
+        """
+        return cls({Approximate(_loss(positive(epsilon, "epsilon"))): 1})
+
+    @classmethod
+    def approximate(cls, epsilon, delta):
+        """Return that of any (epsilon, delta)-private mechanism.
+
+        Parameters
+        ----------
+        epsilon : float
+            From 0 to 500.
+        delta : float
+            From 0 to 1.
+        """
+        return cls({Approximate(_loss(amount(epsilon, "epsilon")), float_up(amount(delta, "delta", 1))): 1})
+
+    @classmethod
+    def laplace(cls, scale, *, sensitivity=1.0, sampling_rate=1.0):
+        """Return that of Laplace noise on one answer.
+
+        Parameters
+        ----------
+        scale : float
+            b of the density e^(-abs(x) / b) / (2 b).
+        sensitivity : float, default=1.0
+            How far apart the answers of neighbours can be.
+        sampling_rate : float, default=1.0
+            Below 1: each record takes part with this probability, on its own and in secret.
+        """
+        rate = share(sampling_rate, "sampling_rate")
+        return cls({Sampled(Laplace(_loss(ratio(sensitivity, scale))), float_up(rate)): 1}, rate < 1)
+
+    @classmethod
+    def gaussian(cls, sigma, *, sensitivity=1.0, sampling_rate=1.0):
+        """Return that of Gaussian noise on any number of answers.
+
+        Parameters
+        ----------
+        sigma : float
+            Standard deviation, at least 1/20 of the sensitivity.
+        sensitivity : float, default=1.0
+            Largest Euclidean distance of the answers of neighbours.
+        sampling_rate : float, default=1.0
+            Below 1: each record takes part with this probability, on its own and in secret.
+        """
+        shift, rate = ratio(sensitivity, sigma), share(sampling_rate, "sampling_rate")
+        if shift > 20:
+            raise ValueError("sigma must be at least a twentieth of the sensitivity: less noise protects nobody")
+        return cls({Sampled(Gaussian(shift), float_up(rate)): 1}, rate < 1)
+
+    @classmethod
+    def discrete_laplace(cls, scale, *, sensitivity=1):
+        """Return that of discrete Laplace noise on one integer.
+
+        Parameters
+        ----------
+        scale : float
+            b of the probabilities, proportional to e^(-abs(z) / b).
+        sensitivity : int, default=1
+            How far apart the integers of neighbours can be, at most 65,536.
+        """
+        shift = _shift(sensitivity)
+        return cls({discrete_laplace(_loss(ratio(shift, scale)), shift): 1})
+
+    @classmethod
+    def discrete_gaussian(cls, sigma, *, sensitivity=1):
+        """Return that of discrete Gaussian noise on one integer.
+
+        Parameters
+        ----------
+        sigma : float
+            Of the probabilities, proportional to e^(-z^2 / (2 sigma^2)); at most 20,000.
+        sensitivity : int, default=1
+            How far apart the integers of neighbours can be.
+        """
+        shift, exact = _shift(sensitivity), positive(sigma, "sigma")
+        if exact > 20_000:
+            raise ValueError("sigma must be at most 20000: beyond, all integers with a mass are too many")
+        _loss(shift * (2 * 15 * exact + 4 + shift) / (2 * exact**2))
+        return cls({discrete_gaussian(float(exact), shift): 1})
+
+    @classmethod
+    def from_pair(cls, p, q):
+        """Return that of a mechanism whose outputs have these probabilities for two neighbours, in either order.
+
+        It speaks of these two neighbours only, or of all where the pair dominates every other (``loss.md``).
+
+        Parameters
+        ----------
+        p, q : array-like of shape (n_outputs,)
+            Probabilities (floats or Fractions) that sum to 1 within 1e-9; what is missing counts as an output that
+            betrays. At most 1,000,000. A Fraction so small that no float is close to it (below 2.3e-308) is refused.
+        """
+        p, q = _law(p, "p"), _law(q, "q")
+        if p.size != q.size:
+            raise ValueError(f"q must hold as many probabilities as p, {p.size}, got {q.size}")
+        return cls({discrete_pair(p, q): 1})
+
+    # ---------------------------------------------------------------- composition
+
+    @property
+    def n_releases(self):
+        """How many releases it is composed of."""
+        return sum(self._pieces.values())
+
+    def compose(self, n):
+        """Return that of n independent runs of all of it.
+
+        Parameters
+        ----------
+        n : int
+            At least 1.
+        """
+        n = whole(n, "n")
+        return type(self)({pair: n * count for pair, count in self._pieces.items()}, self.is_sampled)
+
+    def __add__(self, other):
+        """Return that of both together."""
+        if not isinstance(other, PrivacyLossDistribution):
+            return NotImplemented
+        return type(self)(dict(Counter(self._pieces) + Counter(other._pieces)), self.is_sampled or other.is_sampled)
+
+    def __radd__(self, other):
+        """Let ``sum(...)`` start at 0."""
+        return self if other == 0 else NotImplemented
+
+    @classmethod
+    def total(cls, series):
+        """Return that of many together; one pass over them, where ``sum`` would copy each time.
+
+        Parameters
+        ----------
+        series : iterable of PrivacyLossDistribution
+            At least one.
+        """
+        pieces, sampled = Counter(), False
+        for other in several(series, "series"):
+            if not isinstance(other, PrivacyLossDistribution):
+                raise ValueError("series must hold PrivacyLossDistribution objects only")
+            pieces.update(other._pieces)
+            sampled |= other.is_sampled
+        if not pieces:
+            raise ValueError("series must hold at least one PrivacyLossDistribution")
+        return cls(dict(pieces), sampled)
+
+    # ---------------------------------------------------------------- answers
+
+    @property
+    def step(self):
+        """The step of the grid of losses, a power of two."""
+        return self._sum.step
+
+    def delta(self, epsilon):
+        """Return delta at an epsilon, an upper bound.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
+        e = float_down(amount(epsilon, "epsilon"))
+        return max(self._sum.delta(e, reverse) for reverse in self._sum.directions)
+
+    def interval(self, epsilon):
+        """Return (low, high) around the exact delta of the pairs of laws; `delta` is `high`.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        tuple of two floats
+        """
+        e = float_down(amount(epsilon, "epsilon"))
+        bounds = [self._sum.bounds(e, reverse) for reverse in self._sum.directions]
+        return max(low for low, _ in bounds), max(high for _, high in bounds)
+
+    def epsilon(self, delta):
+        """Return the least epsilon that this grid certifies for a delta: an upper bound, inf where there is none.
+
+        Parameters
+        ----------
+        delta : float
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+        """
+        wanted = float_down(amount(delta, "delta", 1))
+        return max(self._sum.solve(wanted, reverse) for reverse in self._sum.directions)
+
+
+def _loss(x):
+    """Return a loss as a float, rounded up."""
+    if x > LARGEST:
+        raise ValueError(f"the privacy loss of one release must be at most {LARGEST}: less noise protects nobody")
+    return float_up(x)
+
+
+def _shift(sensitivity):
+    shift = whole(sensitivity, "sensitivity")
+    if shift > 1 << 16:
+        raise ValueError("sensitivity must be at most 65536: take the laws of real numbers beyond")
+    return shift
+
+
+def _law(values, name):
+    """Return probabilities as an array of floats."""
+    values = several(values, name)
+    array = np.asarray([float(v) if isinstance(v, Fraction) else v for v in values])
+    if array.ndim != 1 or not 1 <= array.size <= 1_000_000 or array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be a sequence of 1 to 1,000,000 probabilities")
+    array = array.astype(np.float64)
+    if not (array >= 0).all() or abs(math.fsum(array) - 1) > 1e-9:
+        raise ValueError(f"{name} must hold probabilities that sum to 1, within 1e-9")
+    if any(values[i] != array[i] for i in np.flatnonzero(array < np.finfo(np.float64).tiny).tolist()):
+        # its ratio to the other law would be another one, as large as it may be
+        raise ValueError(f"{name} must hold probabilities that floats hold: 0, or at least 2.3e-308")
+    return array

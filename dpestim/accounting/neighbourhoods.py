@@ -1,0 +1,149 @@
+"""What guarantees become for parts of the data, for groups of records, and for random samples."""
+
+import heapq
+from dataclasses import replace
+from fractions import Fraction
+
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy.exact import exp_lower, exp_upper, log_upper
+from dpestim.privacy.outward import amount, several, share, whole
+
+_SAMPLING = {"poisson": Neighbours.ADD_REMOVE, "without_replacement": Neighbours.SUBSTITUTION}
+
+
+def parallel(guarantees):
+    """Return the guarantee of releases each of which looks at its own part of the records only.
+
+    The parts are declared: by a rule that puts each record into one of them by looking at that record alone ("the
+    region it names"), never by position or by equal sizes. Each guarantee is about the whole data set: what its
+    release promises when one record changes, enters its part or leaves it.
+
+    Parameters
+    ----------
+    guarantees : iterable of PrivacyGuarantee
+        At least one, all for the same neighbours.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        add_remove and local: the largest epsilon and the largest delta. Substitution: the sums of the two largest,
+        because the replaced record may move from one part to another.
+
+    Notes
+    -----
+    O(number of guarantees). Raises ValueError for none, and for guarantees about different neighbours. What is relaxed
+    keeps its plain epsilon only. The proof: ``composition.md``.
+
+    References
+    ----------
+    McSherry (2009), "Privacy integrated queries", SIGMOD, theorem 4 (for neighbours of which one has one record more).
+
+    Examples
+    --------
+    >>> from dpestim.accounting import parallel
+    >>> from dpestim.privacy import Neighbours, PrivacyGuarantee
+    >>> one = PrivacyGuarantee(1, model="central", neighbours=Neighbours.ADD_REMOVE)
+    >>> two = PrivacyGuarantee(1, model="central", neighbours=Neighbours.SUBSTITUTION)
+    >>> int(parallel([one] * 10).epsilon), int(parallel([two] * 10).epsilon)
+    (1, 2)
+    """
+    guarantees = several(guarantees, "guarantees")
+    if not guarantees or not all(isinstance(g, PrivacyGuarantee) for g in guarantees):
+        raise ValueError("guarantees must hold at least one PrivacyGuarantee, and nothing else")
+    relations = {g.neighbours for g in guarantees if not g.is_nothing}
+    if len(relations) > 1:
+        raise ValueError("guarantees must all be for the same neighbours, got "
+                         f"{sorted(relation.value for relation in relations)}")
+    n = 2 if Neighbours.SUBSTITUTION in relations else 1
+    epsilon, delta = (sum(heapq.nlargest(n, (getattr(g, name) for g in guarantees))) for name in ("epsilon", "delta"))
+    return replace(sum(guarantees), epsilon=epsilon, delta=min(1, delta), relaxation=None, relaxed_epsilon=None,
+                   curve=None)
+
+
+def group_privacy(guarantee, size):
+    """Return (epsilon, delta) for data sets that differ by `size` changes of one record.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+        For one change; with a finite epsilon.
+    size : int
+        Records of a group, such as a household, at least 1.
+
+    Returns
+    -------
+    tuple of two Fractions
+        size epsilon, and delta (e^(size epsilon) - 1) / (e^epsilon - 1), rounded up, at most 1.
+
+    Examples
+    --------
+    >>> from dpestim.accounting import group_privacy
+    >>> from dpestim.privacy import PrivacyGuarantee
+    >>> epsilon, delta = group_privacy(PrivacyGuarantee(0.5, 1e-6), 3)
+    >>> float(epsilon), round(float(delta), 8)
+    (1.5, 5.37e-06)
+    """
+    size = whole(size, "size")
+    if not isinstance(guarantee, PrivacyGuarantee) or not guarantee.is_finite or guarantee.delta == 1:
+        raise ValueError("guarantee must be a PrivacyGuarantee with a finite epsilon and a delta below 1")
+    epsilon, delta = Fraction(guarantee.epsilon), Fraction(guarantee.delta)
+    if not delta:
+        return size * epsilon, delta
+    if size * epsilon > 700:
+        return size * epsilon, Fraction(1)  # (e^700 times any delta that is a float)
+    factor = size * exp_upper((size - 1) * epsilon) if epsilon else Fraction(size)  # (the largest of its terms)
+    below = exp_lower(epsilon) - 1
+    if below > 0:  # (of a tiny epsilon nothing is left)
+        factor = min(factor, (exp_upper(size * epsilon) - 1) / below)
+    return size * epsilon, min(Fraction(1), delta * factor)
+
+
+def subsampled(guarantee, rate, *, sampling):
+    """Return the guarantee of a release that sees a random sample of the records, which is kept secret.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+        What the release promises about the sample; with a finite epsilon.
+    rate : float
+        How likely a record is in the sample, above 0, at most 1.
+    sampling : {"poisson", "without_replacement"}
+        "poisson": each record takes part with that probability, on its own (add_remove neighbours).
+        "without_replacement": a sample of fixed size, rate times the number of records (substitution).
+
+    Returns
+    -------
+    PrivacyGuarantee
+        ln(1 + rate (e^epsilon - 1)), rounded up to a multiple of 1e-15, and rate delta.
+
+    Notes
+    -----
+    Raises ValueError where the way of sampling does not belong to the neighbours: nothing follows then. For Gaussian
+    and Laplace noise `PrivacyLossDistribution` has a `sampling_rate`, which is much tighter when composed.
+
+    References
+    ----------
+    Balle, Barthe, Gaboardi (2018), "Privacy amplification by subsampling", NeurIPS, theorems 8 and 9. The proof:
+    ``composition.md``.
+
+    Examples
+    --------
+    >>> from dpestim.accounting import subsampled
+    >>> from dpestim.privacy import Neighbours, PrivacyGuarantee
+    >>> whole = PrivacyGuarantee(1, model="central", neighbours=Neighbours.ADD_REMOVE)
+    >>> round(float(subsampled(whole, 0.01, sampling="poisson").epsilon), 4)
+    0.017
+    """
+    if not isinstance(sampling, str) or sampling not in _SAMPLING:
+        raise ValueError(f"sampling must be one of {sorted(_SAMPLING)}")
+    if not isinstance(guarantee, PrivacyGuarantee) or not guarantee.is_finite or guarantee.delta == 1:
+        raise ValueError("guarantee must be a PrivacyGuarantee with a finite epsilon and a delta below 1")
+    if guarantee.neighbours is not _SAMPLING[sampling]:
+        raise ValueError(f"sampling={sampling!r} is about {_SAMPLING[sampling].value} neighbours, and the guarantee "
+                         f"about {guarantee.neighbours.value} ones: nothing follows")
+    rate = share(rate, "rate")
+    if rate == 1:
+        return guarantee
+    epsilon = log_upper(1 + rate * (exp_upper(amount(guarantee.epsilon, "epsilon")) - 1))
+    return replace(guarantee, epsilon=epsilon, delta=rate * guarantee.delta, relaxation=None, relaxed_epsilon=None,
+                   curve=None)

@@ -1,0 +1,113 @@
+"""What all mechanisms of the central model share: the budget, whom it protects, and the ledger that pays."""
+
+from fractions import Fraction
+from numbers import Integral, Real
+
+import numpy as np
+
+from dpestim._docs import fill_docstring
+from dpestim.base import PrivateEstimator
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+
+#: Less could not be told from the rounding of floats, which have few digits below 1e-308.
+_LEAST_DELTA = Fraction(1, 10**300)
+#: With less, nothing in floats that is divided by epsilon would be sure to be finite; no answer is of use long before.
+_LEAST_EPSILON = Fraction(1, 10**100)
+_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
+
+
+class CentralMechanism(PrivateEstimator):
+    """Base of what whoever holds the data uses; sub-classes have an ``__init__``, and verbs that release.
+
+    Parameters of all: epsilon, neighbours, ledger and random_state; most have a sensitivity, some a delta.
+    """
+
+    #: Which shared text fills the docstring (`dpestim._docs`).
+    _template = "neighbours"
+
+    #: How the distance between neighbouring answers is measured, in words (of those with a sensitivity).
+    _distance = None
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    @property
+    def privacy_(self):
+        """What one release promises; known before any answer."""
+        return self._guarantee()
+
+    # ---------------------------------------------------------------- inside
+
+    def _pay(self):
+        """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
+        if self._find_ledger() is not None:
+            self._charge(self._guarantee(), None)
+
+    def _guarantee(self):
+        epsilon, delta, _ = self._budget()
+        return PrivacyGuarantee(epsilon, delta, "central", self._relation(), self.random_state is not None,
+                                self._notes(), curve=self._curve())
+
+    def _curve(self):
+        """Return what is known besides (epsilon, delta): a `ZCDP`, or None (pure ones imply theirs)."""
+        return None
+
+    def _notes(self):
+        """Return what else a reader of the guarantee should know, in sentences."""
+        return (f"It holds if the answers of neighbours differ by at most {float(self.sensitivity):g} in all "
+                f"({self._distance}).",)
+
+    def _relation(self):
+        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
+            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
+        return _RELATIONS[self.neighbours]
+
+    def _budget(self):
+        """Return (epsilon, delta, sensitivity), exact (0 and None where it has none), or raise ValueError."""
+        sensitivity = checked_sensitivity(self.sensitivity) if hasattr(self, "sensitivity") else None
+        self._relation()
+        epsilon = canonical_epsilon(self.epsilon)
+        if epsilon < _LEAST_EPSILON:
+            raise ValueError("epsilon is too small: it must be at least 1e-100")
+        return epsilon, checked_delta(self.delta) if hasattr(self, "delta") else Fraction(0), sensitivity
+
+
+def checked_sensitivity(sensitivity):
+    """Return a sensitivity as an exact fraction."""
+    if sensitivity is None:
+        raise ValueError("sensitivity must be declared: how far apart the answers of two neighbouring data sets "
+                         "can be; there is no default that protects")
+    value = canonical_amount(sensitivity, "sensitivity")
+    if not 0 < value < 2**53 or value < Fraction(1, 2**200):
+        raise ValueError("sensitivity must be a number above 0 and below 2^53")
+    return value
+
+
+def checked_bounds(bounds, *, integers=False):
+    """Return a public range as a pair of floats or ints; None stays None."""
+    if bounds is None:
+        return None
+    pair = isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2
+    kind = Integral if integers else (float, Real)
+    # (abstract classes are slow: most bounds are floats or ints)
+    if not pair or not all((type(b) is int or (isinstance(b, kind) and not isinstance(b, bool))) and abs(b) < 2**53
+                           for b in bounds):
+        what = "integers" if integers else "numbers"
+        raise ValueError(f"bounds must be None or a pair (low, high) of {what} between -2^53 and 2^53")
+    bounds = tuple(int(b) if integers else float(b) for b in bounds)
+    if not bounds[0] < bounds[1]:
+        raise ValueError("bounds must be a pair (low, high) with low below high")
+    return bounds
+
+
+def checked_delta(delta):
+    """Return delta as an exact fraction in (0, 1)."""
+    if delta is None:
+        raise ValueError("delta must be declared, above 0 and below 1 (much less than one over the number of people)")
+    value = canonical_amount(delta, "delta")
+    if not _LEAST_DELTA <= value < 1:
+        raise ValueError("delta must be a number of at least 1e-300 and below 1")
+    return value

@@ -1,0 +1,65 @@
+"""Choosing in proportion to weights e^-x, exactly, although the weights are irrational.
+
+A candidate is proposed in proportion to an integer that is at least its weight, and a coin accepts it with the
+probability that is left. The integers come from a kernel and are sums and draws of integers; the coin is settled by as
+many digits as it takes (`digits.py`). So an integer that is too large costs time, and never changes the law.
+"""
+
+import math
+from bisect import bisect_right
+from itertools import accumulate
+
+import numpy as np
+
+from dpestim._core import choice
+from dpestim.central.digits import Real, exp_bounds, exponential_tables
+
+#: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
+BITS, ERROR, _FAR = 56, 5, 40
+#: Candidates whose integers are summed at a time.
+_BLOCK = 256
+
+
+def upper_weights(codes, best, rate):
+    """Return integers of at least 2^56 e^-(rate gap), and at most 5 more; the gap is that to `best`."""
+    log = rate.numerator.bit_length() - rate.denominator.bit_length() - 1  # 2^log < rate < 4 * 2^log
+    shift = min(max(0, 62 - log - 58), 127)
+    units = min(math.floor(rate * (1 << 58 + shift)), (1 << 64) - 1)
+    far = min(math.ceil(_FAR / rate), 1 << 63)
+    out = np.empty(len(codes), np.uint64)
+    choice.upper_weights(codes, best, units, shift, far, exponential_tables(), out)
+    return out
+
+
+def propose(weights, stream, times=None):
+    """Return a place, drawn in proportion to integer weights (each of which counts so many times)."""
+    n_blocks = -(-len(weights) // _BLOCK)
+    high, low = np.empty(n_blocks, np.uint64), np.empty(n_blocks, np.uint64)
+    choice.block_sums(weights, np.empty(0, np.int64) if times is None else times, _BLOCK, high, low)
+    sums = list(accumulate(h << 64 | w for h, w in zip(high.tolist(), low.tolist())))
+    drawn = stream.below(sums[-1])
+    block = bisect_right(sums, drawn)
+    first = block * _BLOCK
+    inside = weights[first : first + _BLOCK].tolist()
+    if times is not None:
+        inside = [w * t for w, t in zip(inside, times[first : first + _BLOCK].tolist())]
+    rest = drawn - (sums[block - 1] if block else 0)
+    return first + bisect_right(list(accumulate(inside)), rest)
+
+
+def accepts(weight, x, stream, digits=None):
+    """Tell whether a coin of probability 2^56 e^-x / weight shows; its first 64 digits may be known."""
+
+    def probability(n_digits):
+        low, high = exp_bounds(x, n_digits)
+        return low * (1 << BITS) / weight, high * (1 << BITS) / weight
+
+    return Real(stream, stream.word() if digits is None else digits, 64).is_below(probability)
+
+
+def draw(codes, best, rate, stream, weights, times=None):
+    """Return a place, drawn with probability proportional to (times) e^(rate code), exactly."""
+    while True:
+        place = propose(weights, stream, times)
+        if accepts(int(weights[place]), rate * (best - int(codes[place])), stream):
+            return place

@@ -1,0 +1,68 @@
+"""Numbers of a column on a public grid: integers within public bounds, so that sums and gaps are exact."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpestim.inputs import bound_array
+
+#: Steps between the bounds, about, as a power of two; integers of the grid are below 2^53, so that floats hold them.
+_STEPS, _LARGEST = 40, 52
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Integers from low to high, in steps of 2^exponent."""
+
+    low: int
+    high: int
+    exponent: int
+
+    @property
+    def width(self):
+        """How many steps the bounds are apart."""
+        return self.high - self.low
+
+    @property
+    def middle(self):
+        """What stands for NaN, and for what failed."""
+        return (self.low + self.high) // 2
+
+    def read(self, column):
+        """Return numbers as int64, the nearest of the grid; NaN becomes the middle, and the rest is clipped."""
+        with np.errstate(all="ignore"):
+            steps = np.ldexp(np.asarray(column, np.float64), -self.exponent)  # exact, but for what is clipped
+            steps = np.rint(np.clip(steps, float(self.low), float(self.high)))
+        return np.where(np.isnan(steps), float(self.middle), steps).astype(np.int64)
+
+    def number(self, steps):
+        """Return an integer of the grid as a float."""
+        return math.ldexp(float(steps), self.exponent)
+
+
+def grids(bounds, n_columns):
+    """Return a Grid for each column, from (low, high): numbers, or arrays with one number for each column."""
+    wrong = "bounds must be a pair (low, high) of numbers, low below high, or of arrays with one number for each column"
+    if bounds is None:
+        raise ValueError("bounds must be declared, a public pair (low, high): there is no default that protects")
+    if not isinstance(bounds, list | tuple | np.ndarray) or len(bounds) != 2:
+        raise ValueError(wrong)
+    ends = [bound_array(end, "bounds") for end in bounds]
+    if any(end.ndim and len(end) != n_columns for end in ends):
+        raise ValueError(f"bounds must be two numbers, or two arrays of {n_columns} numbers each")
+    low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
+    return [_grid(a, b, wrong) for a, b in zip(low, high)]
+
+
+def _grid(low, high, wrong):
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(wrong)
+    largest = max(-low, high)
+    if largest > 2.0**900 or high - low < 2.0**-900:
+        raise ValueError("bounds must be between -2^900 and 2^900, and at least 2^-900 apart")
+    exponent = max(math.frexp(high - low)[1] - _STEPS, math.frexp(largest)[1] - _LARGEST)
+    ends = [round(math.ldexp(end, -exponent)) for end in (low, high)]
+    if ends[0] == ends[1]:
+        raise ValueError("bounds must be further apart: no grid of floats fits between them")
+    return Grid(*ends, exponent)

@@ -1,0 +1,14 @@
+"""Choosing parameters privately: one total for all fits, the scores and the choice.
+
+    PrivateSearchCV   trains candidates, scores them on rows set aside, and publishes only the one that was chosen
+
+* `_search.py`   the face: rehearsal before the charge, runs, what is published
+* `_plan.py`     from parameters alone: what the total is divided into, and who pays for the fits inside
+* `_runs.py`     how often to run: random numbers with which the best of many costs little more than one
+* `_scores.py`   rows set aside, and scores that are sums of bounded integers
+* `_search.md`   the proof of all of it
+"""
+
+from dpestim.model_selection._search import PrivateSearchCV
+
+__all__ = ["PrivateSearchCV"]

@@ -1,0 +1,77 @@
+"""Categories that nobody declared: a key that follows from one row alone, so that what is published shows no row's way.
+
+Values that are equal may look different (0.0 and -0.0, 1 and True, one moment in two time zones), and a table of counts
+keeps that of the row which came first. So each becomes (name of its type, value in one form), by itself.
+"""
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim.inputs.quiet import attempt
+
+_AS_IT_IS = (str, bytes, bool, int, Fraction, datetime.date, datetime.timedelta, type(None))
+_NUMBERS = ("bool", "float", "int")
+
+
+def key_of(value):
+    """Return the key of a value, or None where there is no form that all equal ones share."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    kind = type(value)
+    if kind in _AS_IT_IS:
+        return kind.__name__, value
+    if kind is float:
+        return ("float", value + 0.0) if value == value else key_of(None)
+    if kind is tuple:
+        keys = tuple(map(key_of, value))
+        return None if None in keys else ("tuple", keys)
+    # (pandas need not be there: its types are known by their names)
+    of_pandas = kind.__module__.split(".")[0] == "pandas" and _PANDAS.get(kind.__name__)
+    form, error = attempt(_FORMS.get(kind) or of_pandas or _no_form, value)
+    return None if error or form is None else (kind.__name__, form)
+
+
+def shown_as(key):
+    """Return the value of a key."""
+    name, value = key
+    return tuple(map(shown_as, value)) if name == "tuple" else value
+
+
+def order_of(key):
+    """Return what keys are sorted by, whatever they are: their order is no news."""
+    name, value = key
+    number = name in _NUMBERS
+    return "" if number else name, value if number else 0, name, str(value)
+
+
+def _decimal(value):
+    if not value.is_finite():
+        return None
+    sign, digits, exponent = value.as_tuple()
+    while len(digits) > 1 and digits[-1] == 0:
+        digits, exponent = digits[:-1], exponent + 1
+    return Decimal((sign, digits, exponent)) if value else Decimal(0)
+
+
+def _moment(value):
+    value = value.replace(fold=0) if value.tzinfo is None else value.astimezone(datetime.UTC)
+    return value.as_unit("ns") if hasattr(value, "as_unit") else value
+
+
+def _time(value):
+    return value.replace(fold=0) if value.tzinfo is None else None
+
+
+def _span(value):
+    return value.as_unit("ns")
+
+
+def _no_form(value):
+    return None
+
+
+_FORMS = {Decimal: _decimal, datetime.datetime: _moment, datetime.time: _time}
+_PANDAS = {"Timestamp": _moment, "Timedelta": _span}

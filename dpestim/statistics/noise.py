@@ -1,0 +1,84 @@
+"""From exact integers to noisy ones: which law of `dpestim.central`, and how far off a number may be."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.gaussian import RoundedGaussianLaw
+from dpestim.central.additive.law import LARGEST, NoiseLaw
+
+#: Large integers are rounded to multiples of 2^k, at least so many of which the sensitivity is, for each of them.
+_FINE = 20
+#: Equal shares of a budget are equal but for a 2^8th.
+_EVEN = 8
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A law of `dpestim.central`, in a unit that is a power of two."""
+
+    law: NoiseLaw
+    unit: int
+
+    @property
+    def variance(self):
+        """The variance of a number."""
+        return self.law.variance_steps * float(self.unit) ** 2
+
+    def half_width(self, confidence):
+        """Return what the error of a number exceeds with probability 1 - confidence at most."""
+        return (_half_width(self.law, confidence) + (0.5 if self.unit > 1 else 0.0)) * self.unit
+
+    def add(self, numbers, source):
+        """Return integers with noise: an array of int64 where the unit is 1, else of floats."""
+        if self.unit > 1:
+            numbers = [(2 * number + self.unit) // (2 * self.unit) for number in numbers]
+        if not isinstance(numbers, np.ndarray):
+            numbers = np.array([min(max(number, -LARGEST // 2), LARGEST // 2) for number in numbers], np.int64)
+        noisy = numbers + self.law.draw(source, numbers.size).reshape(numbers.shape)
+        return noisy if self.unit == 1 else noisy.astype(np.float64) * float(self.unit)
+
+
+@lru_cache(maxsize=128)
+def _half_width(law, confidence):
+    return law.half_width(confidence)
+
+
+@lru_cache(maxsize=128)
+def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
+    """Return the noise for so many integers that change by (l1, sqrt(l2_squared)) at most, all together.
+
+    A record may share its change among `parts` releases of so many integers, each of which is rounded (then without a
+    delta).
+
+    Where delta is above 0 it is Gaussian or Laplace noise, whichever has the smaller variance (both facts are public).
+    """
+    unit = 1 << max(0, l1.bit_length() - (size * parts).bit_length() - _FINE - 1)
+    rounding = size * parts if unit > 1 else 0
+    laws = []
+    try:
+        laws.append(DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(l1, unit) + rounding, 0))
+    except ValueError:
+        if not delta:
+            raise
+    if delta:
+        root = Fraction(math.isqrt(l2_squared << 80) + 1, unit << 40)
+        moved = root + (Fraction(math.isqrt(size << 80) + 1, 1 << 40) if rounding else 0)
+        if math.isqrt(l2_squared) ** 2 == l2_squared and not rounding:
+            moved = Fraction(math.isqrt(l2_squared))
+        laws.append(RoundedGaussianLaw(epsilon, delta, moved, 0))
+    return Noise(min(laws, key=lambda law: law.variance_steps), unit)
+
+
+def equal_shares(changes):
+    """Return (weights, l1, l2_squared): weighted numbers, of which all may change, cost equal shares of a budget."""
+    top = max(changes) << _EVEN
+    weights = [top // change for change in changes]
+    common = math.gcd(*weights)
+    weights = [weight // common for weight in weights]
+    moved = [weight * change for weight, change in zip(weights, changes)]
+    return weights, sum(moved), sum(m * m for m in moved)

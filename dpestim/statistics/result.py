@@ -1,0 +1,109 @@
+"""What a statistic releases: a value, how far off it may be, and what was promised; nothing in it is exact."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Real
+
+import numpy as np
+
+from dpestim.privacy import PrivacyGuarantee
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A released statistic.
+
+    Attributes
+    ----------
+    value : number or ndarray
+        The noisy statistic.
+    standard_error : number, ndarray or None
+        Standard deviation of the noise in the value, before the value is clipped to its range; None where the law of
+        the value says nothing that is independent of the data.
+    privacy : PrivacyGuarantee
+        What the release promises, all that is in this object together.
+    about : str
+        What an interval encloses, in a sentence.
+    keys : tuple
+        Names of the cells, where the statistic is a table: edges or categories of each axis.
+
+    Examples
+    --------
+    >>> from dpestim.statistics import Count
+    >>> result = Count(1.0, random_state=1).fit([True, False] * 500).result_
+    >>> result.value, result.interval(0.95), result.privacy.epsilon
+    (500, (497.0, 503.0), Fraction(1, 1))
+    """
+
+    value: object
+    standard_error: object
+    privacy: PrivacyGuarantee
+    about: str
+    keys: tuple = ()
+    _ends: Callable | None = field(default=None, repr=False)
+
+    def interval(self, level=0.95):
+        """Return (low, high), each of the shape of the value: ends that enclose the exact statistic.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            In (0, 1): the least probability, over the noise and for any data, for each number by itself.
+
+        Returns
+        -------
+        (low, high)
+
+        Raises
+        ------
+        ValueError
+            Where no interval of this level was released.
+        """
+        if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError("level must be a number between 0 and 1")
+        if self._ends is None:
+            raise ValueError("no interval was released: ask for it when the statistic is made (level=)")
+        low, high = self._ends(float(level))
+        return (low, high) if np.ndim(self.value) else (_scalar(low), _scalar(high))
+
+    def __str__(self):
+        if np.ndim(self.value):
+            return f"values of shape {np.shape(self.value)}; {self.about}"
+        error = "" if self.standard_error is None else f" (standard error {self.standard_error:.3g})"
+        return f"{self.value:.6g}{error}"
+
+
+def _scalar(value):
+    return np.asarray(value).reshape(-1)[0].item()
+
+
+def shaped(values, one):
+    """Return an array, or its only number where the data were one column."""
+    values = np.asarray(values)
+    return values.reshape(-1)[0].item() if one and values.size == 1 else values
+
+
+def ratio_range(number, count):
+    """Return the least and largest ratio of a number in an interval to a count in one, which is at least 1."""
+    t = [1 / max(1.0, end) for end in count]
+    ends = [a * b for a in number for b in t]
+    return min(ends), max(ends)
+
+
+def moment_range(square, first, second, count, same):
+    """Return the least and largest Q / N - S T / N^2, where Q, S, T and N lie in intervals (`same`: S is T)."""
+    products = [a * b for a in first for b in second]
+    if same:
+        products = [end * end for end in first] + ([0.0] if first[0] <= 0 <= first[1] else [])
+    t = sorted(1 / max(1.0, end) for end in count)
+    return (min(_along(square[0], max(products), t)), max(_along(square[1], min(products), t)))
+
+
+def _along(q, p, t):
+    """Return the values of q t - p t^2 at the ends of an interval and where it turns inside."""
+    at = list(t)
+    turn = q / (2 * p) if p else math.inf
+    if t[0] < turn < t[1]:
+        at.append(turn)
+    return [q * x - p * x * x for x in at]

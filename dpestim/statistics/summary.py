@@ -1,0 +1,195 @@
+"""Rows become integers: a public grid, the rows that a user may keep, and sums that are secret and merge exactly."""
+
+import math
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpestim._core import cells
+from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite
+from dpestim.inputs.quiet import attempt
+from dpestim.rng import Stage, WordSource
+
+#: Rows that are looked at at a time: squares of the points of the finest grid then add up below 2^57.
+BLOCK = 1 << 14
+_FINEST = 20
+#: The part of a random source that chooses rows of users; parts below are for noise.
+_USERS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of a power of two between two public bounds: at most 2^bits steps, so small integers stay exact.
+
+    Numbers are clipped to the bounds, and count as the nearest point.
+    """
+
+    low: float
+    high: float
+    bits: int = _FINEST
+
+    def __post_init__(self):
+        # |point| < 2^50: the halves between are floats, so that a number is rounded as it is, and not twice
+        if self.first == self.last or max(abs(self.first), abs(self.last)) >= 1 << 50:
+            raise ValueError("bounds must be a pair (low, high) with low below high, by more than a 2^28th of them")
+
+    @cached_property
+    def exponent(self):
+        """The step is 2^exponent."""
+        mantissa, exponent = math.frexp(self.high - self.low)
+        return exponent - self.bits - (mantissa == 0.5)
+
+    @property
+    def step(self):
+        """The step between points."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def scale(self):
+        """Points a unit."""
+        return math.ldexp(1.0, -self.exponent)
+
+    @cached_property
+    def first(self):
+        """The first point, in steps."""
+        return math.floor(self.low * self.scale)
+
+    @cached_property
+    def last(self):
+        """The last point, in steps."""
+        return math.ceil(self.high * self.scale)
+
+    @property
+    def span(self):
+        """Steps from the first point to the last."""
+        return self.last - self.first
+
+    @property
+    def center(self):
+        """The point that integers are counted from, in steps."""
+        return self.first + self.span // 2
+
+    @property
+    def reach(self):
+        """The largest absolute value of an integer counted from the center."""
+        return self.span - self.span // 2
+
+    def points(self, column):
+        """Return the points of a block of a column, counted from the center."""
+        out = np.empty(len(column), np.int64)
+        column = np.ascontiguousarray(column, np.float64)
+        cells.points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2, out)
+        return out
+
+    def count(self, column, counts):
+        """Add to `counts`, one entry a point, the rows of a column."""
+        for at in range(0, len(column), BLOCK):
+            block = np.ascontiguousarray(column[at : at + BLOCK], np.float64)
+            cells.count_points(block, self.scale, float(self.first), self.span, self.low, self.high, counts)
+
+
+def grids_of(bounds, n_columns=None, bits=_FINEST):
+    """Return a grid for each column from bounds as they are declared, or raise ValueError."""
+    wrong = "bounds must be a pair (low, high) of finite numbers, or of arrays with one number for each column"
+    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
+        raise ValueError(wrong)
+    ends = [np.atleast_1d(bound_array(end, "bounds")) for end in bounds]
+    n = n_columns or max(map(len, ends))
+    if any(len(end) not in (1, n) for end in ends) or not all(np.isfinite(end).all() for end in ends):
+        raise ValueError(wrong + ("" if n_columns is None else f", of which there are {n_columns}"))
+    low, high = (np.broadcast_to(end, n).tolist() for end in ends)
+    if not all(1e-140 < b - a < 1e140 for a, b in zip(low, high)):  # (squares of the steps are floats, too)
+        raise ValueError("bounds must be a pair (low, high) with low below high, by 1e-140 to 1e140")
+    return [Grid(a, b, bits) for a, b in zip(low, high)]
+
+
+def read_rows(x, strict):
+    """Return x as a table, and whether it was one column without a second axis."""
+    one = len(getattr(x, "shape", ())) == 1 or (isinstance(x, list | tuple) and not any(
+        hasattr(row, "__len__") and not isinstance(row, str | bytes) for row in x))
+    if one and hasattr(x, "to_frame"):
+        rows = number_rows(x.to_frame(), strict=strict, fewest=0)
+    elif one:
+        column = x if isinstance(x, np.ndarray) else np.asarray(x, dtype=None if hasattr(x, "dtype") else object)
+        if strict and not hasattr(x, "dtype"):
+            raise ValueError("strict mode: X must have a numeric dtype in every column (a list and objects have none)")
+        if column.dtype == object and not len(column):
+            column = column.astype(np.float64)
+        rows = number_rows(column.reshape(-1, 1), strict=strict, fewest=0)
+    else:
+        rows = number_rows(x, strict=strict, fewest=0)
+    if not strict:
+        names = list(x.columns) if hasattr(x, "columns") else range(rows.shape[1])
+        refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names])
+    return rows, one
+
+
+def kept_rows(users, n_rows, most, choice, random_state):
+    """Return the places of the rows that count: at most so many of each user, the first ones or a random sample."""
+    known = {}
+    codes = np.fromiter((known.setdefault(user, len(known)) for user in users), np.int64, n_rows)
+    tie = np.arange(n_rows)
+    if choice == "sample":
+        tie = WordSource(random_state).part(_USERS).reader().dense(Stage.SUBSET, 0, 0, 0, n_rows).copy()
+    order = np.lexsort((tie, codes))
+    ordered = codes[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n_rows else np.empty(0, np.int64)
+    rank = np.arange(n_rows) - np.repeat(starts, np.diff(np.r_[starts, n_rows]))
+    return np.sort(order[rank < most])
+
+
+def named(column, n_rows, name, strict):
+    """Return users or categories as hashable Python values, one for each row; all that are missing are None."""
+    column = columns_of(column)[0] if len(getattr(column, "shape", ())) == 2 else column
+    listed = next((name for name in ("tolist", "to_list") if hasattr(column, name)), None)
+    values = column if listed is None else getattr(column, listed)()
+    if not isinstance(values, list | tuple) or len(values) != n_rows:
+        raise ValueError(f"{name} must have one entry for each of the {n_rows} rows")
+    out = [None if not _is_hashable(value) or is_missing(value) else value for value in values]
+    if not strict and not all(map(_is_hashable, values)):
+        raise ValueError(f"{name} must be hashable, such as numbers or strings")
+    return out
+
+
+def _is_hashable(value):
+    return not attempt(hash, value)[1]
+
+
+class Summary:
+    """Exact sums of rows: as secret as the rows. Two of one identity add up to that of all rows, in any order.
+
+    Parameters
+    ----------
+    identity : tuple
+        What was summed, how: only equal ones may be merged.
+    n_rows : int
+    totals : list of int, ndarray of int64, or dict of int
+    origins : frozenset of str, default=None
+        Random names of the summaries that were added: no copy of one is added to it, which would count rows twice.
+    """
+
+    def __init__(self, identity, n_rows, totals, origins=None):
+        if n_rows >= 1 << 31:
+            raise ValueError("X must have fewer than 2^31 rows, in all that is merged")
+        self.identity, self.n_rows, self.totals = identity, n_rows, totals
+        self.origins = origins or frozenset({secrets.token_hex(8)})
+
+    def __add__(self, other):
+        if self.identity != other.identity:
+            raise ValueError("merge needs a summary of the same statistic, with the same parameters and columns")
+        if self.origins & other.origins:
+            raise ValueError("merge needs other rows: with itself, a copy or a part of it, rows would count twice")
+        mine, theirs = self.totals, other.totals
+        if isinstance(mine, dict):
+            totals = {key: mine.get(key, 0) + theirs.get(key, 0) for key in {**mine, **theirs}}
+        elif isinstance(mine, list):
+            totals = [a + b for a, b in zip(mine, theirs)]
+        else:
+            totals = mine + theirs
+        n_rows = self.n_rows + other.n_rows
+        return Summary(self.identity, n_rows, totals, self.origins | other.origins)
+
+    def __repr__(self):
+        return "<Summary: exact, and therefore secret>"

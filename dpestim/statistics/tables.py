@@ -1,0 +1,348 @@
+"""Tables of counts: histograms, contingency tables, and categories that nobody declared (`tables.md`)."""
+
+import math
+from collections import Counter
+from functools import partial
+from numbers import Integral
+
+import numpy as np
+
+from dpestim._core import cells
+from dpestim.central.base import checked_delta
+from dpestim.central.digits import exp_bounds
+from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of
+from dpestim.privacy import Neighbours
+from dpestim.statistics.base import DELTA, USERS, DPStatistic
+from dpestim.statistics.keys import key_of, order_of, shown_as
+from dpestim.statistics.noise import noise_for
+from dpestim.statistics.summary import BLOCK, grids_of, named
+
+#: Cells of a table, at most.
+_MOST_CELLS = 1 << 24
+
+
+class _Table(DPStatistic):
+    """Counts of cells, each row in exactly one of them."""
+
+    _about = "the number of rows in each cell, by itself"
+    _bounded = False
+
+    def _plan(self, summary, epsilon):
+        most = self._rows()
+        # a row that is replaced leaves one cell and enters another; a user may have all rows in one cell
+        l1, squared = (2, 2) if self._relation() is Neighbours.SUBSTITUTION else (most, most * most)
+        noise = noise_for(epsilon, self._budget()[1], l1, squared, 1)
+        n_columns = summary.identity[-3]
+        counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
+
+        def draw(source):
+            noisy = noise.add(counts, source).reshape(shape)
+            return noisy, np.full(shape, math.sqrt(noise.variance)), partial(_count_ends, noise, noisy), keys
+
+        return draw
+
+
+def _count_ends(noise, noisy, level):
+    width = noise.half_width(level)
+    return noisy - width, noisy + width
+
+
+class Histogram(_Table):
+    """Histogram of one or several columns: how many rows lie in each cell.
+
+    **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Cells
+    are public, and each row is in one of them, so the noise of a cell does not grow with their number. Whoever holds
+    the data must be trusted.
+
+    **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
+    replaced records, 2 / epsilon^2 for one more or less.
+
+    **Complexity.** O(n d) time, O(cells) memory.
+
+    {parameters}
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith (2006), "Calibrating noise to sensitivity in private data analysis", TCC, example 3.
+    The proof: ``tables.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.statistics import Histogram
+    >>> x = np.arange(1000) / 1000
+    >>> histogram = Histogram(1.0, bins=4, bounds=(0, 1), random_state=0).fit(x)
+    >>> histogram.result_.keys
+    (array([0.  , 0.25, 0.5 , 0.75, 1.  ]),)
+    >>> bool(np.all(np.abs(histogram.value_ - 250) < 30))
+    True
+    """
+
+    _more_parameters = """
+    bins : int, sequence of float, or list of such sequences (one for each column), default=10
+        How many cells of equal width between the bounds, in every column, or their public edges, ascending. The last
+        cell holds its last edge; values outside count in the outermost cells, NaN (in strict mode) in the middle.
+    bounds : (low, high), default=None
+        Public range, needed where `bins` are numbers.
+""" + DELTA + USERS + "    "
+
+    def __init__(self, epsilon=1.0, *, bins=10, bounds=None, delta=None, neighbours="substitution",
+                 max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
+        super().__init__(epsilon, bounds=bounds, delta=delta, neighbours=neighbours,
+                         max_rows_per_user=max_rows_per_user, row_choice=row_choice, ledger=ledger,
+                         random_state=random_state)
+        del self.bounds_share
+        self.bins = bins
+
+    def _check(self):
+        if isinstance(self.bounds, str):
+            raise ValueError("bounds must be a pair (low, high) of numbers: cells are public")
+        super()._check()
+        if self.bounds is not None:
+            grids_of(self.bounds)
+        self._edges(None)
+
+    def _edges(self, n_columns):
+        """Return the edges of each column, and cells a unit where they are equally wide (else 0)."""
+        if isinstance(self.bins, Integral) and not isinstance(self.bins, bool):
+            if not 1 <= self.bins <= _MOST_CELLS:
+                raise ValueError("bins must be from 1 to 2^24")
+            out = [(np.linspace(grid.low, grid.high, int(self.bins) + 1), self.bins / (grid.high - grid.low))
+                   for grid in grids_of(self.bounds, n_columns)]
+        else:
+            several = isinstance(self.bins, list | tuple) and self.bins and all(np.ndim(own) for own in self.bins)
+            out = [(bound_array(own, "bins"), 0.0) for own in (self.bins if several else [self.bins])]
+        for edges, _ in out:
+            if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+                raise ValueError("bins must be a number of cells, or edges: at least two finite numbers that ascend")
+        if n_columns not in (None, len(out)):
+            raise ValueError(f"bins must have edges for each of the {n_columns} columns")
+        if math.prod(len(edges) - 1 for edges, _ in out) > _MOST_CELLS:
+            raise ValueError("bins must make at most 2^24 cells in all")
+        return out
+
+    def _sums(self, rows, grids):
+        edges = self._edges(rows.shape[1])
+        counts = np.zeros(math.prod(len(own) - 1 for own, _ in edges), np.int64)
+        places = np.empty(min(BLOCK, len(rows)), np.int64)
+        for at in range(0, len(rows), BLOCK):
+            block = rows[at : at + BLOCK]
+            inside, stride = places[: len(block)], len(counts)
+            inside.fill(0)
+            for j, (own, per) in enumerate(edges):
+                stride //= len(own) - 1
+                cells.add_cells(np.ascontiguousarray(block[:, j], np.float64), own, per, stride, inside)
+            cells.tally(inside, counts)
+        return counts
+
+    def _cells(self, n_columns):
+        return tuple(((own + 0.0).tobytes(), float(per)) for own, per in self._edges(n_columns))
+
+    def _keys(self, n_columns):
+        return tuple(own for own, _ in self._edges(n_columns))
+
+    def _shape(self, n_columns):
+        return tuple(len(own) - 1 for own in self._keys(n_columns))
+
+
+class ContingencyTable(_Table):
+    """Contingency table of categorical columns: how many rows have each combination of categories.
+
+    **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. The
+    categories are declared, and each row is in one cell. Whoever holds the data must be trusted.
+
+    **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
+    replaced records, 2 / epsilon^2 for one more or less.
+
+    **Complexity.** O(n d) time, O(cells) memory.
+
+    {parameters}
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith (2006), "Calibrating noise to sensitivity in private data analysis", TCC, example 3.
+    The proof: ``tables.md``.
+
+    Examples
+    --------
+    >>> from dpestim.statistics import ContingencyTable
+    >>> X = [["tea", True]] * 300 + [["coffee", False]] * 200
+    >>> table = ContingencyTable(1.0, categories=[["tea", "coffee"], [False, True]], random_state=0).fit(X)
+    >>> table.value_.shape, int(table.value_[0, 1]) in range(280, 320)
+    ((2, 2), True)
+    """
+
+    _more_parameters = """
+    categories : list of array-like
+        The public categories of each column, in the order of the cells. In strict mode a value that is none counts as
+        the first.
+""" + DELTA + USERS + "    "
+
+    def __init__(self, epsilon=1.0, *, categories=None, delta=None, neighbours="substitution",
+                 max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
+        super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
+                         row_choice=row_choice, ledger=ledger, random_state=random_state)
+        del self.bounds, self.bounds_share
+        self.categories = categories
+
+    def _check(self):
+        super()._check()
+        self._encoders(None)
+
+    def _encoders(self, n_columns):
+        lists = self.categories
+        if not isinstance(lists, list | tuple) or not len(lists) or not all(np.ndim(own) == 1 for own in lists):
+            raise ValueError("categories must be a list with the categories of each column")
+        if n_columns not in (None, len(lists)):
+            raise ValueError(f"categories must have a list for each of the {n_columns} columns")
+        if math.prod(map(len, lists)) > _MOST_CELLS:
+            raise ValueError("categories must make at most 2^24 cells in all")
+        return [CategoryEncoder(own, f"column {j}", fewest=1) for j, own in enumerate(lists)]
+
+    def _read(self, X, users):
+        columns, one = as_columns(X, self._is_strict())
+        codes = encode(self._encoders(len(columns)), columns, self._is_strict())
+        return self._kept(codes, users, len(codes)), one
+
+    def _sums(self, rows, grids):
+        shape = self._shape(None)
+        places = np.zeros(len(rows), np.int64)
+        for j, size in enumerate(shape):
+            places = places * size + rows[:, j]
+        return np.bincount(places, minlength=math.prod(shape)).astype(np.int64)
+
+    def _cells(self, n_columns):
+        return tuple(tuple((type(value).__name__, value) if (key := key_of(value)) is None else key
+                           for value in encoder.plain_categories()) for encoder in self._encoders(n_columns))
+
+    def _keys(self, n_columns):
+        return tuple(encoder.categories for encoder in self._encoders(None))
+
+    def _shape(self, n_columns):
+        return tuple(map(len, self.categories))
+
+
+def encode(encoders, columns, strict):
+    """Return the codes of columns, an array of shape (n_rows, n_columns)."""
+    out = np.zeros((len(columns[0]), len(columns)), np.int64)
+    for j, (encoder, column) in enumerate(zip(encoders, columns)):
+        if len(out):  # (no rows have no dtype)
+            out[:, j] = encoder.encode_total(column) if strict else encoder.encode(column)
+    return out
+
+
+def as_columns(X, strict):
+    """Return the columns of a table of categories, or of one column, and whether it was that."""
+    one = len(getattr(X, "shape", ())) == 1
+    if hasattr(X, "__len__") and not len(X):  # how many rows there are may be secret: none are no error
+        flat = one or not hasattr(X, "shape")
+        return ([np.asarray(X)] if flat else columns_of(X)), flat
+    if one:
+        X = X.to_frame() if hasattr(X, "to_frame") else np.asarray(X).reshape(-1, 1)
+    elif isinstance(X, list) and X and not isinstance(X[0], list | tuple | np.ndarray):
+        X, one = [[value] for value in X], True
+    return columns_of(category_rows(X, strict=strict)), one
+
+
+class UnknownCategories(_Table):
+    """Histogram of categories that nobody declared: those with enough rows, and how many they have.
+
+    Where the categories can be declared, `ContingencyTable` needs no delta and hides none.
+
+    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. Counts of
+    categories that occur get discrete Laplace noise, and those that reach `threshold` are published. Delta is that of
+    the exact law: the threshold is the least integer that a category of one record reaches with probability delta, at
+    most. Whoever holds the data must be trusted.
+
+    **Utility.** Counts are unbiased before the threshold; rare categories stay hidden, about those with fewer than
+    ln(1 / delta) / epsilon rows (twice that for replaced records). Before the threshold an interval misses a
+    count with probability 1 - level, at most; a count near the threshold is published where its noise is large, and
+    then missed more often.
+
+    **Complexity.** O(n) time, O(categories) memory.
+
+    {parameters}
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra, Ntoulas (2009), "Releasing search queries and clicks privately", WWW, algorithm 1.
+    Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson (2020), "Differentially private SQL with bounded user
+    contribution", PoPETs, section 3.3. The proof: ``tables.md``.
+
+    Examples
+    --------
+    >>> from dpestim.statistics import UnknownCategories
+    >>> drinks = ["tea"] * 300 + ["coffee"] * 200 + ["the secret one"]
+    >>> table = UnknownCategories(1.0, delta=1e-6, neighbours="add_remove", random_state=0).fit(drinks)
+    >>> table.result_.keys, table.threshold()
+    ((['coffee', 'tea'],), 15)
+    """
+
+    _more_parameters = "\n" + DELTA.replace("Where it is declared, noise is Gaussian if that is less;\n"
+                                            "        it is charged in any case.",
+                                            "It must be declared.") + USERS + "    "
+    _about = ("the number of rows of each category, by itself and before the threshold; of those that were published "
+              "near it more are missed than the level says")
+
+    def __init__(self, epsilon=1.0, *, delta=None, neighbours="substitution", max_rows_per_user=None,
+                 row_choice="first", ledger=None, random_state=None):
+        super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
+                         row_choice=row_choice, ledger=ledger, random_state=random_state)
+        del self.bounds, self.bounds_share
+
+    def threshold(self):
+        """Return the least noisy count that is published; it is public."""
+        noise, most, (_, delta, _) = self._noise(), self._rows(), self._budget()
+        rate = noise.law.rate_of_decay
+
+        def lost(least):
+            # P[rows + Z >= least] = a^(least - rows) / (1 + a), for one row in each of several, or all in one
+            above = 1 + exp_bounds(rate, 40)[0]
+            ways = ((most, 1), (1, most))
+            return max(count * exp_bounds(rate * (least - rows), 40)[1] / above for count, rows in ways)
+
+        high = most + 1
+        while lost(high) > delta:
+            high *= 2
+        low = most + 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if lost(middle) <= delta else (middle + 1, high)
+        return high
+
+    def _noise(self):
+        moved = 2 if self._relation() is Neighbours.SUBSTITUTION else self._rows()
+        return noise_for(self._budget()[0], 0, moved, moved * moved, 1)
+
+    def _check(self):
+        super()._check()
+        checked_delta(self.delta)
+
+    def _read(self, X, users):
+        columns, _ = as_columns(X, self._is_strict())
+        if len(columns) != 1:
+            raise ValueError("X must have one column of categories")
+        keys = np.empty(len(columns[0]), object)
+        for i, value in enumerate(named(columns[0], len(keys), "X", self._is_strict())):
+            keys[i] = key_of(value)
+            if keys[i] is None:
+                if not self._is_strict():
+                    raise ValueError("X must hold strings, numbers, dates and times, None, or tuples of them: of other "
+                                     "objects equal ones may look different, and what is published showed a row's")
+                keys[i] = key_of(None)
+        return self._kept(keys.reshape(-1, 1), users, len(keys)), True
+
+    def _sums(self, rows, grids):
+        return dict(Counter(rows[:, 0].tolist()))
+
+    def _plan(self, summary, epsilon):
+        noise, least = self._noise(), self.threshold()
+        keys = sorted(summary.totals, key=order_of)
+        counts = np.array([summary.totals[key] for key in keys], np.int64)
+
+        def draw(source):
+            noisy = noise.add(counts, source) if len(counts) else counts
+            shown = np.flatnonzero(noisy >= least)
+            value = noisy[shown]
+            published = [shown_as(keys[i]) for i in shown.tolist()]
+            error = np.full(value.shape, math.sqrt(noise.variance))
+            return value, error, partial(_count_ends, noise, value), (published,)
+
+        return draw
