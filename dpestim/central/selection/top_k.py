@@ -178,7 +178,8 @@ class TopK(SelectionMechanism):
     normal(1,000, 100)   1        0.03 %, 0.03 %   10 %, 5 %
     ===================  =======  ===============  ===============
 
-    So "joint" is better only where next to nothing is lost, and "peeling" is what is taken.
+    In this table "joint" is better only where next to nothing is lost, and "peeling" is what is taken. With tails that
+    are heavier still (a Pareto law of exponent 1.2, say) "joint" can be better for many choices, too.
     (The others of "500, ten times" have a Poisson law of mean 20.)
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the scores are rounded to a
