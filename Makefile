@@ -14,6 +14,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/sdldp.py --output demo-output
 	$(BIN)/python examples/yrbss_model.py --output demo-output
 	$(BIN)/python examples/statistics.py --output demo-output
+	$(BIN)/python examples/whole_pipeline.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
@@ -40,10 +41,12 @@ wheel: $(VENV)/.built
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
-KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py rng.py \
-	encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py more_numbers.py duchi.py \
-	hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py sparse_vector.py statistics.py \
-	statistics_tables.py statistics_guarantees.py composition.py)
+KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py \
+	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
+	more_numbers.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
+	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
+	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py base_rate.py one_pass.py statistics_users.py \
+	statistics_faces.py columns_of_models.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -31,12 +31,14 @@ stays.
 
 How *accurate* mechanisms are is another question. ``python -m benchmarks.reproduce_sdldp`` does the experiments of the
 SDLDP paper again (its package is `sdldp/`), with pictures and a table of what its claims become.
+``python -m benchmarks.models`` puts every private model beside its namesake without privacy and beside other packages
+(`peers.py`, each in an environment of its own), on the data of `tasks.py`.
 
 Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
 it is one entry in ``frequencies.PEERS``.
 
 Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `family.py`
-(kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (models),
-`memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py` (columns of strings),
-`profile.py` (where the time of `fit` goes).
+(kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (one model,
+narrow, wide and sparse), `fits.py` (each model and transformer beside its namesake), `memory.py` (one fit, and a stream
+of batches), `words.py` (random words), `encoding.py` (columns of strings), `profile.py` (where the time of `fit` goes).
 """

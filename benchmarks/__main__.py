@@ -11,6 +11,7 @@ from benchmarks import (
     distributions,
     encoding,
     family,
+    fits,
     frequencies,
     ledger,
     logistic,
@@ -41,7 +42,7 @@ def main():
     start = time.perf_counter()
     modules = (frequencies, family, numbers, rows, vectors, distributions, personalized, words, central, selection,
                sparse_vector, stability, statistics, encoding, ledger,
-                logistic, memory, profile)
+               logistic, fits, memory, profile)
     found = [row for module in modules for row in module.rows(settings)]
     print(table(found))
     facts["seconds"] = round(time.perf_counter() - start, 1)

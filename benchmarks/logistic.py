@@ -1,8 +1,9 @@
-"""Fitting logistic regression privately, beside scikit-learn's fastest solver without privacy."""
+"""Fitting logistic regression privately, beside scikit-learn's fastest solver without privacy: narrow, wide, sparse."""
 
 import warnings
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
@@ -36,6 +37,28 @@ def rows(settings):
                 times["ours"], peer=f"scikit-learn {fastest}", baseline=times[fastest],
                 ratio=times[fastest] / times["ours"], repeats=repeats,
             ).judge(settings, 1.0)
+
+
+    yield from more_columns(settings)
+
+
+def more_columns(settings):
+    """Yield a row for wide rows and one for sparse ones, with one entry in a hundred; the baseline is lbfgs."""
+    rng, n = np.random.default_rng(0), settings.n
+    wide = rng.standard_normal((n // 10, 500))
+    index = rng.integers(0, 100, (n, 10), dtype=np.int32) + 100 * np.arange(10, dtype=np.int32)
+    sparse = csr_array((rng.standard_normal(10 * n), index.ravel(), np.arange(0, 10 * n + 1, 10)), (n, 1000))
+    for X, name, norm in ((wide, "wide", 40.0), (sparse, "sparse, 1 %", 5.0)):
+        y = X @ rng.standard_normal(X.shape[1]) > rng.standard_normal(X.shape[0])
+        contestants = {
+            "ours": fitter(DPLogisticRegression(1.0, delta=1e-5, data_norm=norm, classes=[False, True]), X, y, 1),
+            "lbfgs": fitter(LogisticRegression(), X, y, 1),
+        }
+        times, _, repeats = interleave(contestants, slow=5.0)
+        yield Row(
+            f"logistic regression, fit {X.shape[0]:,} x {X.shape[1]:,}, {name}", times["ours"],
+            peer="scikit-learn lbfgs", baseline=times["lbfgs"], ratio=times["lbfgs"] / times["ours"], repeats=repeats,
+        )
 
 
 def fitter(model, X, y, threads):

@@ -5,10 +5,13 @@
     local            local differential privacy: frequencies of categories; means and distributions of numbers
     accounting       `Ledger`: a budget that survives clones, workers and crashes; what series of releases cost together
     audit            what a report tells an adversary, computed from the exact laws and measured
+    feature_selection  choosing columns by private scores, in the central model
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
     model_selection  `PrivateSearchCV`: choosing parameters under one total epsilon, the choice included
-    pipeline         `check_pipeline`: which step of a pipeline is private, and which leaks; `PrivatePipeline` refuses
+    naive_bayes      classifiers that need one pass: noisy counts and moments in each class, in the central model
+    pipeline         `check_pipeline`: which step is private, and which leaks; `share_budget`; `PrivatePipeline` refuses
     postprocessing   pure functions of estimates, which cost no privacy
+    preprocessing    scalers, imputers, bins, encoders before a private model, in the central model
     statistics       means, quantiles, histograms and others, with intervals, under central differential privacy
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
@@ -17,8 +20,8 @@
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
 Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> linear_model,
-statistics -> local, central -> accounting, testing, postprocessing -> privacy, base, inputs, rng, noise, parallel,
-datasets -> _core (which knows numbers and bits, and no epsilon).
+preprocessing, feature_selection, naive_bayes -> statistics -> local, central -> accounting, testing, postprocessing ->
+privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -26,8 +29,9 @@ import importlib
 from dpestim import _notebook
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "inspection", "linear_model", "local",
-                "model_selection", "pipeline", "postprocessing", "privacy", "statistics", "testing")
+_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "feature_selection", "inspection", "linear_model",
+                "local", "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy",
+                "statistics", "testing")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

@@ -12,9 +12,9 @@ from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
-PICKLE_FORMAT = 2
+PICKLE_FORMAT = 3
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("local", "central", "linear_model")
+SUBPACKAGES = ("local", "central", "statistics", "linear_model", "preprocessing", "feature_selection", "naive_bayes")
 
 
 class PrivateEstimator(BaseEstimator):

@@ -4,11 +4,15 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache
 from numbers import Integral
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+#: Columns from which on BLAS would take several threads for a block of rows.
+_WIDE = 64
 
 _lock = threading.Lock()
 _pool = None
@@ -56,9 +60,13 @@ def run(task, n_blocks, n_jobs=None, pieces=1):
     return results
 
 
-def one_thread():
-    """Return a context in which BLAS has one thread: for matrices of a few hundred rows more of them only wait."""
-    return _controller().limit(limits=1, user_api="blas")
+def one_thread(n_columns=_WIDE):
+    """Return a context in which BLAS has one thread: for matrices of a few hundred rows more of them only wait.
+
+    So what it returns depends on no number of threads, and threads that wait for work do not take time from ours. It
+    does nothing where matrices are so narrow that BLAS takes one anyway.
+    """
+    return _controller().limit(limits=1, user_api="blas") if n_columns >= _WIDE else nullcontext()
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,10 @@
 """Where numbers fall: points of a grid, and cells between edges. Each row by itself; NaN has a place of its own."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef fused counter:
+    int32_t  # half of the cache, for fewer than 2^31 rows
+    int64_t
 
 
 cdef inline double point_of(double value, double scale, double low, double span, double middle, double least,
@@ -25,7 +29,7 @@ def count_points(
     int64_t span,               # IN   the last point, counted from the first
     double least,               # IN   values are clipped to these bounds first
     double most,                # IN
-    int64_t[::1] counts,        # IO   (span + 1) rows at each point
+    counter[::1] counts,        # IO   (span + 1) rows at each point
 ):
     """Add to `counts` the rows nearest to each point; NaN is in the middle."""
     cdef Py_ssize_t i, j, m, n = values.shape[0]

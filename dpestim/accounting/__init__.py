@@ -17,7 +17,8 @@ Chosen as results come in:
 
 And for parts, groups and samples of the records: `parallel`, `group_privacy`, `subsampled`.
 
-What a release promises is a `dpestim.privacy.PrivacyGuarantee`, which adds (basic composition), compares, converts. The
+What a release promises is a `dpestim.privacy.PrivacyGuarantee`, which adds, compares and converts, and keeps as its
+`curve` the losses or the Renyi divergences of the noise, where they are known: both kinds are made here (`series`). The
 ledger itself is in `dpestim.privacy.ledger`, below the mechanisms, so that every estimator can be charged. All numbers
 are bounds, rounded against the one who asks.
 """

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpestim.accounting.renyi import RenyiCurve
 from dpestim.exceptions import BudgetExceededError
-from dpestim.privacy.concentrated import largest_rho, renyi_budget
+from dpestim.privacy.concentrated import largest_rho
+from dpestim.privacy.curve import renyi_budget
 from dpestim.privacy.outward import OUTWARD, amount, float_up, positive, share
 
 

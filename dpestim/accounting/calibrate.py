@@ -7,14 +7,13 @@ from fractions import Fraction
 from dpestim.accounting.composition import equal_delta
 from dpestim.accounting.loss import PrivacyLossDistribution
 from dpestim.accounting.renyi import RenyiCurve
-from dpestim.privacy.concentrated import largest_rho
-from dpestim.privacy.exact import LARGEST_EPSILON
+from dpestim.privacy import ZCDP
 from dpestim.privacy.outward import LARGEST, amount, crossing, float_down, positive, whole
 
 #: More than the logarithm of any delta.
 _FAR = 1e3
-#: Which part of delta the releases themselves get, where they have one.
-_SHARES = [Fraction(k, 20) for k in range(1, 20)]
+#: Which part of delta the releases themselves get, where they have one: the less, the larger is their epsilon.
+_SHARE = Fraction(1, 20)
 
 
 def calibrate(mechanism, *, epsilon, delta=0, n_releases):
@@ -28,8 +27,8 @@ def calibrate(mechanism, *, epsilon, delta=0, n_releases):
     mechanism : class, object or callable
         * A class or object with a parameter `epsilon` (and `delta`), or an object whose ``law()`` has them: nothing
           else is taken to be known about it, so the answer holds for *every* such mechanism.
-        * An object whose noise is normal, or concentrated (its ``law()`` has a `rho`), such as a `GaussianMechanism`:
-          its least noise, for any number of answers. Laplace noise of many releases is hardly better than the worst.
+        * An object whose guarantee has a curve (``privacy_.curve``), such as a `GaussianMechanism` or a
+          `LaplaceMechanism`: its least noise, for any number of answers.
         * A function of its noise (one number) that returns the losses of a release, a `PrivacyLossDistribution` or a
           `RenyiCurve`, such as ``PrivacyLossDistribution.gaussian``: the least noise. Much less noise for Gaussians.
     epsilon : float
@@ -54,7 +53,8 @@ def calibrate(mechanism, *, epsilon, delta=0, n_releases):
 
     Notes
     -----
-    Some 15 compositions for noise, 40 for a budget, 19 times as many for one with a delta.
+    Some 15 compositions for noise, 40 for a budget. Of a budget with a delta, the releases' own deltas are a
+    twentieth of the delta in all: the less they have, the larger is their epsilon.
 
     References
     ----------
@@ -79,14 +79,13 @@ def calibrate(mechanism, *, epsilon, delta=0, n_releases):
     if "epsilon" in names:
         _refuse_relaxed(mechanism)
         has_delta = "delta" in names and _needs_delta(mechanism)
-        law = mechanism.law() if has_delta and hasattr(mechanism, "privacy_") and hasattr(mechanism, "law") else None
-        if getattr(law, "rho", None) is not None:
-            return _least_normal(mechanism, law, total, allowed, n)
+        if not inspect.isclass(mechanism) and _has_curve(mechanism):
+            return _by_own_curve(mechanism, total, allowed, n, has_delta)
         return _largest_budget(total, allowed, n, has_delta)
     if not callable(mechanism) or not names:
         raise ValueError("mechanism must have a parameter epsilon, or be a function of its noise that returns a "
                          "PrivacyLossDistribution or a RenyiCurve")
-    return {names[0]: _least_noise(mechanism, float(total), float(allowed), n)}
+    return {names[0]: _least_noise(mechanism, float_down(total), float_down(allowed), n)}
 
 
 def _parameters(mechanism):
@@ -107,41 +106,34 @@ def _needs_delta(mechanism):
     return mechanism.privacy_.delta > 0
 
 
-def _least_normal(mechanism, law, total, allowed, n):
-    """Return the budget of a mechanism of normal or concentrated noise that has the least noise.
+def _has_curve(mechanism):
+    """Tell whether an object has a curve whatever its budget: what is known of one release says nothing of others."""
+    fresh = type(mechanism)(**mechanism.get_params(deep=False)) if hasattr(mechanism, "get_params") else mechanism
+    return getattr(getattr(fresh, "privacy_", None), "curve", None) is not None
 
-    What is accounted is the rho of the noise that the budget makes: it is at most that which fits n times, and deltas
-    fall with it.
+
+def _by_own_curve(mechanism, total, allowed, n, has_delta):
+    """Return the budget of a mechanism whose guarantees have curves, the largest, and so that of the least noise.
+
+    What is composed is the curve of the guarantee that the budget makes, with a delta, where it has one, that is its
+    face only.
     """
     if not allowed:
-        raise ValueError("delta must be above 0 for a mechanism that needs one")
-    if getattr(law, "is_normal", False):
-        sigma = _least_noise(PrivacyLossDistribution.gaussian, float(total), float_down(allowed), n)
-        most = 1 / (2 * Fraction(sigma) ** 2)
-    else:
-        most = largest_rho(total, allowed) / n
-    delta = _down(allowed / (2 * n))
-    given = mechanism.get_params(deep=False) | {"ledger": None, "delta": delta}
+        if has_delta:
+            raise ValueError("delta must be above 0 for a mechanism that needs one")
+        return _largest_budget(total, allowed, n, has_delta)
+    each = {"delta": _down(allowed / (2 * n))} if has_delta else {}
+    given = mechanism.get_params(deep=False) | {"ledger": None} | each
 
-    def fits(log_epsilon):
-        try:
-            made = type(mechanism)(**given | {"epsilon": math.exp(log_epsilon)}).privacy_
-        except ValueError:  # more than the mechanism takes
-            return False
-        return made.curve is not None and made.curve.rho <= most
+    def family(noise):
+        curve = type(mechanism)(**given | {"epsilon": 1 / noise}).privacy_.curve
+        if curve is None:
+            raise ValueError("no curve is known for so little noise")
+        return RenyiCurve.concentrated(curve.rho) if isinstance(curve, ZCDP) else curve
 
-    low, high = math.log(float(total / n)), math.log(LARGEST_EPSILON)
-    low = min(low, high)
-    for _ in range(40):
-        if fits(low):
-            break
-        low, high = low - 1, low
-    else:
-        raise ValueError("epsilon and delta are too small: no such mechanism keeps them")
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return {"epsilon": math.exp(low), "delta": delta}
+    best = {"epsilon": 1 / _least_noise(family, float_down(total), float_down(allowed), n)} | each
+    worst = {} if has_delta else _largest_budget(total, allowed, n, has_delta)
+    return max(best, worst, key=lambda found: found.get("epsilon", 0.0))
 
 
 def _refuse_relaxed(mechanism):
@@ -155,15 +147,9 @@ def _refuse_relaxed(mechanism):
 
 def _largest_budget(total, allowed, n, has_delta):
     """Return the largest epsilon of a release, by the worst mechanism of that budget."""
-    options = [(_largest_epsilon(total, allowed, Fraction(0), n), Fraction(0))]
-    if has_delta and allowed:
-        each = [allowed * part / n for part in _SHARES]
-        best = max(((_largest_epsilon(total, allowed, d, n), d) for d in each), key=lambda pair: pair[0])
-        options = [best]
-    epsilon, delta = options[0]
-    if not has_delta:
-        return {"epsilon": _down(epsilon)}
-    return {"epsilon": _down(epsilon), "delta": _down(delta)}
+    delta = allowed * _SHARE / n if has_delta else Fraction(0)
+    each = {"epsilon": _down(_largest_epsilon(total, allowed, delta, n))}
+    return each | {"delta": _down(delta)} if has_delta else each
 
 
 def _largest_epsilon(total, allowed, delta, n):

@@ -61,8 +61,10 @@ def equal_delta(epsilon, delta, n, total):
 
 def _delta_at(epsilon, counts, deltas):
     composed, kept = _composed(counts, deltas)
-    within = epsilon >= sum(n * x for x, n in counts.items())  # no loss is larger
-    return _total(0.0 if within else composed(float_down(epsilon)), kept)
+    if epsilon < sum(n * x for x, n in counts.items()):
+        return _total(composed(float_down(epsilon)), kept)
+    # no loss is larger: only deltas are left, which are at most their sum (rounded once)
+    return min(_total(0.0, kept), float_up(sum(n * x for x, n in deltas.items())))
 
 
 def optimal_epsilon(epsilons, delta, deltas=()):
@@ -88,12 +90,12 @@ def optimal_epsilon(epsilons, delta, deltas=()):
     >>> round(optimal_epsilon([0.1] * 100, 1e-6), 2), round(advanced_composition(0.1, 100, slack=1e-6)[0], 2)
     (4.77, 6.31)
     """
-    epsilons, wanted = several(epsilons, "epsilons"), float_down(amount(delta, "delta", 1))
-    counts, deltas = _counted(epsilons, deltas)
+    epsilons, exact = several(epsilons, "epsilons"), amount(delta, "delta", 1)
+    wanted, (counts, deltas) = float_down(exact), _counted(epsilons, deltas)
     composed, kept = _composed(counts, deltas)
     high = float_up(sum(n * x for x, n in counts.items()))
-    if _total(0.0, kept) > wanted:
-        return math.inf
+    if _total(0.0, kept) > wanted:  # by rounding only, where their sum is not: then all add up
+        return high if sum(n * x for x, n in deltas.items()) <= exact else math.inf
     low = 0.0
     if _total(composed(0.0), kept) <= wanted:
         return 0.0
@@ -124,9 +126,10 @@ def _counted(epsilons, deltas):
 
 def _composed(counts, deltas):
     """Return (the delta of the pure parts, a function of epsilon; what `_total` takes of the deltas)."""
+    counts = {x: n for x, n in counts.items() if x}  # (0: no loss)
     gone = math.fsum(n * math.log1p(-float_up(x)) if x < 1 else -math.inf for x, n in deltas.items())
     if math.prod(n + 1 for n in counts.values()) > _SUMS:
-        parts = [PrivacyLossDistribution.pure(x).compose(n) for x, n in counts.items() if x]
+        parts = [PrivacyLossDistribution.pure(x).compose(n) for x, n in counts.items()]
         return PrivacyLossDistribution.total(parts).delta, (not gone, gone)
     loss, mass = np.zeros(1), np.ones(1)
     for x, n in counts.items():

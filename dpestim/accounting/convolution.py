@@ -67,7 +67,7 @@ def _multiply(first, stack, size, error, power=1):
     fresh = np.sqrt(size) * noise
     error = (product * np.expm1(power * np.log1p(error / sums).sum(axis=1)) + fresh) * (1 + 1e-9)
     # the ends of a row are noise: without a cut that grows with it they would never be left out
-    return _cut(first, mass, error, np.maximum(_CUT, fresh / 32))
+    return _cut(first, mass, error, np.maximum(_CUT, error / 128))
 
 
 def convolve(parts, power=1):
@@ -105,12 +105,8 @@ def _fold(batch):
 
 
 def _repeat(part, count):
-    """Return the sum of so many copies of a row, by squaring."""
-    result = None
-    while True:
-        if count & 1:
-            result = part if result is None else convolve([result, part])
-        count >>= 1
-        if not count:
-            return result
-        part = convolve([part], power=2)
+    """Return the sum of so many copies of a row, by squaring; from the first digit on, so that few arrays are large."""
+    result = part
+    for digit in bin(count)[3:]:
+        result = convolve([result, result, part]) if digit == "1" else convolve([result], power=2)
+    return result

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from dpestim.accounting.pairs import (
     discrete_laplace,
     discrete_pair,
 )
+from dpestim.accounting.renyi import RenyiCurve, law_of
+from dpestim.accounting.series import Series
 from dpestim.accounting.sums import Composition
+from dpestim.privacy.concentrated import Face
 from dpestim.privacy.outward import (
     LARGEST,
     amount,
@@ -29,7 +33,7 @@ from dpestim.privacy.outward import (
 )
 
 
-class PrivacyLossDistribution:
+class PrivacyLossDistribution(Series):
     """The privacy losses of a series of releases that was declared in advance; deltas never below the truth.
 
     The loss of an output is the logarithm of how much likelier it is with a record than without; losses of independent
@@ -50,14 +54,18 @@ class PrivacyLossDistribution:
     **Privacy.** Arithmetic about declared numbers; it touches no data. What it states holds for the neighbours that the
     sensitivities were declared for; a sampled one only for neighbours of which one has one record more.
 
-    **Complexity.** O(N log N) for a grid of N losses, some 200,000; 10,000 different Laplace mechanisms have some
-    1,200,000 masses in all. Thousands of different *sampled* ones take seconds and a coarser grid, which shows in
-    `interval`; Gaussians are added up in closed form.
+    **Complexity.** O(N log N) for a grid of N losses, some 300,000; 10,000 different Laplace mechanisms have some
+    1,500,000 masses in all. Thousands of different *sampled* ones take seconds and a coarser grid, which shows in
+    `interval`; Gaussians are added up in closed form. Rows of the grid have 1,000,000 places at most. Of samples at a
+    rate below 0.0001 that makes small epsilons larger (by less than 0.001 at deltas from 1e-5 on), and deltas below
+    1e-7 of thousands of them take seconds and are loose.
 
     Attributes
     ----------
     n_releases : int
         How many releases it is composed of.
+    rho : Fraction or None
+        An upper bound of the rho of concentrated privacy; None: not known.
     is_sampled : bool
         Whether it holds for add/remove neighbours only, because of Poisson sampling.
 
@@ -85,14 +93,11 @@ class PrivacyLossDistribution:
     True
     """
 
-    def __init__(self, pieces, is_sampled=False):
-        self._pieces = pieces  # {pair: how often}
-        self.is_sampled = is_sampled
-        self._sum = Composition(pieces)
+    rank = 3
 
-    def __reduce__(self):
-        """Pickle what it is made of, and none of what has been worked out."""
-        return type(self), (self._pieces, self.is_sampled)
+    def __init__(self, pieces, is_sampled=False):
+        super().__init__(pieces, is_sampled)
+        self._sum = Composition(pieces)
 
     def __repr__(self):
         return f"<PrivacyLossDistribution of {self.n_releases} releases, {len(self._pieces)} of them different>"
@@ -108,7 +113,7 @@ class PrivacyLossDistribution:
         epsilon : float
             Above 0, at most 500.
         """
-        return cls({Approximate(_loss(positive(epsilon, "epsilon"))): 1})
+        return cls({Approximate(_small(positive(epsilon, "epsilon"))): 1})
 
     @classmethod
     def approximate(cls, epsilon, delta):
@@ -121,7 +126,7 @@ class PrivacyLossDistribution:
         delta : float
             From 0 to 1.
         """
-        return cls({Approximate(_loss(amount(epsilon, "epsilon")), float_up(amount(delta, "delta", 1))): 1})
+        return cls({Approximate(_small(amount(epsilon, "epsilon")), amount(delta, "delta", 1)): 1})
 
     @classmethod
     def laplace(cls, scale, *, sensitivity=1.0, sampling_rate=1.0):
@@ -207,32 +212,6 @@ class PrivacyLossDistribution:
 
     # ---------------------------------------------------------------- composition
 
-    @property
-    def n_releases(self):
-        """How many releases it is composed of."""
-        return sum(self._pieces.values())
-
-    def compose(self, n):
-        """Return that of n independent runs of all of it.
-
-        Parameters
-        ----------
-        n : int
-            At least 1.
-        """
-        n = whole(n, "n")
-        return type(self)({pair: n * count for pair, count in self._pieces.items()}, self.is_sampled)
-
-    def __add__(self, other):
-        """Return that of both together."""
-        if not isinstance(other, PrivacyLossDistribution):
-            return NotImplemented
-        return type(self)(dict(Counter(self._pieces) + Counter(other._pieces)), self.is_sampled or other.is_sampled)
-
-    def __radd__(self, other):
-        """Let ``sum(...)`` start at 0."""
-        return self if other == 0 else NotImplemented
-
     @classmethod
     def total(cls, series):
         """Return that of many together; one pass over them, where ``sum`` would copy each time.
@@ -251,6 +230,42 @@ class PrivacyLossDistribution:
         if not pieces:
             raise ValueError("series must hold at least one PrivacyLossDistribution")
         return cls(dict(pieces), sampled)
+
+    def lift(self, other):
+        """Return what a pure or approximate face says as losses; None of other curves, whose laws nobody knows."""
+        if isinstance(other, Face) and other.epsilon <= LARGEST:
+            return PrivacyLossDistribution({Approximate(other.epsilon, other.delta): 1})
+        return other if isinstance(other, PrivacyLossDistribution) else None
+
+    def weaker(self):
+        """Return the `RenyiCurve` that follows from it, or None where a loss may be infinite."""
+        laws = Counter()
+        for pair, count in self._pieces.items():
+            law = law_of(pair)
+            if law is None:
+                return None
+            laws[law] += count
+        return RenyiCurve(dict(laws), self.is_sampled)
+
+    def on_sample(self, rate):
+        """Return that of one release of noise on a Poisson sample of a rate below 1; None of what is none.
+
+        Several releases about one sample, which have a record in common or not, are more than each on its own.
+        """
+        (pair, count), *more = self._pieces.items()
+        if more or count > 1 or not isinstance(pair, Sampled) or pair.rate < 1:
+            return None
+        return PrivacyLossDistribution({Sampled(pair.base, float_up(rate)): 1}, True)
+
+    def cgf(self, t):
+        """Return an upper bound of ln E[e^(t loss)]; inf where a loss may be infinite."""
+        curve = self.weaker()
+        return np.full(np.shape(t), math.inf) if curve is None else curve.cgf(t)
+
+    def epsilon_at(self, delta):
+        """Return `epsilon` as a Fraction, or inf."""
+        epsilon = self.epsilon(delta)
+        return Fraction(epsilon) if epsilon < math.inf else math.inf
 
     # ---------------------------------------------------------------- answers
 
@@ -272,8 +287,21 @@ class PrivacyLossDistribution:
         float
             In [0, 1].
         """
-        e = float_down(amount(epsilon, "epsilon"))
-        return max(self._sum.delta(e, reverse) for reverse in self._sum.directions)
+        exact = amount(epsilon, "epsilon")
+        e = float_down(exact)
+        return min(self._basic_delta(exact), max(self._sum.delta(e, reverse) for reverse in self._sum.directions))
+
+    @cached_property
+    def _basic(self):
+        """The sums of epsilons and of deltas, where these are all that is known of every release; else (inf, 1)."""
+        if not all(isinstance(pair, Approximate) for pair in self._pieces):
+            return math.inf, 1
+        return tuple(sum(n * part for part, n in zip(parts, self._pieces.values())) for parts in
+                     zip(*((pair.epsilon, pair.delta) for pair in self._pieces)))
+
+    def _basic_delta(self, epsilon):
+        """Return the delta that basic composition promises at an epsilon: no error of a grid is in it."""
+        return min(1.0, float_up(self._basic[1])) if epsilon >= self._basic[0] else 1.0
 
     def interval(self, epsilon):
         """Return (low, high) around the exact delta of the pairs of laws; `delta` is `high`.
@@ -287,12 +315,14 @@ class PrivacyLossDistribution:
         -------
         tuple of two floats
         """
-        e = float_down(amount(epsilon, "epsilon"))
+        exact = amount(epsilon, "epsilon")
+        e = float_down(exact)
         bounds = [self._sum.bounds(e, reverse) for reverse in self._sum.directions]
-        return max(low for low, _ in bounds), max(high for _, high in bounds)
+        high = min(self._basic_delta(exact), max(high for _, high in bounds))
+        return min(high, max(low for low, _ in bounds)), high
 
     def epsilon(self, delta):
-        """Return the least epsilon that this grid certifies for a delta: an upper bound, inf where there is none.
+        """Return the least epsilon that is certified for a delta: an upper bound, inf where there is none.
 
         Parameters
         ----------
@@ -303,15 +333,22 @@ class PrivacyLossDistribution:
         -------
         float
         """
-        wanted = float_down(amount(delta, "delta", 1))
-        return max(self._sum.solve(wanted, reverse) for reverse in self._sum.directions)
+        exact = amount(delta, "delta", 1)
+        wanted = float_down(exact)
+        least = max(self._sum.solve(wanted, reverse) for reverse in self._sum.directions)
+        return min(least, float_up(self._basic[0])) if self._basic[1] <= exact < 1 else least
+
+
+def _small(x):
+    """Return a loss, or raise ValueError."""
+    if x > LARGEST:
+        raise ValueError(f"the privacy loss of one release must be at most {LARGEST}: less noise protects nobody")
+    return x
 
 
 def _loss(x):
     """Return a loss as a float, rounded up."""
-    if x > LARGEST:
-        raise ValueError(f"the privacy loss of one release must be at most {LARGEST}: less noise protects nobody")
-    return float_up(x)
+    return float_up(_small(x))
 
 
 def _shift(sensitivity):

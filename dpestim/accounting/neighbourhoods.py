@@ -1,10 +1,14 @@
 """What guarantees become for parts of the data, for groups of records, and for random samples."""
 
 import heapq
+import math
 from dataclasses import replace
 from fractions import Fraction
 
+from dpestim.accounting.loss import PrivacyLossDistribution
+from dpestim.accounting.renyi import RenyiCurve, as_renyi
 from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy.concentrated import Face, known
 from dpestim.privacy.exact import exp_lower, exp_upper, log_upper
 from dpestim.privacy.outward import amount, several, share, whole
 
@@ -32,7 +36,8 @@ def parallel(guarantees):
     Notes
     -----
     O(number of guarantees). Raises ValueError for none, and for guarantees about different neighbours. What is relaxed
-    keeps its plain epsilon only. The proof: ``composition.md``.
+    keeps its plain epsilon only. The curve is the one that follows from each of the others, if there is one; else the
+    largest of their Renyi divergences, order by order; for substitution twice. The proof: ``composition.md``.
 
     References
     ----------
@@ -56,8 +61,22 @@ def parallel(guarantees):
                          f"{sorted(relation.value for relation in relations)}")
     n = 2 if Neighbours.SUBSTITUTION in relations else 1
     epsilon, delta = (sum(heapq.nlargest(n, (getattr(g, name) for g in guarantees))) for name in ("epsilon", "delta"))
-    return replace(sum(guarantees), epsilon=epsilon, delta=min(1, delta), relaxation=None, relaxed_epsilon=None,
-                   curve=None)
+    total = replace(sum(replace(g, curve=None) for g in guarantees), curve=None)
+    return replace(total, epsilon=epsilon, delta=min(1, delta), relaxation=None, relaxed_epsilon=None,
+                   curve=_largest_curve([g for g in guarantees if not g.is_nothing], n))
+
+
+def _largest_curve(guarantees, n):
+    """Return n times a curve that follows from each of the guarantees, whichever; None where there is none."""
+    curves = [known(g.epsilon, g.delta, g.curve) for g in guarantees]
+    if None in curves or all(g.curve is None for g in guarantees):
+        return None
+    curves = list(dict.fromkeys(curves))
+    most = max(curves, key=lambda curve: math.inf if curve.rho is None else curve.rho)
+    if isinstance(most, Face) or not all(most.follows_from(curve) for curve in curves):
+        curves = [as_renyi(curve) for curve in curves]
+        most = None if None in curves else RenyiCurve.largest(curves)
+    return most if most is None or n == 1 else most.compose(n)
 
 
 def group_privacy(guarantee, size):
@@ -114,12 +133,15 @@ def subsampled(guarantee, rate, *, sampling):
     Returns
     -------
     PrivacyGuarantee
-        ln(1 + rate (e^epsilon - 1)), rounded up to a multiple of 1e-15, and rate delta.
+        ln(1 + rate (e^epsilon - 1)), rounded up to a multiple of 1e-15, and rate delta. Its curve is that of the
+        sampled noise, much tighter when composed, where the release is one of Laplace or Gaussian noise and its sample
+        is "poisson".
 
     Notes
     -----
-    Raises ValueError where the way of sampling does not belong to the neighbours: nothing follows then. For Gaussian
-    and Laplace noise `PrivacyLossDistribution` has a `sampling_rate`, which is much tighter when composed.
+    Raises ValueError where the way of sampling does not belong to the neighbours: nothing follows then. No other curve
+    is kept: of several releases about one sample, the losses do not add up, and samples of a fixed size, like rhos, are
+    without a curve that is known here.
 
     References
     ----------
@@ -144,6 +166,9 @@ def subsampled(guarantee, rate, *, sampling):
     rate = share(rate, "rate")
     if rate == 1:
         return guarantee
-    epsilon = log_upper(1 + rate * (exp_upper(amount(guarantee.epsilon, "epsilon")) - 1))
+    epsilon = amount(guarantee.epsilon, "epsilon")
+    if epsilon <= 1000:  # beyond, a sample saves ln(1 / rate) only, and decimals overflow
+        epsilon = log_upper(1 + rate * (exp_upper(epsilon) - 1))
+    noise = guarantee.curve if isinstance(guarantee.curve, PrivacyLossDistribution) and sampling == "poisson" else None
     return replace(guarantee, epsilon=epsilon, delta=rate * guarantee.delta, relaxation=None, relaxed_epsilon=None,
-                   curve=None)
+                   curve=None if noise is None else noise.on_sample(rate))

@@ -7,6 +7,7 @@ A pair is a frozen dataclass, its fields its identity. It answers
     variance    of the loss, about
     work        what putting it on a grid costs, about: floats, times the step, without and with `thin`
     symmetric   whether removing and adding a record have the same losses
+    rho, order, of_groups   what a piece of a `Series` answers
 
 and the class, for a list of pairs of one kind,
 
@@ -18,13 +19,15 @@ Which pair dominates which mechanism, and why, is in ``loss.md``.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dpestim.accounting.grid import Losses, cell_ends, margin, split_cells, split_points, together
-from dpestim.privacy.outward import LARGEST
+from dpestim.privacy.outward import LARGEST, float_up
 
 #: Normal numbers are cut this far from their mean, where less than `_TAIL` is left.
 _FAR, _TAIL = 15.0, 1e-50
@@ -35,32 +38,50 @@ _NODES, _WEIGHTS = (0.5 * (array + shift) for array, shift in zip(np.polynomial.
 
 @dataclass(frozen=True)
 class Approximate:
-    """The pair that dominates all (epsilon, delta)-private mechanisms; randomised response where delta is 0."""
+    """The pair that dominates all (epsilon, delta)-private mechanisms; randomised response where delta is 0.
 
-    epsilon: float
-    delta: float = 0.0
+    Both are Fractions: basic composition is exact.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
     symmetric: ClassVar = True
     kind: ClassVar = "approximate"
 
     @property
-    def work(self):
-        """What putting it on a grid of step 1 costs."""
-        return 2 * self.epsilon
+    def rho(self):
+        """epsilon^2 / 2; None where there is a delta."""
+        return None if self.delta else self.epsilon**2 / 2
 
     @property
+    def order(self):
+        """Its family and its size."""
+        return (Approximate, self.delta), self.epsilon
+
+    def of_groups(self, size):
+        """Return that for groups, where it is pure and no loss gets too large."""
+        moved = size * self.epsilon
+        return None if self.delta or moved > LARGEST else Approximate(moved)
+
+    @property
+    def work(self):
+        """What putting it on a grid of step 1 costs."""
+        return 2 * self.reach
+
+    @cached_property
     def reach(self):
         """No finite loss is larger."""
-        return self.epsilon
+        return float_up(self.epsilon)
 
     @property
     def variance(self):
         """The variance of the loss, or a little more."""
-        return self.epsilon**2 * (1 - math.tanh(self.epsilon / 2) ** 2 + 1e-3)
+        return self.reach**2 * (1 - math.tanh(self.reach / 2) ** 2 + 1e-3)
 
     @staticmethod
     def losses(pairs, step, reverse=False, thin=False):
         """Return the losses of several."""
-        epsilon, delta = (np.array([getattr(pair, name) for pair in pairs]) for name in ("epsilon", "delta"))
+        epsilon, delta = np.array([(pair.reach, float_up(pair.delta)) for pair in pairs]).T
         likely = (1 - delta) / (1 + np.exp(-epsilon))
         points = split_points(np.stack([-epsilon, epsilon], 1), np.stack([np.exp(-epsilon) * likely, likely], 1), step)
         return Losses(points.first, points.mass, delta, excess=points.excess)
@@ -72,6 +93,33 @@ class Points:
 
     forward: tuple
     backward: tuple | None = None
+
+    @property
+    def is_pure(self):
+        """Whether no loss is infinite; then none is above `reach`, but for its rounding."""
+        return not any(part[2] for part in (self.forward, self.backward) if part)
+
+    @property
+    def rho(self):
+        """That of a pure release; None where a loss may be infinite."""
+        return Fraction(self.reach + margin(self.reach)) ** 2 / 2 if self.is_pure else None
+
+    @property
+    def order(self):
+        """It is compared with itself only."""
+        return (self,), 0
+
+    def of_groups(self, size):
+        """Return None: the laws of two neighbours do not say what happens further away."""
+        return
+
+    def cgf(self, t):
+        """Return an upper bound of ln E[e^(t loss)], for a pure pair."""
+        t, out = np.asarray(t, np.float64), []
+        for loss, mass, *_ in filter(None, (self.forward, self.backward)):
+            logs = t[..., None] * np.array(loss) + np.log(np.maximum(mass, 1e-300))
+            out.append(logsumexp(logs, axis=-1))
+        return np.maximum.reduce(out) + 2.0**-40 * (1 + t * self.reach)
 
     @property
     def work(self):
@@ -115,6 +163,8 @@ class Gaussian:
 
     shift: float
     work: ClassVar = 4.0
+    #: the largest shift: losses of more are too large
+    farthest: ClassVar = 20
 
     @property
     def ends(self):
@@ -126,6 +176,11 @@ class Gaussian:
         """The variance of the loss."""
         return self.shift**2
 
+    @property
+    def apart(self):
+        """The variance of the ratio of both laws under the second, as far as floats need it."""
+        return math.expm1(min(self.shift**2, 50))
+
     @staticmethod
     def atoms(shift):
         """No point has a mass of its own."""
@@ -136,18 +191,29 @@ class Gaussian:
         """Return the masses of losses between neighbouring edges under both laws, relative error below 2^-41."""
         x = edges / shift + shift / 2
         start, width = x[:, :-1], np.diff(x)
-        panels = max(1, math.ceil(float((width * (np.maximum(-start, x[:, 1:]) + shift + 6)).max()) / 10))
+        panels = np.ceil((width * (np.maximum(-start, x[:, 1:]) + shift + 6)).max(axis=0) / 10)
         one, two = np.zeros(width.shape), np.zeros(width.shape)
-        for panel in range(panels):
-            for node, weight in zip(_NODES, _WEIGHTS):
-                place = start + width * ((panel + node) / panels)
-                share = weight / panels / math.sqrt(2 * math.pi) * width
-                one += share * np.exp(place * place * -0.5)
-                two += share * np.exp((place - shift) ** 2 * -0.5)
+        for few in (True, False):  # those that need one panel, nearly all; and those that need more
+            which = (panels <= 1) == few
+            if which.any():
+                one[:, which], two[:, which] = _normal(start[:, which], width[:, which], shift,
+                                                       max(1, int(panels[which].max())))
         return one, two
 
     #: What is cut: (above the ends, below them, in all)
     tails: ClassVar = (_TAIL, _TAIL, 2 * _TAIL)
+
+
+def _normal(start, width, shift, panels):
+    """Return the masses of intervals under N(0, 1) and N(shift, 1), by Gauss and Legendre on so many panels."""
+    one, two = np.zeros(width.shape), np.zeros(width.shape)
+    for panel in range(panels):
+        for node, weight in zip(_NODES, _WEIGHTS):
+            place = start + width * ((panel + node) / panels)
+            share = weight / panels / math.sqrt(2 * math.pi) * width
+            one += share * np.exp(place * place * -0.5)
+            two += share * np.exp((place - shift) ** 2 * -0.5)
+    return one, two
 
 
 @dataclass(frozen=True)
@@ -156,6 +222,7 @@ class Laplace:
 
     shift: float
     work: ClassVar = 1.0
+    farthest: ClassVar = LARGEST
     tails: ClassVar = (0.0, 0.0, 0.0)
 
     @property
@@ -167,6 +234,12 @@ class Laplace:
     def variance(self):
         """The variance of the loss, or a little more."""
         return self.shift**2 if self.shift < 2 else 4.0
+
+    @property
+    def apart(self):
+        """The variance of the ratio of both laws under the second, as far as floats need it."""
+        far = min(self.shift, 50)
+        return (2 * math.expm1(far) + math.expm1(-2 * far)) / 3
 
     @staticmethod
     def atoms(shift):
@@ -195,6 +268,25 @@ class Sampled:
         return type(self.base), self.rate == 1, self.rate > 0.5
 
     @property
+    def rho(self):
+        """shift^2 / 2 of Gaussians; what a pure release has of Laplace noise; None of sampled Gaussians."""
+        if type(self.base) is Laplace:
+            return Fraction(self.base.shift if self.rate == 1 else self.reach + margin(self.reach)) ** 2 / 2
+        return Fraction(self.base.shift) ** 2 / 2 if self.rate == 1 else None
+
+    @property
+    def order(self):
+        """Its family and its size; rhos of Gaussians add up."""
+        return (type(self.base), self.rate, type(self.base) is Gaussian and self.rate == 1), self.base.shift
+
+    def of_groups(self, size):
+        """Return that for groups: as many times as far, unless sampled or where losses get too large."""
+        moved = size * Fraction(self.base.shift)
+        if self.rate < 1 or moved > self.base.farthest:
+            return None
+        return Sampled(type(self.base)(float_up(moved)))
+
+    @property
     def symmetric(self):
         """Whether both directions are the same."""
         return self.rate == 1
@@ -213,8 +305,7 @@ class Sampled:
     @property
     def variance(self):
         """The variance of the loss, about."""
-        return self.base.variance * min(1.0, self.rate**2 * math.expm1(min(self.base.variance, 50)) /
-                                        self.base.variance)
+        return min(self.base.variance, self.rate**2 * self.base.apart) if self.rate < 1 else self.base.variance
 
     @staticmethod
     def losses(pairs, step, reverse=False, thin=False):

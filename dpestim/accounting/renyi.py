@@ -1,16 +1,19 @@
 """Renyi and concentrated privacy: curves that add up, and what they say about (epsilon, delta)."""
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from dpestim.privacy.concentrated import ConcentratedLaw, PureLaw, curve_delta, curve_epsilon
-from dpestim.privacy.outward import OUTWARD, amount, float_up, positive, ratio, share, whole
+from dpestim.accounting.grid import margin
+from dpestim.accounting.pairs import Approximate, Laplace, Points
+from dpestim.accounting.series import Series
+from dpestim.privacy.curve import ConcentratedLaw, PureLaw, curve_delta, curve_epsilon
+from dpestim.privacy.outward import OUTWARD, amount, float_up, positive, ratio, share
 
 #: Sampled Gaussians know whole orders up to this one.
 _LAST = 256
@@ -19,6 +22,17 @@ _LAST = 256
 @dataclass(frozen=True)
 class _Laplace:
     epsilon: float
+
+    @property
+    def rho(self):
+        return Fraction(self.epsilon) ** 2 / 2
+
+    @property
+    def order(self):
+        return (_Laplace,), self.epsilon
+
+    def of_groups(self, size):
+        return _Laplace(float_up(size * Fraction(self.epsilon)))
 
     def cgf(self, t):
         e, a, b = t * self.epsilon, (1 + t) / (1 + 2 * t), t / (1 + 2 * t)
@@ -31,12 +45,55 @@ class _Laplace:
 class _SampledGaussian:
     shift: float
     rate: float
+    rho: ClassVar = None
+
+    @property
+    def order(self):
+        return (_SampledGaussian, self.rate), self.shift
+
+    def of_groups(self, size):
+        return None
 
     def cgf(self, t):
         t = np.asarray(t, np.float64)
         known, low = _whole_orders(self.shift, self.rate), np.minimum(np.floor(t), _LAST - 2).astype(int)
         between = known[low] + (t - low) * (known[low + 1] - known[low])
         return np.where(t <= _LAST - 1, between * (1 + OUTWARD), math.inf)
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """One of several curves, nobody knows which."""
+
+    curves: frozenset
+
+    @property
+    def rho(self):
+        rhos = [curve.rho for curve in self.curves]
+        return None if None in rhos else max(rhos)
+
+    @property
+    def order(self):
+        return (self,), 0
+
+    def of_groups(self, size):
+        groups = [curve.of_groups(size) for curve in self.curves]
+        return None if None in groups else _Largest(frozenset(groups))
+
+    def cgf(self, t):
+        return np.maximum.reduce([curve.cgf(t) for curve in self.curves])
+
+
+def law_of(pair):
+    """Return the law of a pair of laws (`dpestim.accounting.pairs`), or None where a loss may be infinite."""
+    if isinstance(pair, Points):
+        return pair if pair.is_pure else None
+    if isinstance(pair, Approximate):
+        return None if pair.delta else PureLaw(pair.reach)
+    shift, rate = pair.base.shift, pair.rate
+    if isinstance(pair.base, Laplace):
+        return _Laplace(shift) if rate == 1 else PureLaw(pair.reach + margin(pair.reach))
+    return ConcentratedLaw(float_up(pair.rho)) if rate == 1 else _SampledGaussian(shift, rate)
 
 
 @lru_cache(maxsize=64)
@@ -52,7 +109,7 @@ def _whole_orders(shift, rate):
     return out
 
 
-class RenyiCurve:
+class RenyiCurve(Series):
     """An upper bound of the Renyi divergences of a series of releases, by order; curves add up.
 
     Less tight than a `PrivacyLossDistribution`, but it needs no schedule of *results*: `RenyiFilter` and
@@ -65,6 +122,10 @@ class RenyiCurve:
 
     Attributes
     ----------
+    n_releases : int
+        How many releases it is composed of.
+    rho : Fraction or None
+        An upper bound of the rho of concentrated privacy; None: not known.
     is_sampled : bool
         Whether it holds for add/remove neighbours only, because of Poisson sampling.
 
@@ -85,9 +146,7 @@ class RenyiCurve:
     2.685
     """
 
-    def __init__(self, laws, is_sampled=False):
-        self._laws = laws  # {law: how often}
-        self.is_sampled = is_sampled
+    rank = 2
 
     @classmethod
     def pure(cls, epsilon):
@@ -119,26 +178,29 @@ class RenyiCurve:
         """
         shift, rate = ratio(sensitivity, sigma), share(sampling_rate, "sampling_rate")
         if float_up(rate) == 1:
-            return cls({ConcentratedLaw(shift**2 / 2): 1}, rate < 1)
+            return cls({ConcentratedLaw(float_up(Fraction(shift) ** 2 / 2)): 1}, rate < 1)
         return cls({_SampledGaussian(shift, float_up(rate)): 1}, True)
 
-    def compose(self, n):
-        """Return that of n runs of all of it; n is an integer of at least 1."""
-        n = whole(n, "n")
-        return type(self)({law: n * count for law, count in self._laws.items()}, self.is_sampled)
+    @classmethod
+    def largest(cls, curves):
+        """Return that of a release of which only this is known: it has one of these curves."""
+        pieces = {_Largest(frozenset(curves)): 1}
+        return cls(pieces, any(curve.is_sampled for curve in curves))
 
-    def __add__(self, other):
-        """Return that of both together."""
-        if not isinstance(other, RenyiCurve):
-            return NotImplemented
-        return type(self)(dict(Counter(self._laws) + Counter(other._laws)), self.is_sampled or other.is_sampled)
-
-    def __radd__(self, other):
-        """Let ``sum(...)`` start at 0."""
-        return self if other == 0 else NotImplemented
+    def lift(self, other):
+        """Return concentrated or pure privacy as a curve of this kind; None of what has a delta."""
+        if isinstance(other, RenyiCurve):
+            return other
+        if other.rho is None:
+            return None
+        if not other.rho:
+            return RenyiCurve({})
+        epsilon = getattr(other, "epsilon", None)
+        law = ConcentratedLaw(float_up(other.rho)) if epsilon is None else PureLaw(float_up(epsilon))
+        return RenyiCurve({law: 1})
 
     def __repr__(self):
-        return f"<RenyiCurve of {sum(self._laws.values())} releases>"
+        return f"<RenyiCurve of {self.n_releases} releases>"
 
     def divergence(self, order):
         """Return an upper bound of the divergence of an order above 1."""
@@ -149,7 +211,7 @@ class RenyiCurve:
 
     def cgf(self, t):
         """Return an upper bound of ln E[e^(t loss)], the order being 1 + t; t is an array of numbers above 0."""
-        return sum(count * law.cgf(t) for law, count in self._laws.items()) * (1 + OUTWARD)
+        return sum((count * law.cgf(t) for law, count in self._pieces.items()), np.zeros(np.shape(t))) * (1 + OUTWARD)
 
     def delta(self, epsilon):
         """Return delta at an epsilon of at least 0, an upper bound; 0 from the sum on, where all releases are pure."""
@@ -159,12 +221,24 @@ class RenyiCurve:
         """Return epsilon at a delta from 0 to 1, an upper bound; inf where delta is 0 and a release is not pure."""
         return min(float_up(self._pure), curve_epsilon(self, delta))
 
+    def epsilon_at(self, delta):
+        """Return `epsilon` as a Fraction, or inf."""
+        epsilon = self.epsilon(delta)
+        return Fraction(epsilon) if epsilon < math.inf else math.inf
+
     @property
     def _pure(self):
         """The sum of the epsilons, exactly (Renyi's bounds end above it); inf where a release is not pure."""
-        if not all(hasattr(law, "epsilon") for law in self._laws):
+        if not all(hasattr(law, "epsilon") for law in self._pieces):
             return math.inf
-        return sum(count * Fraction(law.epsilon) for law, count in self._laws.items())
+        return sum(count * Fraction(law.epsilon) for law, count in self._pieces.items())
+
+
+def as_renyi(curve):
+    """Return what follows from any curve, as a `RenyiCurve`; None where nothing does."""
+    while curve is not None and curve.rank > RenyiCurve.rank:
+        curve = curve.weaker()
+    return None if curve is None else RenyiCurve({}).lift(curve)
 
 
 def _small(epsilon):

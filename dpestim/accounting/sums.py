@@ -12,14 +12,18 @@ from dpestim.accounting.pairs import Gaussian, Sampled
 from dpestim.privacy.outward import OUTWARD, TINY, crossing, float_up, log_constant
 
 #: Floats that the losses of a composition take on the grid, the most for many releases; and what making them may cost.
-_FLOATS, _MOST_FLOATS, _WORK = 1 << 17, 1 << 19, 1_500_000
+_FLOATS, _MOST_FLOATS, _WORK = 1 << 17, 1 << 20, 1_500_000
+#: Places of the grid between the ends of a row, and of all rows, the most: it is their memory.
+_ROW, _ROWS = 1 << 20, 1 << 23
 #: Pairs that are put on a grid at a time.
 _BATCH = 1024
 #: Sums that are kept for the next question.
-_KEPT = 4
+_KEPT = 6
 #: At most so many different pairs decide where the tilt is put (any tilt is valid).
 _SCOUTS = 64
 _TILTS = np.geomspace(1e-3, 1e4, 57)
+#: Of several tilts one is good enough where errors are this part of delta.
+_PART = 1e-3
 _MORE = 2.0**-38
 
 
@@ -28,7 +32,7 @@ class Composition:
 
     def __init__(self, pieces):
         self._pieces = pieces
-        self._step, self._thin, self._cache, self._measures = None, False, {}, {}
+        self._step, self._thin, self._rare, self._cache, self._measures = None, False, False, {}, {}
 
     @property
     def directions(self):
@@ -54,9 +58,13 @@ class Composition:
             spread = math.sqrt(sum(n * pair.variance for pair, n in self._parts.items()))
             width = min(40 * spread, sum(2 * n * pair.reach for pair, n in self._parts.items()))
             work = np.zeros(2) + sum(pair.work for pair in self._parts)
+            # a few losses may be far larger than the spread (of small samples of the records): rows reach that far
+            reaches = [pair.reach for pair in self._parts]
+            held = max(2 * max(reaches) / _ROW, 2 * sum(reaches) / _ROWS)
+            self._rare = max(reaches) > 32 * spread
             # of one release, about: errors are of second order in the step, as a part of it
             fine = spread / math.sqrt(sum(self._parts.values())) / 256
-            wanted = max(min(width / _FLOATS, fine), width / _MOST_FLOATS, 1e-12)
+            wanted = max(min(width / _FLOATS, fine), width / _MOST_FLOATS, held, 1e-12)
             self._thin = work[0] / _WORK > wanted and work[1] < work[0] / 4
             self._step = 2.0 ** math.ceil(math.log2(max(wanted, work[int(self._thin)] / _WORK)))
         return self._step
@@ -146,14 +154,27 @@ class Composition:
         low = infinity * (1 - 2 * _MORE) + factor * value * (1 - loose) - error
         return max(0.0, low), min(1.0, infinity + factor * value * (1 + loose) + error)
 
+    def _ladder(self, theta):
+        """Return tilts to try, up to one: where large losses are rare, smaller ones leave much shorter arrays."""
+        return sorted({min(theta, 1.0), min(theta, math.sqrt(theta)), theta}) if self._rare else [theta]
+
+    def _tried(self, epsilon, reverse):
+        """Return (the delta of the losses on the grid at most, the tilt that says so)."""
+        tried = []
+        for theta in self._ladder(self._tilt(lambda logs, t: logs - t * epsilon, reverse)):
+            low, high = self._at(epsilon, theta, reverse)
+            tried.append((high, theta))
+            if high - low <= _PART * high:
+                break
+        return min(tried)
+
     def delta(self, epsilon, reverse):
         """Return an upper bound of the delta of the pairs in one direction."""
-        return self._at(epsilon, self._tilt(lambda logs, t: logs - t * epsilon, reverse), reverse)[1]
+        return self._tried(epsilon, reverse)[0]
 
     def bounds(self, epsilon, reverse):
         """Return (low, high) around the delta of the pairs: the low one is that of losses on the grid, further up."""
-        theta = self._tilt(lambda logs, t: logs - t * epsilon, reverse)
-        high = self._at(epsilon, theta, reverse)[1]
+        high, theta = self._tried(epsilon, reverse)
         n = sum(self._parts.values())
         eta = SHORT + 4 * margin(max(pair.reach for pair in self._parts))
         grown = self._sum(lambda loss: math.log1p(loss.excess), reverse)
@@ -176,13 +197,18 @@ class Composition:
         if infinity == delta:
             return max(top, 0.0)
         wanted = math.log(delta - infinity)
-        theta = self._tilt(lambda logs, t: (logs - wanted) / t, reverse)
+        least = math.inf
+        for theta in self._ladder(self._tilt(lambda logs, t: (logs - wanted) / t, reverse)):
 
-        def over(epsilon):
-            high = self._at(epsilon, theta, reverse)[1]
-            return (math.log(high) if high else -1e4) - math.log(delta) + OUTWARD
+            def over(epsilon, theta=theta):
+                high = self._at(epsilon, theta, reverse)[1]
+                return (math.log(high) if high else -1e4) - math.log(delta) + OUTWARD
 
-        return crossing(over, 0.0, max(top, 0.0), 1e-10)
+            least = min(least, crossing(over, 0.0, max(top, 0.0), 1e-10))
+            low, high = self._at(least, theta, reverse)
+            if high - low <= _PART * high:
+                break
+        return least
 
 
 def _alike(pairs):

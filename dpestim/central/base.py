@@ -52,7 +52,7 @@ class CentralMechanism(PrivateEstimator):
                                 self._notes(), curve=self._curve())
 
     def _curve(self):
-        """Return what is known besides (epsilon, delta): a `ZCDP`, or None (pure ones imply theirs)."""
+        """Return what is known besides (epsilon, delta), or None (pure ones imply theirs)."""
         return None
 
     def _notes(self):

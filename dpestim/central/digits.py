@@ -14,7 +14,7 @@ import numpy as np
 
 from dpestim.noise import FIRST_DIGITS, MORE_DIGITS, Real
 
-__all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "float_up", "power", "threshold"]
+__all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", "threshold"]
 
 #: More than e^-100000; fractions of a million digits would take seconds.
 _UNDERFLOW = Fraction(1, 10**43_000)
@@ -69,9 +69,3 @@ def exponential_tables():
     places = [(i, 1) for i in range(64)] + [(i, 1 << 9) for i in range(512)] + [(i, 1 << 18) for i in range(512)]
     entries = [threshold(power(Fraction(i, unit)), 64) if i else (1 << 64) - 1 for i, unit in places]
     return np.array(entries, np.uint64)
-
-
-def float_up(x):
-    """Return the smallest float of at least x."""
-    rounded = float(x)
-    return rounded if Fraction(rounded) >= x else math.nextafter(rounded, math.inf)

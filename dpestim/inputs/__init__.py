@@ -6,11 +6,12 @@
     X --number_rows----> array of numbers --refuse_infinite-->
     y --label_codes----> codes of classes
 
-* `frames.py`      containers: what X may be, its shape, its columns; masked, sparse and lazy ones are refused by name
+* `frames.py`      containers: what X may be, its shape, its columns; masked and lazy ones are refused by name
 * `columns.py`     one column of any library, read by its dtype alone: values, nulls, what compares with what
 * `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
 * `numbers.py`     tables of numbers; dates and durations are none
+* `sparse.py`      tables of which only entries are kept, for those estimators that take them
 * `labels.py`      y to codes of classes, by the same encoder
 * `quiet.py`       the one place where the exceptions of other libraries are caught
 
@@ -21,15 +22,16 @@ that a chain of exceptions has nothing to show either. Strict mode (`dpestim.con
 only, and is total: whatever a cell holds, it gets a code. It does not promise constant time.
 """
 
-from dpestim.inputs.categories import CategoryEncoder, smallest_dtype
+from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
 from dpestim.inputs.columns import is_missing
 from dpestim.inputs.domains import at_least_two, learn_categories
 from dpestim.inputs.frames import as_array, category_rows, columns_of
-from dpestim.inputs.labels import class_array, label_codes
+from dpestim.inputs.labels import class_array, label_codes, target_numbers
 from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
+from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [
-    "CategoryEncoder", "as_array", "at_least_two", "bound_array", "category_rows", "class_array", "columns_of",
-    "is_missing", "label_codes", "learn_categories", "number_column", "number_rows", "refuse_infinite",
-    "smallest_dtype",
+    "CategoryEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows", "class_array",
+    "columns_of", "first_equals", "is_missing", "is_sparse", "label_codes", "learn_categories", "number_column",
+    "number_rows", "refuse_infinite", "smallest_dtype", "sparse_rows", "target_numbers",
 ]

@@ -264,10 +264,9 @@ class CategoryEncoder:
         try:
             if is_missing(value):
                 return self._missing, MISSING if self._missing is None else None
-            if isinstance(value, np.datetime64 | np.timedelta64):
-                code = self._table.get(other_names(value)[0])
-                if code is not None:
-                    return code, None
+            for name in other_names(value):
+                if name in self._table:
+                    return self._table[name], None
             return None, INFINITE if _is_infinite(value) else UNKNOWN
         except KeyboardInterrupt:
             raise
@@ -349,6 +348,21 @@ def _holds(dtype, value):
             return bool(dtype.type(value).item() == value)
     except (OverflowError, ValueError):
         return False
+
+
+def first_equals(values):
+    """Return, for each value, the place of the first that `CategoryEncoder` takes for the same category; -1: for none.
+
+    1, 1.0 and True are one category, and so are a date, its midnight and what NumPy and pandas make of it.
+    """
+    places, out = {}, []
+    for i, value in enumerate(values):
+        keys = [None] if is_missing(value) else [value, *other_names(value)]
+        at = -1 if _is_infinite(value) else next((places[key] for key in keys if key in places), i)
+        if at == i:
+            places.update(dict.fromkeys(keys, i))
+        out.append(at)
+    return out
 
 
 def _is_infinite(value):

@@ -9,6 +9,7 @@ from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, object_array, parts
 from dpestim.inputs.domains import category_array, learn_categories
 from dpestim.inputs.frames import columns_of, is_frame, is_series, refuse_containers, to_array
+from dpestim.inputs.numbers import floats_of, refuse_kind, series_numbers
 from dpestim.inputs.quiet import attempt
 
 
@@ -31,7 +32,9 @@ def label_codes(y, classes, n_rows, *, strict, total=False, n_jobs=None):
     else:
         codes, why = encoder.read(column, dtype, fallback, n_jobs)
         if why:
-            raise ValueError("y holds a class that is not declared in classes")
+            name = getattr(column, "name", None)
+            where = "" if name is None else f" (column {name!r})"
+            raise ValueError(f"y{where} holds a missing value or a class that is not declared in classes")
     return codes.view(f"i{dtype.itemsize}"), classes
 
 
@@ -54,10 +57,31 @@ def label_column(y, n_rows, *, strict):
     elif len(shape) != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {shape} instead.")
     if getattr(column.dtype, "kind", "O") == "c":
-        raise ValueError("Complex data not supported: y must hold classes")
+        raise ValueError("Complex data not supported: y must hold classes or numbers")
     if shape[0] != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, shape[0]]}")
     return column
+
+
+def target_numbers(y, n_rows, *, strict):
+    """Return y as floats, one for each row. Values that are not finite are NaN in strict mode, else a ValueError."""
+    column = label_column(y, n_rows, strict=strict)
+    if is_series(column):
+        numbers, nulls = series_numbers(column, "y", strict=strict)
+    else:
+        kind, nulls = column.dtype.kind, None
+        if strict and kind == "O":
+            raise ValueError("strict mode: y must have a numeric dtype (objects have none)")
+        refuse_kind(column.dtype, "y")
+        numbers = floats_of(column, "y") if kind == "O" else column
+    with np.errstate(all="ignore"):
+        numbers = np.array(numbers, np.float64)
+    if nulls is not None:
+        numbers[nulls] = np.nan
+    numbers[~np.isfinite(numbers)] = np.nan
+    if not strict and np.isnan(numbers).any():
+        raise ValueError("Input y contains NaN or infinity: every target must be a finite number")
+    return numbers
 
 
 def class_array(classes):

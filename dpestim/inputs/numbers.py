@@ -35,15 +35,16 @@ def number_rows(X, *, strict, fewest=1):
     return rows
 
 
-def refuse_infinite(rows, names):
-    """Raise ValueError that names the column where a value is not finite."""
+def refuse_infinite(rows, names, advice=""):
+    """Raise ValueError that names the column where a value is not finite, and ends with advice."""
     for at in range(0, len(rows), _ROWS):
         block = rows[at : at + _ROWS]
         with np.errstate(all="ignore"):
             finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
         if not finite and not np.isfinite(block).all():
             bad = names[int(np.argmin(np.isfinite(block).all(axis=0)))]
-            raise ValueError(f"{bad} of X contains NaN or infinity: every value must be finite")
+            where = bad if bad == "X" else f"{bad} of X"
+            raise ValueError(f"{where} contains NaN or infinity: every value must be finite{advice}")
 
 
 def number_column(values, n_rows, name):
@@ -105,8 +106,9 @@ def refuse_flat(rows):
 def _from_frame(X, strict):
     columns, names = columns_of(X), list(X.columns)
     kinds = [_kind_of(column.dtype) for column in columns]
-    if strict and not all(kind in "biuf" for kind in kinds):
-        raise ValueError("strict mode: X must have a numeric dtype in every column")
+    for name, kind in zip(names, kinds):
+        if strict and kind not in tuple("biuf"):
+            raise ValueError(f"strict mode: column {name!r} of X must have a numeric dtype, which depends on no value")
     dtypes = {column.dtype if isinstance(column.dtype, np.dtype) else None for column in columns}
     if len(dtypes) == 1 and kinds[0] in "biuf" and None not in dtypes:
         return X.to_numpy()

@@ -2,7 +2,8 @@
 
 from html import escape
 
-from dpestim.pipeline import LEAKING, report_on
+from dpestim.pipeline.report import report_on
+from dpestim.pipeline.walk import LEAKING
 from dpestim.privacy import Neighbours
 from dpestim.privacy._text import bound, odds, posterior
 

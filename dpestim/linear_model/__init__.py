@@ -3,20 +3,50 @@
 How data flows::
 
     X, y --declared classes and norm--> clipped rows --perturb, minimise--> w --grid, integer noise--> coef_
-          (_logistic)                   (_solver, _core/logistic)            (_release, noise)
+          (_logistic)              (_solver, _softmax, _core/logistic, softmax)  (_release, noise)
 
-* `_logistic.py`    the face: parameters, what is checked before anything is charged, scikit-learn's methods
+* `_base.py`        what linear models share: predictions clip rows as fits do; the one fit, for any loss of a margin
+* `_margins.py`     faces of support vectors and Poisson regression, and their proof `_margins.md`
+* `_losses.py`      what proof and solver need to know of a loss
+* `_logistic.py`    the face of logistic regression: its laws, the count of the classes, probabilities
 * `_objective.py`   the privacy calculus: from (epsilon, delta, C) to the scale of the noise, rounded against us
+* `_shapes.py`      what the calculus knows of a loss: lengths of gradients, cost of the Hessian
+* `_base_rate.py`   a private count of the classes, from which margins start
+* `_softmax.py`     the loss of several classes
 * `_solver.py`      the minimiser with a certificate of its distance to the exact one
-* `_release.py`     one binary problem from noise to integers on a public grid
+* `_release.py`     one problem from noise to integers on a public grid
 * `_logistic.md`    the proof of all of it, in that order
+* `_gradient.py`    another road: descent by noisy sums of gradients, which are integers (`_gradient.md`)
+* `_federated.py`   several owners who answer with such sums (`_federated.md`), and `_owners.py` what they agree on
+
+Regression needs moments, and no search::
+
+    X, y --public bounds--> integers --sums of products--> Summary --noise, once--> moments --filter--> coef_
+          (_moments)                   (merge)              (_moment_noise)          (_shrinkage)
+
+* `_linear.py`, `_moment_model.py`  the faces, and what they share: verbs, parameters, units
+* `_functional.py`                  the functional mechanism, for both losses
+* `_adassp.py`                      the published ridge against the worst case, from a noisy smallest eigenvalue
+* `_tukey.py`                       no moments, and no bounds: a deep point among models of blocks of rows
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.linear_model._federated import DPFederatedLinearModel
+from dpestim.linear_model._linear import DPLinearRegression, DPRidge
 from dpestim.linear_model._logistic import DPLogisticRegression
+from dpestim.linear_model._margins import DPLinearSVC, DPPoissonRegressor
+from dpestim.linear_model._tukey import DPTukeyRegression
 
-__all__ = ["DPLogisticRegression"]
+__all__ = [
+    "DPFederatedLinearModel",
+    "DPLinearRegression",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPPoissonRegressor",
+    "DPRidge",
+    "DPTukeyRegression",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Models, central model"
@@ -24,4 +54,12 @@ TASK = "Models, central model"
 GUIDE = (
     ("classes are to be predicted, and whoever fits may hold the rows", "DPLogisticRegression",
      "only coefficients are published; scikit-learn's methods, and a certificate for the minimiser"),
+    ("several data owners want one model, and none shows its rows", "DPFederatedLinearModel",
+     "owners answer with noisy gradients, each for its own epsilon; what that costs is predicted beforehand"),
+    ("a number is to be predicted, or coefficients with standard errors", "DPLinearRegression",
+     "one pass, summaries that merge, and no constant to tune"),
+    ("a number is to be predicted, from many rows whose ranges nobody knows", "DPTukeyRegression",
+     "no bounds: it asks whether models of blocks of rows agree"),
+    ("counts are to be predicted, of which a public bound is known", "DPPoissonRegressor",
+     "a logarithmic link, and no prediction beyond the bound"),
 )

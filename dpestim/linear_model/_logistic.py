@@ -1,29 +1,23 @@
 """Logistic regression: rows are clipped, a perturbed objective is minimised, and coefficients leave on a grid."""
 
-import math
-import warnings
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpestim import parallel
-from dpestim.base import PrivateEstimator
-from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import class_array, label_codes, number_column, number_rows, refuse_infinite
-from dpestim.linear_model._objective import calibrate
-from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_law, release
-from dpestim.linear_model._solver import LogisticLoss, row_shape
-from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.linear_model._base import LinearClassifier
+from dpestim.linear_model._base_rate import class_shares, count_law, evenness, offsets_of, share_of
+from dpestim.linear_model._functional import FunctionalLogistic, unit_rows
+from dpestim.linear_model._gradient import Plan, clipped_rows
+from dpestim.linear_model._losses import LOGISTIC
+from dpestim.linear_model._release import COLUMNS, release
+from dpestim.linear_model._shapes import BINARY, OneVersusRest, Softmax
+from dpestim.linear_model._softmax import SoftmaxLoss
+from dpestim.linear_model._solver import row_shape
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource, check_random_state
 
 
-class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
+class DPLogisticRegression(LinearClassifier):
     """Logistic regression by objective perturbation: a random linear term in the objective hides every row.
 
     The noise enters before the fit, so that the fit can counter it. ``perturbation="output"`` adds noise to the
@@ -31,18 +25,20 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     pays: the noise is then Gaussian and grows with the square root of the number of columns, not with that number.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: `coef_`, `intercept_` and everything computed from them may be published. The guarantee covers what runs,
-    floating point and the inexact minimiser included: a hundredth of epsilon pays for them. With K > 2 classes there
-    are K problems (one class against the rest), each with epsilon / K and delta / K. Parameters, the number of rows and
-    of columns are public. Predictions for private rows, and `score` on them, are **not private**: strict mode enters
-    predictions in the ledger, and refuses `score`.
+    one row: `coef_`, `intercept_` and everything computed from them may be published. With an intercept, a tenth of
+    epsilon (or 100 / n, where that is less) counts the classes, and the rest fits. The guarantee covers what runs,
+    floating point and the inexact minimiser included: a hundredth of it pays for them. Parameters and the numbers of
+    rows and of columns are public. Predictions for private rows, and `score` on them, are **not private**: strict
+    mode enters predictions in the ledger, and refuses `score`.
 
     **Utility.** Best where rows use their norm: scale columns to public bounds, and declare the smallest `data_norm`
-    that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, so that
-    probabilities become cautious before rankings become random.
+    that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, and
+    probabilities towards the shares of the classes, before rankings become random.
 
     **Complexity.** Six or seven passes over the rows, one of which forms the Hessian: O(n d^2) time, O(n + d^2) memory
-    beyond X, and O(d) exact random numbers.
+    beyond X, and O(d) exact random numbers. K > 2 classes: O(n d K) for each of some tens of passes, and O(d K) random
+    numbers; "ovr" is K times two classes. Of sparse X only entries are read: their squared numbers, summed over rows,
+    stand in the place of n d^2.
 
     Parameters
     ----------
@@ -51,18 +47,30 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
-    perturbation : {"objective", "output"}, default="objective"
+    perturbation : {"objective", "output", "functional", "gradient"}, default="objective"
+        "gradient" is accelerated descent by up to 256 noisy sums of gradients, one Gaussian vector together where
+        `delta` is above 0; it stops the earlier, the larger the noise is. With a delta, two classes and few rows it
+        ranks best, but takes longer; without a delta it is the worst (``_gradient.md``). "functional" is
+        the functional mechanism: Laplace noise on the coefficients of a quadratic loss, one class against the rest with
+        epsilon / K each; pure, and worse than "objective" (``_functional.md``). X is made dense.
+    multi_class : {"auto", "multinomial", "ovr"}, default="auto"
+        For more than two classes: "multinomial" (which "auto" takes) is one softmax under one noise, "ovr" one problem
+        for each class against the rest, under one Gaussian noise, or with epsilon / K each where delta is 0. The
+        gradient of a softmax has norm sqrt 2 whatever K is, that of K problems sqrt K, so the first needs less noise.
     data_norm : float, default=None
-        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it. None takes the longest
-        row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
+        predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
+        infinite.
     classes : array-like, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
-        `intercept_scaling` (the intercept is regularised too). None chooses by a rule that sees only the numbers of
-        rows and columns, epsilon and delta. Where C is too large for epsilon or for the number of rows it is lowered
-        as far as needed: see `C_`.
+        `intercept_scaling` (the intercept is regularised too, towards what the count of the classes says). None chooses
+        by a rule that sees only the numbers of rows and columns, epsilon and delta, and with "objective" the private
+        count: less where rare classes have few rows. Where C is too large for epsilon or
+        for the number of rows it is lowered as far as needed: see `C_`.
     fit_intercept : bool, default=True
+        Whether there is a constant, and with it the private count of the classes that margins start from.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows. Small: features keep more of the norm that the noise is scaled to.
     ledger : dpestim.accounting.Ledger, default=None
@@ -81,10 +89,12 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         In units of X. Multiples of a public step.
     intercept_ : ndarray of shape (1 or n_classes,)
     C_ : float
-        The inverse regularisation that was used; public, because it depends on no value.
+        The inverse regularisation that was used; it depends on no value but the private count.
+    data_norm_ : float
+        The norm R that rows are clipped to.
     noise_scale_ : float
         Scale of the perturbation: with delta 0 its mean norm divided by the number of coefficients, else the standard
-        deviation of an entry. Public too.
+        deviation of an entry (with "gradient", of each sum). Public too.
     privacy_ : PrivacyGuarantee
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -120,6 +130,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         *,
         delta=0.0,
         perturbation="objective",
+        multi_class="auto",
         data_norm=None,
         classes=None,
         C=None,
@@ -132,6 +143,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.perturbation = perturbation
+        self.multi_class = multi_class
         self.data_norm = data_norm
         self.classes = classes
         self.C = C
@@ -141,92 +153,14 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X, y):
-        """Fit the model to rows X and classes y; one release of epsilon.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
-        """
-        epsilon, delta, strength = self._check_parameters()
-        strict = self._is_strict()
-        if strict and (self.classes is None or self.data_norm is None):
-            raise ValueError("strict mode: classes and data_norm would be learned from the data: declare them")
-        trial = type(self)(**self.get_params(deep=False))  # so that a refused fit changes nothing
-        trial._bound = self._bound
-        X = trial._checked_X(X, reset=True, total=strict)
-        codes, classes = label_codes(y, self.classes, len(X), strict=strict, n_jobs=self.n_jobs)
-        norm = _longest(X) if self.data_norm is None else float(self.data_norm)
-        n_problems = 1 if len(classes) == 2 else len(classes)
-        intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        size = X.shape[1] + bool(self.fit_intercept)
-        law = calibrate(self.perturbation, epsilon / n_problems, delta / n_problems, strength, len(X), size)
-        guarantee = self._guarantee(epsilon, n_problems * law.delta)
-        # public numbers: what could fail, fails before the charge
-        last_law(law, Grid.of(certificate_of(law, len(X), size), size))
-        self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
-        self._warn_if_inferred()
-
-        source, scales, rows = WordSource(self.random_state), None, []
-        for problem in range(n_problems):
-            # 1 for the class, -1 for the rest, 0 for a row that does not count
-            signs = (codes == (problem if n_problems > 1 else 1)).view(np.int8) * np.int8(2) - (codes >= 0)
-            loss = LogisticLoss(X, signs, norm, intercept, self.n_jobs, scales)
-            scales = loss.scales
-            integers, step = release(loss, law, source, COLUMNS * problem)
-            rows.append([step * k for k in integers])
-        # decisions are w z = w (x limit / R, tail)
-        limit, tail = row_shape(X.shape[1], intercept)
-        w = np.array(rows, dtype=np.float64)
-        self.coef_ = w[:, : X.shape[1]] * (limit / norm)
-        self.intercept_ = w[:, X.shape[1]] * tail if self.fit_intercept else np.zeros(len(w))
-        self.classes_ = classes
-        self.C_, self.noise_scale_ = 1.0 / law.strength, law.scale
-        self.privacy_ = guarantee
-        self.n_features_in_ = trial.n_features_in_
-        vars(self).pop("feature_names_in_", None)
-        if hasattr(trial, "feature_names_in_"):
-            self.feature_names_in_ = trial.feature_names_in_
-        return self
-
-    def decision_function(self, X):
-        """Return the linear scores of rows: positive for ``classes_[1]``, or one column for each of K > 2 classes.
-
-        **Privacy.** The model may be published, and with it its predictions for *public* rows. A prediction for a
-        private row is a function of that row, an exact release of it, like `score`; so are `predict` and the
-        probabilities. Rows do not tell which they are, and whoever has rows could compute this from `coef_`, so
-        refusing would only stop those who use public ones. Hence in strict mode, where the analyst may hold rows that
-        she cannot see, each call is entered in the ledger (epsilon 0, flagged as not private) before it answers:
-        whoever keeps the rows and the ledger sees it. Without a ledger, keep private rows away from predictions.
-        """
-        check_is_fitted(self)
-        strict = self._is_strict()
-        X = self._checked_X(X, reset=False, total=strict)
-        if strict:  # no error and no warning may depend on a value
-            self._note_predictions(len(X))
-            X = np.where(np.isfinite(X).all(axis=1, keepdims=True), X, 0.0)
-        with np.errstate(all="ignore"):
-            scores = np.nan_to_num(X @ self.coef_.T) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X):
-        """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
-
     def predict_proba(self, X):
         """Return the probability of each class for each row, of shape (n_rows, n_classes).
 
-        With more than two classes: those of one class against the rest, divided by their sum. For private rows they
-        are **not private**, see `decision_function`.
+        With more than two classes: the softmax of the scores, or with "ovr" the probabilities of one class against the
+        rest, divided by their sum. For private rows they are **not private**, see `decision_function`.
         """
         scores = self.decision_function(X)
-        return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else _shares(scores)
+        return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else self._shares(scores)
 
     def predict_log_proba(self, X):
         """Return the logarithm of the probability of each class for each row; as private as these."""
@@ -234,27 +168,74 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
         if scores.ndim == 1:
             return np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)], axis=1)
         with np.errstate(divide="ignore"):
-            return np.log(_shares(scores))
-
-    def score(self, X, y, sample_weight=None):
-        """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
-        self._refuse_in_strict("score compares with raw data")
-        scores = self.decision_function(X)
-        known, _ = label_codes(y, self.classes_, len(scores), strict=False, total=True)  # a new class is not met
-        right = known == ((scores > 0) if scores.ndim == 1 else scores.argmax(axis=1))
-        weights = None if sample_weight is None else number_column(sample_weight, len(scores), "sample_weight")
-        if weights is not None and not weights.sum():
-            raise ValueError("sample_weight must not add up to 0")
-        self._note_score(len(scores))
-        return float(np.average(right, weights=weights))
+            return np.log(self._shares(scores))
 
     # ---------------------------------------------------------------- inside
 
-    def _note_predictions(self, n_rows):
-        """Record, where there is a ledger, that somebody is shown predictions, perhaps of raw rows."""
-        ledger = self._find_ledger()
-        if hasattr(ledger, "record_score"):
-            ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
+    def _law(self, epsilon, delta, n_rows, size, task):
+        n_classes, counting = task[1], self._counting(epsilon, n_rows)
+        if self.perturbation == "functional":
+            return FunctionalLogistic(epsilon, size, n_classes if n_classes > 2 else 1)
+        if self.perturbation == "gradient":
+            law = Plan.of(epsilon - counting, delta, n_rows, size, n_classes, self._strength(n_rows, task))
+        else:
+            rest = epsilon - counting, delta, n_rows, size, task
+            if self._looks_at_shares(counting):
+                # the strength will lie between that of one class alone, which is tried here, and that of equal ones
+                self._calibrated(*rest, evenness=0.0)
+            law = self._calibrated(*rest, perturbation=self.perturbation)
+        if counting:
+            count_law(counting, n_classes)
+        return law
+
+    def _counting(self, epsilon, n_rows):
+        """Return the part of epsilon that counts the classes."""
+        counts = self.fit_intercept and self.perturbation != "functional"
+        return share_of(epsilon, n_rows) if counts else Fraction(0)
+
+    def _minimised(self, X, task, law, norm, intercept, source):
+        (codes, n_classes), (_, shape) = task, self._loss(task)
+        offset = np.zeros(1 if n_classes == 2 else n_classes)
+        counting = self._counting(canonical_epsilon(self.epsilon), len(X))
+        # (owners draw from parts of a source, which then must not be used besides)
+        source, other = (source.part(0), source.part(1)) if self.perturbation == "gradient" else (source, source)
+        if counting:
+            shares = class_shares(codes, n_classes, counting, other, COLUMNS * shape.parts)
+            offset = offsets_of(shares, shape)
+            if self._looks_at_shares(counting):  # a function of what was released (claim 7)
+                law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, evenness(shares))
+        return self._fitted(X, task, norm, intercept, offset, law, source), offset, law
+
+    def _looks_at_shares(self, counting):
+        """Tell whether the strength depends on the private count."""
+        return bool(counting) and self.C is None and self.perturbation == "objective"
+
+    def _fitted(self, X, task, norm, intercept, offset, law, source):
+        """Return the released coefficients, a row for each class (one for two classes)."""
+        codes, n_classes = task
+        if self.perturbation == "gradient":
+            return law.fit(clipped_rows(X, norm, intercept), codes, source, offset)
+        if self.perturbation == "functional":
+            rows = unit_rows(X, norm, *row_shape(X.shape[1], intercept))
+            return law.fit(rows, [signs for signs, _ in self._problems(task)], source)
+        if law.shape.blocks > 1:
+            loss = SoftmaxLoss(X, codes, n_classes, norm, intercept, self.n_jobs, offset)
+            integers, step = release(loss, law, source, 0)
+            return loss.basis @ np.array([step * k for k in integers], dtype=np.float64).reshape(-1, loss.width)
+        return self._released(X, task, law, norm, intercept, source, offset)
+
+    def _loss(self, task):
+        """Return the loss of a margin, and the shape of that of all classes."""
+        if task[1] == 2:
+            return LOGISTIC, BINARY
+        return LOGISTIC, OneVersusRest(task[1]) if self.multi_class == "ovr" else Softmax(task[1])
+
+    def _shares(self, scores):
+        """Return the probability of each class, for more than two of them."""
+        # one against the rest: divided by their sum, in logarithms, as far from all classes every expit underflows
+        logs = -np.logaddexp(0.0, -scores) if self.multi_class == "ovr" or self.perturbation == "functional" else scores
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
 
     @classmethod
     def _test_params(cls):
@@ -263,106 +244,20 @@ class DPLogisticRegression(ClassifierMixin, PrivateEstimator):
             {"epsilon": 1.0, "data_norm": 2.0, "classes": [0, 1]},
             {"epsilon": 3.0, "delta": 1e-5, "data_norm": 2.0, "classes": ["a", "b", "c"]},
             {"epsilon": 2.0, "data_norm": 2.0, "classes": [0, 1], "perturbation": "output", "fit_intercept": False},
+            {"epsilon": 4.0, "delta": 1e-5, "data_norm": 2.0, "classes": [0, 1, 2], "multi_class": "ovr"},
+            {"epsilon": 4.0, "data_norm": 2.0, "classes": [0, 1, 2], "perturbation": "functional"},
+            {"epsilon": 2.0, "delta": 1e-5, "data_norm": 2.0, "classes": [0, 1, 2], "perturbation": "gradient"},
         ]
 
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns with norm about 1, and classes that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        y = np.digitize(X[:, 0] + 0.2 * rng.standard_normal(n_rows), np.linspace(-1, 1, len(self.classes) + 1)[1:-1])
-        classes = np.asarray(self.classes)
-        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
-        return tags
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "coef_")
-
     def _check_parameters(self):
-        """Return (epsilon, delta, strength) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon = canonical_epsilon(self.epsilon)
-        delta = Fraction(0)
-        if _number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1):
-            delta = _exact(self.delta)
-        if self.perturbation not in ("objective", "output"):
-            raise ValueError('perturbation must be "objective" or "output"')
-        if self.data_norm is not None:
-            _number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
-        strength = None
-        if self.C is not None:
-            _number("C", self.C, "in [1e-12, 1e12]", lambda v: 1e-12 <= v <= 1e12)
-            strength = 1 / _exact(self.C)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError("fit_intercept must be True or False")
-        _number("intercept_scaling", self.intercept_scaling, "in [1e-6, 1e6]", lambda v: 1e-6 <= v <= 1e6)
-        if self.classes is not None:
-            class_array(self.classes)
-        check_random_state(self.random_state)
-        parallel.check_n_jobs(self.n_jobs)
-        return epsilon, delta, strength
-
-    def _inferred(self):
-        return [name for name in ("classes", "data_norm") if getattr(self, name) is None]
-
-    def _promise(self):
-        """Return what a fit will promise, at most."""
-        return self._guarantee(*self._check_parameters()[:2])
-
-    def _guarantee(self, epsilon, delta):
-        inferred = self._inferred()
-        notes = (f"Learned from private data: {' and '.join(inferred)}. Declare {'them' if inferred[1:] else 'it'}.",)
-        return PrivacyGuarantee(
-            math.inf if inferred else epsilon, 0 if inferred else delta, "central", Neighbours.SUBSTITUTION,
-            self.random_state is not None, notes if inferred else (),
-        )
-
-    def _warn_if_inferred(self):
-        inferred = self._inferred()
-        if inferred:
-            warnings.warn(
-                f"{' and '.join(inferred)} {'were' if inferred[1:] else 'was'} learned from private data: the result "
-                "has no privacy guarantee (privacy_.epsilon is infinite). Declare what is public.",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
-
-    def _checked_X(self, X, *, reset, total):
-        """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
-        rows = number_rows(X, strict=total, fewest=0 if total else 1)
-        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
-        with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one
-            rows = np.ascontiguousarray(rows, np.float64)
-        if not total:
-            names = getattr(self, "feature_names_in_", None)
-            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])])
-        return rows
-
-
-def _shares(scores):
-    """Return the probability of each class, one against the rest, divided by their sum."""
-    # normalised in logarithms: far from all classes every expit underflows
-    logs = -np.logaddexp(0.0, -scores)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _longest(X):
-    """Return the largest norm of a row (1 where all are 0)."""
-    scale = float(np.abs(X).max(initial=0.0))
-    longest = scale * float(np.sqrt(np.square(X / scale).sum(axis=1).max())) if scale else 1.0
-    return min(max(longest, 1e-100), 1e100)
-
-
-def _number(name, value, where, inside):
-    # (a duration of NumPy calls itself an integer; a number of thousands of digits has no repr)
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, Real) or not inside(value):
-        raise ValueError(f"{name} must be a number {where}")
-    return value
-
-
-def _exact(value):
-    """Return the fraction that the shortest decimal form of a number names, as for epsilon."""
-    return value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))
+        epsilon, delta = super()._check_parameters()
+        if self.perturbation not in ("objective", "output", "functional", "gradient"):
+            raise ValueError('perturbation must be "objective", "output", "functional" or "gradient"')
+        if self.perturbation == "gradient" and self.multi_class == "ovr":
+            raise ValueError('multi_class must be "auto" or "multinomial" with perturbation="gradient"')
+        if self.perturbation == "functional" and (delta or self.C is not None):
+            raise ValueError('perturbation="functional" is pure, and its penalty follows from its noise: delta must be '
+                             "0, and C None")
+        if self.multi_class not in ("auto", "multinomial", "ovr"):
+            raise ValueError('multi_class must be "auto", "multinomial" or "ovr"')
+        return epsilon, delta

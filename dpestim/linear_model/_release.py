@@ -1,4 +1,4 @@
-"""One binary problem, from exact noise to integers on a public grid (claims 4 and 5 of `_logistic.md`)."""
+"""One problem, from exact noise to integers on a public grid (claims 5 and 6 of `_logistic.md`)."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ import numpy as np
 
 from dpestim import noise
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.linear_model._solver import Certificate, minimise
+from dpestim.linear_model._losses import LOGISTIC
+from dpestim.linear_model._shapes import Softmax
+from dpestim.linear_model._softmax import rounding
+from dpestim.linear_model._solver import LARGEST_OFFSET, Certificate, minimise
 
 #: Columns of the random words that one problem may use: two for the perturbation, and those of the law of integers.
 COLUMNS = 4
@@ -34,8 +37,8 @@ def last_law(calibration, grid):
     return DiscreteLaplaceLaw(calibration.approximation_epsilon, Fraction(0), Fraction(grid.sensitivity), 0)
 
 
-def certificate_of(calibration, n_rows, size):
-    """Return the public tolerance of a problem."""
+def certificate_of(calibration, n_rows, size, margin=LOGISTIC, offset=LARGEST_OFFSET):
+    """Return the public tolerance of a problem with `size` coefficients in all, and offsets of at most this modulus."""
     reach = calibration.reach(size)
     before, after = (reach, 0.0) if calibration.perturbation == "objective" else (0.0, reach)
     # the last noise is about 9 sqrt(size) / epsilon2 times the tolerance: let it be half a per cent of the first, where
@@ -43,7 +46,12 @@ def certificate_of(calibration, n_rows, size):
     first = calibration.scale * (1.0 if calibration.delta else math.sqrt(size + 1))
     first /= calibration.strength if calibration.perturbation == "objective" else 1.0
     spare = 0.005 * first * float(calibration.approximation_epsilon) / (9 * math.sqrt(size))
-    return Certificate(n_rows, size, calibration.strength, before, after, spare)
+    shape = calibration.shape
+    more = {"start": margin.drop + offset}
+    if isinstance(shape, Softmax) and shape.n_classes > 2:
+        more = {"steepest": 1.4143, "start": 1.0001 * math.log(shape.n_classes) + 2 * offset,
+                "rounded": lambda norm: rounding(n_rows, size, shape.n_classes, norm)}
+    return Certificate(n_rows, size, calibration.strength, before, after, spare, margin, **more)
 
 
 def release(loss, calibration, source, column):
@@ -51,14 +59,15 @@ def release(loss, calibration, source, column):
 
     Parameters
     ----------
-    loss : LogisticLoss
+    loss : MarginLoss or SoftmaxLoss
     calibration : Calibration
     source : dpestim.rng.WordSource
     column : int
         The first of `COLUMNS` columns of words that are this problem's own.
     """
     size = loss.size
-    certificate = certificate_of(calibration, len(loss.X), size)
+    certificate = certificate_of(calibration, loss.n_rows, size, getattr(loss, "margin", LOGISTIC),
+                                 float(np.max(np.abs(loss.offset))))
     draw = noise.gaussian if calibration.delta else noise.gamma_ball
     perturbation = calibration.scale * draw(source.reader(), column, size)
     if calibration.perturbation == "objective":

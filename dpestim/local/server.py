@@ -1,6 +1,5 @@
 """The server half: integer counts of reports, the verbs that add to them, and what may be added to what."""
 
-import secrets
 import threading
 from contextlib import contextmanager
 
@@ -9,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
+from dpestim.privacy.lineage import Lineage
 
 _making = threading.Lock()
 
@@ -29,8 +29,8 @@ class Server(PrivateEstimator):
     _reports_each = 1
     _seeds = ()
     _seeded = False
-    _lineages = frozenset()
-    _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineages")
+    _lineage = Lineage()
+    _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineage")
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that all share in the docstring."""
@@ -102,7 +102,7 @@ class Server(PrivateEstimator):
         self._reports_each = sum(times) if users == "same" else max(times)
         self._n_batches = max(batches) if users == "same" else sum(batches)
         self._seeds = [*self._seeds, *other._seeds]
-        self._lineages |= other._lineages
+        self._lineage |= other._lineage
         self._seeded = True if True in seeded else None if None in seeded else False
         return self
 
@@ -199,8 +199,8 @@ class Server(PrivateEstimator):
 
     def _mark(self):
         """Let copies of this aggregate be known as such; where noise was seeded, it tells itself."""
-        if not self._lineages:
-            self._lineages = frozenset({secrets.token_hex(8)})
+        if not self._lineage.names:
+            self._lineage = Lineage.new()
 
     def _bind_as(self, client):
         """Stay bound to the ledger that has paid for a client, be it that of the block or its own."""
@@ -240,7 +240,7 @@ def _check_other(mine, other, users):
 
 def check_seeds(mine, other):
     """Raise ValueError where one is a copy of the other, or both saw rows of one seed at the same positions."""
-    if mine._lineages & other._lineages:
+    if mine._lineage.meets(other._lineage):
         raise ValueError("other counted some of the same reports: it is a copy of this aggregate, or merged with one")
     for name, start, stop in mine._seeds:
         if any(name == n and start < e and s < stop for n, s, e in other._seeds):

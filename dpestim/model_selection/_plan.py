@@ -13,7 +13,9 @@ from sklearn.model_selection import ParameterGrid
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.model_selection._runs import LEAST_GAMMA, expected_runs, usual_gamma
 from dpestim.model_selection._scores import scorer_of
-from dpestim.pipeline import quietly, refuse_in_strict, report_on
+from dpestim.pipeline.budget import payers, set_shares
+from dpestim.pipeline.private import quietly, refuse_in_strict
+from dpestim.pipeline.report import report_on
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -146,9 +148,8 @@ def _prepare(search, candidate, share):
         raise ValueError("estimator must have private steps, with the parameters epsilon, ledger and random_state")
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):
         raise ValueError("estimator must hold no search: put all that is to be tried into one space")
-    parts = [canonical_epsilon(step.estimator.epsilon) for step in steps]
-    for step, part in zip(steps, parts):
-        step.estimator.set_params(epsilon=share * part / sum(parts))
+    paying = payers(report)
+    set_shares(paying, share, [canonical_epsilon(step.estimator.epsilon) for step in paying])
     promise = report_on(model, trusted=search.trusted).privacy_.to(Neighbours.SUBSTITUTION)
     if promise.epsilon > share:
         raise ValueError("estimator must promise no more than the epsilon of its steps, for one row replaced")

@@ -14,7 +14,8 @@ from dpestim.model_selection._plan import Prepaid, declared_ledger, give_back, p
 from dpestim.model_selection._runs import best_of, expected_runs
 from dpestim.model_selection._scores import count_rows, size_aside, split, take, with_rows
 from dpestim.noise import BitStream
-from dpestim.pipeline import check_pipeline, quietly
+from dpestim.pipeline import check_pipeline
+from dpestim.pipeline.private import quietly
 from dpestim.privacy.config import config_context
 from dpestim.rng import WordSource
 

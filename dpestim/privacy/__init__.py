@@ -2,7 +2,8 @@
 
     exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it)
     divergence   how far apart two laws are, exactly: worst ratios and deltas
-    concentrated zCDP, and what follows from Renyi's divergences
+    curve        what is known of a release besides (epsilon, delta): what all kinds answer, and what follows
+    concentrated zCDP, the simplest of them (tighter ones are in `dpestim.accounting`)
     neighbours   the relations that guarantees speak about
     guarantee    `PrivacyGuarantee`, what `privacy_` holds
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpestim.privacy._text import bound
-from dpestim.privacy.concentrated import ZCDP, PureLaw, largest_rho, renyi_budget
+from dpestim.privacy.concentrated import ZCDP, largest_rho
+from dpestim.privacy.curve import PureLaw, renyi_budget
 from dpestim.privacy.outward import float_up
 
 _ZERO = Fraction(0)
@@ -54,6 +55,15 @@ class Basic:
         """Return (epsilon, delta, notes): what may still be released."""
         return (*map(_less, budget, spent), ())
 
+    def remains(self, spent, budget):
+        """Return what is left, in words."""
+        epsilon, delta, _ = self.left(spent, budget)
+        return f"epsilon = {bound(epsilon, down=True)}, delta = {bound(delta, down=True)}"
+
+    def advice(self, spent, budget):
+        """Return what a release that was refused may be instead, where its amounts do not say so."""
+        return ""
+
     def shown(self, spent, budget):
         """Return the places of the amounts that a reader should see."""
         return range(len(self.units))
@@ -70,16 +80,15 @@ class _Converted(Basic):
         return self._amounts(min(epsilon, _MOST_EPSILON), delta)
 
     def costs(self, guarantee, relaxed):
-        if guarantee.curve is None and not guarantee.delta and guarantee.epsilon != math.inf:
-            return self._pure_costs(guarantee.epsilon)
         if guarantee.epsilon == math.inf:
             return len(self.units) * (math.inf,)
-        if guarantee.delta and guarantee.curve is None:
+        pure = None if guarantee.delta else self._pure_costs(guarantee.epsilon)
+        own = None if guarantee.curve is None else self._costs(guarantee.curve)
+        if pure is None and own is None:
             raise ValueError(f"a ledger of composition {self.name!r} cannot charge a release of which only a delta "
-                             "above 0 is known, and no rho: it takes pure ones (delta 0) and normal noise; a ledger of "
-                             "composition 'basic' takes all")
-        costs = self._costs(guarantee.curve.rho)
-        return costs if guarantee.delta else tuple(map(min, costs, self._pure_costs(guarantee.epsilon)))
+                             f"above 0 is known, and no {self.needs}: it takes pure ones (delta 0) and normal noise; a "
+                             "ledger of composition 'basic' takes all")
+        return own if pure is None else pure if own is None else tuple(map(min, own, pure))
 
     def promise(self, spent, budget, epsilon, delta, plain):
         if not any(spent):
@@ -98,11 +107,23 @@ class _Converted(Basic):
         return self._pure(amounts), _ZERO, (
             f"It is the epsilon of one more pure release in a ledger of composition {self.name!r}.",)
 
+    def remains(self, spent, budget):
+        k = self.shown(spent, budget)[0]
+        return (f"{self._one(spent, budget)}; {bound(_less(budget[k], spent[k]), down=True)} of "
+                f"{bound(budget[k], down=True)} in {self.labels[k]}")
+
+    def advice(self, spent, budget):
+        return (f" What composition {self.name!r} has left is {self._one(spent, budget)}: it is for many small releases"
+                + (", and 'rdp' takes larger ones." if self.name == "zcdp" else "."))
+
+    def _one(self, spent, budget):
+        return f"one pure release of at most epsilon = {bound(self.left(spent, budget)[0], down=True)}"
+
 
 class Concentrated(_Converted):
     """Rhos, of concentrated privacy."""
 
-    name, title = "zcdp", "zcdp: rhos add up"
+    name, title, needs = "zcdp", "zcdp: rhos add up", "rho"
     units = labels = ("rho",)
 
     def _amounts(self, epsilon, delta):
@@ -111,11 +132,11 @@ class Concentrated(_Converted):
         except ValueError as error:
             raise ValueError(f"{error}: use composition='basic'") from None
 
-    def _costs(self, rho):
-        return (rho,)
+    def _costs(self, curve):
+        return None if curve.rho is None else (curve.rho,)
 
     def _pure_costs(self, epsilon):
-        return (_rho_of(epsilon),)
+        return (_rho_of(*epsilon.as_integer_ratio()),)
 
     def _promise(self, spent, budget, epsilon, delta):
         return ZCDP(spent[0]).epsilon_at(delta), ZCDP(spent[0])
@@ -132,7 +153,7 @@ class Concentrated(_Converted):
 class Renyi(_Converted):
     """ln E[e^(t loss)] at each order 1 + t of a grid; it is enough that one order is within its budget."""
 
-    name, title = "rdp", "rdp: Renyi's divergences add up, by order"
+    name, title, needs = "rdp", "rdp: Renyi's divergences add up, by order", "Renyi divergence"
     units = tuple(f"order_{float(1 + t):g}".replace(".", "_") for t in _T)
     labels = tuple(f"Renyi's divergence (times order - 1) of order {float(1 + t):g}" for t in _T)
 
@@ -145,8 +166,8 @@ class Renyi(_Converted):
             raise ValueError("epsilon and delta are too small for composition='rdp': use 'zcdp' or 'basic'")
         return tuple(Fraction(a) if use else _ZERO for a, use in zip(amounts(sum(useful)), useful))
 
-    def _costs(self, rho):
-        return tuple(rho * t * (1 + t) for t in _T)
+    def _costs(self, curve):
+        return _concentrated_costs(curve.rho) if isinstance(curve, ZCDP) else _curve_costs(curve)
 
     def _pure_costs(self, epsilon):
         return _renyi_of(epsilon) if epsilon else len(_T) * (_ZERO,)
@@ -189,17 +210,32 @@ COMPOSITIONS = {way.name: way for way in (Basic(), Concentrated(), Renyi())}
 
 
 @lru_cache(maxsize=1024)
-def _rho_of(epsilon):
-    return epsilon * epsilon / 2
+def _rho_of(above, below):  # (of integers, because the hash of a fraction takes longer than all the rest)
+    return Fraction(above * above, 2 * below * below)
 
 
 @lru_cache(maxsize=1024)
 def _renyi_of(epsilon):
-    with np.errstate(over="ignore", invalid="ignore"):
-        costs = map(float, PureLaw(float_up(epsilon)).cgf(_FLOATS))
     exact = ((t * epsilon, epsilon**2 / 2 * t * (1 + t)) for t in _T)  # no loss is above epsilon
-    return tuple(min(Fraction(max(cost, 1e-300)), *known) if math.isfinite(cost) else min(known)
-                 for cost, known in zip(costs, exact))
+    return tuple(map(min, _cgf_of(PureLaw(float_up(epsilon))), map(min, exact)))
+
+
+def _cgf_of(law):
+    with np.errstate(over="ignore", invalid="ignore"):
+        costs = map(float, law.cgf(_FLOATS))
+    return tuple(Fraction(max(cost, 1e-300)) if math.isfinite(cost) else math.inf for cost in costs)
+
+
+@lru_cache(maxsize=1024)
+def _curve_costs(curve):
+    costs = _cgf_of(curve)
+    if curve.rho is not None:  # (an exact one, where floats overflow)
+        costs = tuple(map(min, costs, _concentrated_costs(curve.rho)))
+    return None if math.inf in costs else costs
+
+
+def _concentrated_costs(rho):
+    return tuple(rho * t * (1 + t) for t in _T)
 
 
 def _less(a, b):

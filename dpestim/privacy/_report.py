@@ -26,13 +26,13 @@ def _table(facts):
 def _facts(facts):
     meta = facts["terms"]
     budget = f"epsilon = {_budget(meta['epsilon'])}, delta = {_budget(meta['delta'])}"
-    spent, left = facts["spent"], facts["remaining"]
+    spent, state = facts["spent"], facts["state"]
     return (
         ("budget", f"{budget}, for {meta['neighbours']} neighbours"
                    + (f", under the relaxation {meta['relaxation']}" if meta["relaxation"] != "null" else "")),
         ("composition", facts["way"].title),
         ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
-        ("remaining", f"epsilon = {bound(left.epsilon, down=True)}, delta = {bound(left.delta, down=True)}"),
+        ("remaining", facts["way"].remains(state.spent, state.budget)),
         ("entries", facts["length"]),
         ("not private", f"{sum(e['kind'] != 'release' for e in facts['entries'])} scores compared with raw data; "
                         f"{sum(e['seeded'] == 'yes' for e in facts['entries'])} releases with a seed"),

@@ -1,89 +1,17 @@
-"""Concentrated privacy (zCDP): what is known of a release besides (epsilon, delta), and what follows from it.
-
-Conversions from Renyi's divergences to (epsilon, delta) are here too, for every kind of curve. Floats are moved
-outward: whatever comes out is a bound (the proof is in ``accounting/renyi.md``).
-"""
+"""Concentrated privacy (zCDP): the curve that is one number, and the budgets and epsilons that follow from it."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
-import numpy as np
-
-from dpestim.privacy.outward import OUTWARD, TINY, amount, float_up, log_constant, positive, share
-
-#: Orders minus 1 that are tried first; then finer ones next to the best.
-_ORDERS = np.geomspace(1e-3, 1e4, 141)
-_LOOSE = 1e-9
+from dpestim.privacy.curve import ConcentratedLaw, Curve, curve_delta, curve_epsilon
+from dpestim.privacy.outward import OUTWARD, amount, float_down, float_up, positive, share
 
 
 @dataclass(frozen=True)
-class PureLaw:
-    """Any epsilon-private release: randomised response is the worst."""
-
-    epsilon: float
-
-    def cgf(self, t):
-        """Return an upper bound of ln E[e^(t loss)]."""
-        p, e = 1 / (1 + math.exp(-self.epsilon)), t * self.epsilon
-        near = np.log1p(p * np.expm1(np.minimum(e, 1)) + (1 - p) * np.expm1(-e))
-        far = e + np.log(p + (1 - p) * np.exp(-2 * e))
-        return np.where(e <= 1, near, far) + 2.0**-48 * e
-
-
-@dataclass(frozen=True)
-class ConcentratedLaw:
-    """Any rho-concentrated release."""
-
-    rho: float
-
-    def cgf(self, t):
-        """Return an upper bound of ln E[e^(t loss)]."""
-        return self.rho * t * (1 + t) * (1 + OUTWARD)
-
-
-def curve_delta(curve, epsilon):
-    """Return delta at an epsilon of at least 0, an upper bound; the curve answers ``cgf(t)``."""
-    e = float(amount(epsilon, "epsilon"))
-    log = _least(curve, lambda cgf, t: cgf - t * e + _log_constants(t))
-    return min(1.0, math.exp(min(log, 0.0)) * (1 + _LOOSE) + TINY)
-
-
-def curve_epsilon(curve, delta):
-    """Return epsilon at a delta from 0 to 1, an upper bound; inf where delta is 0."""
-    wanted = float(amount(delta, "delta", 1))
-    if wanted == 0:
-        return math.inf
-    least = _least(curve, lambda cgf, t: (cgf + _log_constants(t) - math.log(wanted)) / t)
-    return max(0.0, least + OUTWARD * (1 + abs(least)))
-
-
-def renyi_budget(t, epsilon, delta):
-    """Return what ln E[e^(t loss)] may be for (epsilon, delta), rounded down; below 0: nothing at all may be spent."""
-    whole = t * float(epsilon)
-    return whole + math.log(delta) - log_constant(t) - OUTWARD * (10 + whole)
-
-
-def _least(curve, objective):
-    """Return about the least value over orders."""
-    t = _ORDERS
-    for _ in range(3):
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = objective(curve.cgf(t), t)
-        value = np.where(np.isnan(value), np.inf, value)  # too large for floats: of such an order nothing is known
-        best = int(np.argmin(value))
-        ends = t[max(best - 1, 0)], t[min(best + 1, t.size - 1)]
-        least, t = float(value[best]), np.geomspace(*ends, 41)
-    return least
-
-
-def _log_constants(t):
-    return t * np.log(t) - (1 + t) * np.log1p(t)
-
-
-@dataclass(frozen=True)
-class ZCDP:
+class ZCDP(Curve):
     """Concentrated privacy: Renyi's divergence of every order a is at most rho a, in both directions.
 
     What a `PrivacyGuarantee` may carry as its ``curve``: rhos of several releases add up.
@@ -113,9 +41,31 @@ class ZCDP:
         """Keep rho exactly, or raise ValueError."""
         object.__setattr__(self, "rho", amount(self.rho, "rho"))
 
-    def __add__(self, other):
+    rank: ClassVar[int] = 1
+
+    def cgf(self, t):
+        """Return an upper bound of ln E[e^(t loss)]."""
+        return ConcentratedLaw(float_up(self.rho)).cgf(t)
+
+    def joined(self, other):
         """Return that of both releases together."""
-        return ZCDP(self.rho + other.rho) if isinstance(other, ZCDP) else NotImplemented
+        return ZCDP(self.rho + other.rho)
+
+    def lift(self, other):
+        """Return another curve as concentrated privacy, where its rho is known."""
+        return other if isinstance(other, ZCDP) else None if other.rho is None else ZCDP(other.rho)
+
+    def covers(self, other):
+        """Tell whether this follows from another one."""
+        return other.rho <= self.rho
+
+    def follows_from(self, other):
+        """Tell whether this follows from any curve: by its rho."""
+        return other.rho is not None and other.rho <= self.rho
+
+    def compose(self, n):
+        """Return that of n releases."""
+        return ZCDP(n * self.rho)
 
     def of_groups(self, size):
         """Return that for groups of so many neighbours: size^2 rho."""
@@ -133,10 +83,42 @@ class ZCDP:
         return _epsilon_of(self.rho, Fraction(delta))
 
 
+@dataclass(frozen=True)
+class Face(Curve):
+    """What (epsilon, delta), Fractions, says as a curve; it follows from the face of a guarantee and is never kept."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @property
+    def rho(self):
+        """epsilon^2 / 2 where delta is 0 (Bun, Steinke 2016, proposition 3.3)."""
+        return None if self.delta else self.epsilon**2 / 2
+
+    def joined(self, other):
+        """Return that of both, as far as rhos know it."""
+        return None if None in (self.rho, other.rho) else ZCDP(self.rho + other.rho)
+
+
 @lru_cache(maxsize=1024)
 def _epsilon_of(rho, delta):
-    epsilon = curve_epsilon(ConcentratedLaw(float_up(rho)), math.nextafter(float(delta), 0))
+    epsilon = curve_epsilon(ConcentratedLaw(float_up(rho)), delta)
     return Fraction(epsilon) if epsilon < math.inf else math.inf
+
+
+def checked_curve(curve):
+    """Return a curve or None, or raise ValueError."""
+    if not isinstance(curve, Curve | None) or isinstance(curve, Face):
+        raise ValueError("curve must be None, a dpestim.privacy.ZCDP, or a RenyiCurve or PrivacyLossDistribution of "
+                         "dpestim.accounting")
+    return curve
+
+
+def known(epsilon, delta, curve):
+    """Return the curve of a guarantee, or what its face says as one; None where it promises nothing."""
+    if curve is not None or epsilon == math.inf or delta == 1:
+        return curve
+    return Face(epsilon, delta)
 
 
 def simple_epsilon(rho, delta):
@@ -183,7 +165,7 @@ def largest_rho(epsilon, delta):
     Parameters
     ----------
     epsilon : float
-        Above 0.
+        Above 0; one that floats cannot hold counts as their largest.
     delta : float
         Above 0, below 1.
 
@@ -198,7 +180,7 @@ def largest_rho(epsilon, delta):
     >>> RenyiCurve.concentrated(rho).delta(2.0) <= 1e-6, round(float(rho), 4)
     (True, 0.0882)
     """
-    e, d = float(positive(epsilon, "epsilon")), float(share(delta, "delta"))
+    e, d = float_down(positive(epsilon, "epsilon")), float_down(share(delta, "delta"))
     if d == 1:
         raise ValueError("delta must be below 1")
     more = 1 + 4 * OUTWARD  # so that sums, each rounded up, are still within it

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpestim.privacy._text import bound, odds
-from dpestim.privacy.concentrated import ZCDP
+from dpestim.privacy.concentrated import ZCDP, checked_curve, known
+from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.outward import amount
@@ -17,6 +18,8 @@ _TRUST = {
     "central": "whoever holds the data must be trusted",
 }
 _MODELS = tuple(_TRUST)
+#: e^-1000 is less than any float above 0: a delta times e^epsilon is at least 1 beyond (and decimals do not overflow)
+_FAR = 1000
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,18 @@ class PrivacyGuarantee:
         The name of a relaxed model that also holds, such as "SDLDP(column 0: low=[0.0, 0.5])".
     relaxed_epsilon : Fraction or None
         Epsilon under that relaxation; `epsilon` is always that of the model without it.
-    curve : ZCDP or None
-        What holds besides (epsilon, delta): see `concentrated`; None where epsilon is infinite, or where delta is
-        0 and it says less than epsilon^2 / 2. Sums know it where both releases do, and `epsilon_at` uses it: many small
-        releases cost about the square root of the sum that ``+`` puts in `epsilon`.
+    curve : ZCDP, RenyiCurve, PrivacyLossDistribution or None
+        What holds besides (epsilon, delta): where it came from, as far as that is known (the last two are of
+        `dpestim.accounting`). None where epsilon is infinite, or where delta is 0 and a ZCDP says less than
+        epsilon^2 / 2. Sums know it by the tightest rule that both releases have, and `epsilon_at` uses it: many small
+        releases cost about the square root of the sum that ``+`` puts in `epsilon`. A sum with losses holds for
+        guarantees that were declared in advance, whatever the releases show; for others there is
+        `dpestim.accounting.Ledger`.
 
     References
     ----------
     Bun, Steinke (2016), "Concentrated differential privacy", TCC, lemma 1.7 and propositions 1.9 and 3.3, for the
-    curve. The proof: ``guarantee.md``.
+    concentrated curve. The proof: ``guarantee.md``.
 
     Examples
     --------
@@ -74,7 +80,7 @@ class PrivacyGuarantee:
     notes: tuple = ()
     relaxation: str | None = None
     relaxed_epsilon: Fraction | None = None
-    curve: ZCDP | None = None
+    curve: Curve | None = None
 
     def __post_init__(self):
         """Refuse what is no guarantee at all."""
@@ -89,11 +95,13 @@ class PrivacyGuarantee:
             raise ValueError("neighbours must be a member of dpestim.privacy.Neighbours")
         if (self.relaxation is None) != (self.relaxed_epsilon is None):
             raise ValueError("relaxation and relaxed_epsilon must be given together")
-        if not isinstance(self.curve, ZCDP | None):
-            raise ValueError("curve must be None or a dpestim.privacy.ZCDP")
+        if self.curve is None:
+            return
+        if checked_curve(self.curve).is_sampled and self.neighbours is not Neighbours.ADD_REMOVE:
+            raise ValueError("curve is that of a Poisson sample, which is about add_remove neighbours")
         # no guarantee: none by the curve either; pure: a curve that says less than epsilon does says nothing
-        pure = self.curve is not None and not self.delta
-        if self.epsilon == math.inf or (pure and self.curve.rho > self.epsilon**2 / 2):
+        worse = not self.delta and isinstance(self.curve, ZCDP) and self.curve.rho > self.epsilon**2 / 2
+        if self.epsilon == math.inf or worse:
             object.__setattr__(self, "curve", None)
 
     @property
@@ -108,17 +116,18 @@ class PrivacyGuarantee:
 
     @property
     def concentrated(self):
-        """The concentrated privacy (`ZCDP`) that also holds, of a pure guarantee epsilon^2 / 2; None: not known."""
-        if self.curve is not None or self.delta or self.epsilon == math.inf:
-            return self.curve
-        return ZCDP(self.epsilon**2 / 2)
+        """The concentrated privacy (`ZCDP`) that also holds, at most epsilon^2 / 2 of a pure one; None: not known."""
+        rhos = [] if self.curve is None or self.curve.rho is None else [self.curve.rho]
+        if not self.delta and self.epsilon != math.inf:
+            rhos.append(self.epsilon**2 / 2)
+        return ZCDP(min(rhos)) if rhos else None
 
     def epsilon_at(self, delta):
         """Return the least epsilon known to hold with a delta from 0 to 1: `epsilon`, or less by the curve; or inf."""
         delta = amount(delta, "delta", 1)
         face = self.epsilon if self.delta <= delta else math.inf
-        known = self.concentrated
-        return face if known is None or not delta else min(face, known.epsilon_at(delta))
+        curve = self.curve or self.concentrated
+        return face if curve is None or not delta else min(face, curve.epsilon_at(delta))
 
     def at(self, delta):
         """Return the guarantee with another delta as its face, and the least epsilon known to hold with it.
@@ -128,7 +137,7 @@ class PrivacyGuarantee:
         epsilon, keeps = self.epsilon_at(delta), self.delta <= amount(delta, "delta", 1)
         if epsilon == math.inf:
             raise ValueError("nothing with this delta follows: one below its own needs a curve, and is above 0")
-        return replace(self, epsilon=epsilon, delta=delta, curve=self.concentrated,
+        return replace(self, epsilon=epsilon, delta=delta, curve=self.curve or self.concentrated,
                        relaxation=self.relaxation if keeps else None,
                        relaxed_epsilon=self.relaxed_epsilon if keeps else None)
 
@@ -137,7 +146,7 @@ class PrivacyGuarantee:
 
         * local to substitution: the same, because replacing a record replaces one user's input;
         * add_remove to substitution: a replacement is a removal and an addition, so epsilon doubles and delta becomes
-          (1 + e^epsilon) delta, and rho four times as large;
+          (1 + e^epsilon) delta, rho four times as large, and noise half as large, where the curve knows it;
         * to local or to add_remove from anything else: nothing follows (a mechanism may publish the number of records).
         """
         neighbours = Neighbours(neighbours)
@@ -149,15 +158,17 @@ class PrivacyGuarantee:
         if self.neighbours is Neighbours.LOCAL:
             return replace(self, neighbours=neighbours)
         exponent = self.epsilon if self.epsilon != math.inf else self.relaxed_epsilon
-        factor = 1 + exp_upper(exponent) if self.delta and exponent is not None else 1
+        factor = 1 + exp_upper(min(exponent, _FAR)) if self.delta and exponent is not None else 1
+        delta = 1 if self.delta and exponent is not None and exponent > _FAR else min(1, self.delta * factor)
         relaxed = None if self.relaxed_epsilon is None else 2 * self.relaxed_epsilon
-        return replace(self, neighbours=neighbours, epsilon=2 * self.epsilon, delta=min(1, self.delta * factor),
+        return replace(self, neighbours=neighbours, epsilon=2 * self.epsilon, delta=delta,
                        relaxed_epsilon=relaxed, curve=None if self.curve is None else self.curve.of_groups(2))
 
     def __add__(self, other):
         """Return what both releases about the same people promise together.
 
-        Epsilons and deltas add up (basic composition, always valid), and so do rhos, where both are known.
+        Epsilons and deltas add up (basic composition, always valid), and curves by the tightest rule that both have:
+        losses with losses and with faces; else Renyi's divergences; else rhos; else none is known of the sum.
         """
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
@@ -176,7 +187,7 @@ class PrivacyGuarantee:
             tuple(dict.fromkeys((*self.notes, *other.notes))),
             relaxation,
             relaxed,
-            _sum_curves(mine.concentrated, theirs.concentrated),
+            _sum_curves(mine, theirs),
         )
 
     def __radd__(self, other):
@@ -204,7 +215,7 @@ class PrivacyGuarantee:
                 (mine.epsilon <= other.epsilon and mine.delta <= other.delta)
                 or (other.relaxation is None and mine.epsilon_at(other.delta) <= other.epsilon < math.inf)
             )
-            and (other.curve is None or (mine.concentrated is not None and mine.concentrated.rho <= other.curve.rho))
+            and (other.curve is None or _follows(other.curve, mine))
         )
 
     def __ge__(self, other):
@@ -221,8 +232,9 @@ class PrivacyGuarantee:
         if self.is_nothing:
             return " ".join(self.notes or ("Nothing was released.",))
         if self.delta == 1:  # the face says nothing, the curve does
-            text = (f"{bound(self.curve.rho)}-concentrated privacy in the {self.model} model for "
-                    f"{self.neighbours.sentence}, which gives an epsilon for every delta above 0; "
+            gives = "give" if self.curve.rho is None else "gives"  # (losses, or privacy)
+            text = (f"{self.curve.face} in the {self.model} model for "
+                    f"{self.neighbours.sentence}, which {gives} an epsilon for every delta above 0; "
                     f"{_TRUST[self.model]}.")
         else:
             text = self._sentence()
@@ -236,7 +248,7 @@ class PrivacyGuarantee:
         """Return what the face says, and the curve."""
         eps = bound(self.epsilon)
         what = f"({eps}, {bound(self.delta)})" if self.delta else eps
-        also = f" and {bound(self.curve.rho)}-concentrated privacy" if self.curve and self.delta else ""
+        also = f" and {self.curve.face}" if self.curve and self.delta else ""
         return (
             f"{what}-differential privacy{also} in the {self.model} model for {self.neighbours.sentence}: no event is "
             f"more than e^{eps}{odds(self.epsilon)} times likelier for one than for the other"
@@ -258,7 +270,14 @@ def _sum(a, b):
 
 def _sum_curves(a, b):
     """Return the curve of both, where both have one."""
+    a, b = (known(x.epsilon, x.delta, x.curve) for x in (a, b))
     return None if a is None or b is None else a + b
+
+
+def _follows(curve, guarantee):
+    """Tell whether a curve follows from a guarantee, by what it knows or by its face alone (False: not known)."""
+    ways = (guarantee.curve, known(guarantee.epsilon, guarantee.delta, None))
+    return any(way is not None and curve.follows_from(way) for way in ways)
 
 
 def _sum_relaxed(a, b):

@@ -71,10 +71,13 @@ class Ledger:
     composition : {"basic", "zcdp", "rdp"}, default="basic"
         What adds up. "basic": epsilons and deltas. "zcdp": rhos of concentrated privacy, epsilon^2 / 2 for a pure
         release, (sensitivity / sigma)^2 / 2 for normal noise, up to the largest that is (epsilon, delta)-private: many
-        small releases cost about the square root of the sum, one large release more. "rdp": Renyi's divergences at
-        orders from 1.5 to 129, one of which has to stay within its budget: less than "zcdp" where pure releases are
-        large, more where all are small. Both need a delta above 0, which all releases share, and refuse a release of
-        which neither pure epsilon nor rho is known.
+        small releases cost about the square root of the sum, and a few pure ones more than the sum: of epsilon 0.1
+        each, 4 fit in (1, 1e-6), where 10 fit by "basic" and 9 by "rdp". What is left is said as the epsilon of *one*
+        more pure release, which is below that of the budget from the start. "rdp", to take where it is not known how
+        large releases will be: Renyi's divergences at orders from 1.5 to 129, one of which has to stay within its
+        budget: less than "zcdp" where pure releases are large, more where all are small; Laplace noise costs what it
+        has, which is less than any pure release may. Both need a delta above 0, which all releases share, and refuse
+        a release of which neither pure epsilon nor rho (for "rdp": nor a curve) is known.
 
     Attributes
     ----------
@@ -210,6 +213,19 @@ class Ledger:
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
         return self._enter("release", guarantee, estimator, n_rows, columns)
 
+    def check(self, guarantees):
+        """Raise what `charge` would raise for these releases in turn, if nobody else charged before; enters nothing.
+
+        Parameters
+        ----------
+        guarantees : list of PrivacyGuarantee
+        """
+        with self._transaction(write=False) as file:
+            state = self._state(file)
+            mine, beside = self._totals(file, state)
+            for guarantee in guarantees:
+                mine = self._grown(state, mine, beside, _account.costs(guarantee, state), guarantee)
+
     def record_score(self, *, estimator="", n_rows=None):
         """Enter, at epsilon 0 and flagged, that raw data were compared with: an exact release that nobody meters."""
         nothing = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
@@ -241,23 +257,28 @@ class Ledger:
 
     def _add_to_totals(self, file, state, charged, guarantee):
         """Add an amount to its users' total, or raise BudgetExceededError; returns (everybody's, a label's most)."""
-        mine, beside, layout = state.everybody, state.label, state.layout
-        if self.users:
-            found = file.execute(layout.total, (self.users,)).fetchone()
-            with _account.suspicious(self.path):
-                mine, beside = layout.nothing if found is None else tuple(map(number, found)), state.everybody
-        new = tuple(map(add, mine, charged))
-        k = layout.way.short(tuple(map(add, new, beside)), state.budget, charged)
-        if k is not None:
-            left = less(state.budget[k], add(mine[k], beside[k]))
-            self._refuse(layout.way, k, charged[k], state.budget[k], left, guarantee)
+        mine, beside = self._totals(file, state)
+        new = self._grown(state, mine, beside, charged, guarantee)
         if not self.users:
             return new, state.label
-        file.execute(layout.insert_total, (self.users, *map(text, new)))
+        file.execute(state.layout.insert_total, (self.users, *map(text, new)))
         return state.everybody, tuple(map(max, state.label, new))
 
-    def _refuse(self, way, k, needed, budget, left, guarantee):
-        """Raise BudgetExceededError."""
+    def _totals(self, file, state):
+        """Return (what this handle's users have spent, what is added to it)."""
+        if not self.users:
+            return state.everybody, state.label
+        found = file.execute(state.layout.total, (self.users,)).fetchone()
+        with _account.suspicious(self.path):
+            return state.layout.nothing if found is None else tuple(map(number, found)), state.everybody
+
+    def _grown(self, state, mine, beside, charged, guarantee):
+        """Return a total with an amount added, or raise BudgetExceededError."""
+        new, way, budget = tuple(map(add, mine, charged)), state.layout.way, state.budget
+        k = way.short(tuple(map(add, new, beside)), budget, charged)
+        if k is None:
+            return new
+        needed, spent = charged[k], tuple(map(add, mine, beside))
         notes = guarantee.notes
         if guarantee.relaxation is not None and isinstance(needed, float):
             notes = (f"Only under the relaxation {guarantee.relaxation} is it finite, "
@@ -265,8 +286,10 @@ class Ledger:
                      *notes)
         people = f" for {self.users!r}" if self.users else ""
         raise BudgetExceededError(
-            f"this release needs {way.labels[k]} = {bound(needed)} and {bound(left, down=True)} of {bound(budget)} is "
-            f"left{people}: Ledger.open({self.path!r}).report() shows what was spent."
+            f"this release needs {way.labels[k]} = {bound(needed)} and "
+            f"{bound(less(budget[k], spent[k]), down=True)} of {bound(budget[k])} is left{people}: "
+            f"Ledger.open({self.path!r}).report() shows what was spent."
+            + ("" if isinstance(needed, float) else way.advice(spent, budget))
             + (" A ledger has the delta that it was opened with." if way.units[k] == "delta" else "")
             + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
         )
@@ -360,8 +383,7 @@ class Ledger:
             raise ValueError("format must be 'text' or 'html'")
         head, state = self.verify(), self._read()
         facts = {"path": self.path, "terms": state.terms, "state": state, "way": state.layout.way,
-                 "length": state.length, "head": head, "spent": self.spent(), "remaining": self.remaining(),
-                 "entries": self.entries()}
+                 "length": state.length, "head": head, "spent": self.spent(), "entries": self.entries()}
         return (as_text if format == "text" else as_html)(facts)
 
     def _repr_html_(self):

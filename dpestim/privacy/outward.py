@@ -4,6 +4,8 @@ import math
 from fractions import Fraction
 from numbers import Integral, Real
 
+import numpy as np
+
 from dpestim.privacy.exact import canonical_amount
 
 #: Results of formulas in floats are moved outward by this factor: far more than their errors.
@@ -25,7 +27,10 @@ def float_up(x):
 
 def float_down(x):
     """Return the largest float of at most x."""
-    rounded = float(x)
+    try:
+        rounded = float(x)
+    except OverflowError:
+        return math.nextafter(math.inf, 0)
     return rounded if Fraction(rounded) <= x else math.nextafter(rounded, -math.inf)
 
 
@@ -74,8 +79,13 @@ def share(value, name):
 
 
 def log_constant(t):
-    """Return ln(t^t / (1 + t)^(1 + t)), that of Renyi's bound of order 1 + t: delta is e^(cgf - t epsilon) times it."""
-    return (t * math.log(t) if t else 0.0) - (1 + t) * math.log1p(t)
+    """Return ln(t^t / (1 + t)^(1 + t)), that of Renyi's bound of order 1 + t: delta is e^(cgf - t epsilon) times it.
+
+    t is a float of at least 0 or an array of numbers above 0; no two large terms cancel.
+    """
+    if isinstance(t, float):  # (math is faster, and takes 0)
+        return -math.log1p(t) - t * math.log1p(1 / t) if t > 1e-300 else 0.0
+    return -np.log1p(t) - t * np.log1p(1 / t)
 
 
 def crossing(over, low, high, tolerance):

@@ -1,7 +1,7 @@
 """Statistics with differential privacy: of numbers, of categories, of groups, each with its interval and its price.
 
     functions      `mean(x, epsilon=1, bounds=(0, 100))` and its siblings: a value, an interval, what was promised
-    sums           count, sum, mean
+    sums           count of rows that are true, sum, mean
     moments        variance, standard deviation, covariance, correlation
     quantiles      quantiles, median, smallest and largest values
     tables         histograms, contingency tables, categories that nobody declared
@@ -11,7 +11,10 @@
     base           what they share: `summarize`, `merge`, `release`
     summary        rows become integers of a public grid, and sums that are secret
     noise          integers become noisy, by the laws of `dpestim.central`
+    plan           what a release draws, by which law, and what it makes of that
     result         `Result`
+    one_pass       what models share that are functions of such sums: preprocessing, naive Bayes, choosing columns
+    one_pass       what models share that are functions of such sums: preprocessing, naive Bayes
 
 Every statistic is a class with ``summarize``, ``merge`` and ``release``, for data that come in batches or from several
 places, and a function that does all three.
@@ -27,6 +30,7 @@ from dpestim.statistics.functions import (
     mean,
     median,
     minimum,
+    n_rows,
     quantile,
     std,
     sum,
@@ -63,9 +67,23 @@ __all__ = [
     "mean",
     "median",
     "minimum",
+    "n_rows",
     "quantile",
     "std",
     "sum",
     "unknown_categories",
     "var",
 ]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Statistics, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("an average is wanted", "Mean", "exact integer sums of clipped rows; the interval is part of the result"),
+    ("a median, other quantiles, or the range of numbers", "Quantile",
+     "minds ties and gaps, whatever the shape, and encloses them where a level is declared"),
+    ("how many rows lie in each cell", "Histogram", "the noise of a cell does not grow with their number"),
+    ("how often declared categories occur, alone or together", "ContingencyTable", "pure epsilon, and hides none"),
+    ("how often categories occur that nobody declared", "UnknownCategories", "with a delta; rare ones stay hidden"),
+    ("how two columns go together", "Correlation", "a function of private covariances"),
+)

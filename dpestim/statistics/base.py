@@ -1,19 +1,23 @@
 """What all statistics share: rows become a summary, summaries merge, and a release is charged once."""
 
+import copy
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from dpestim.central.base import CentralMechanism, checked_delta
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.noise import curve_of_either
+from dpestim.statistics.plan import Plan
 from dpestim.statistics.private_bounds import find_bounds, without
 from dpestim.statistics.result import Result
-from dpestim.statistics.summary import Summary, grids_of, kept_rows, named, read_rows
+from dpestim.statistics.summary import Summary, grids_of, kept_rows, read_rows, source_of_release, users_of
 
 #: Parameters of most statistics, for their docstrings.
 DELTA = """\
@@ -24,7 +28,7 @@ DELTA = """\
 USERS = """\
     max_rows_per_user : int, default=None
         A record is a user, of whom so many rows count; `users` then says whose each row is, and neighbours must be
-        "add_remove". None: a record is a row.
+        "add_remove". None: a record is a row. Every row needs a user; in strict mode those without one do not count.
     row_choice : {"first", "sample"}, default="first"
         Which rows of a user count.
 """
@@ -33,21 +37,22 @@ SHARE = """\
         The part of epsilon that finds private bounds.
 """
 
-#: The parts of a random source for releases after the first.
-_AGAIN = 1 << 41
+_NEEDS = ('users (whose each row is) and max_rows_per_user (how many rows of each count) need each other, and '
+          'neighbours="add_remove": another user may have another number of rows')
 
 
 class DPStatistic(CentralMechanism):
     """Base of all statistics: ``summarize`` rows, in batches, ``merge`` what others summarised, ``release``.
 
     A sub-class brings `_sums` (rows to exact sums), and `_plan`, which checks everything that can fail and returns a
-    function of a random source that draws and returns (value, standard error, ends of intervals).
+    `Plan`: what is drawn, by which laws, and what is made of it.
     """
 
+    #: Which family of checks of `dpestim.testing` knows how it is used.
+    _checked_as = "statistic"
     _about = "the statistic of the rows as they were read"
     #: Whether columns are numbers between bounds, which may be found privately.
     _bounded = True
-    bounds, bounds_share, delta = None, 0.1, None  # (of those that have no such parameters)
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
     _more_parameters = """
@@ -65,6 +70,9 @@ class DPStatistic(CentralMechanism):
         With private bounds: what was found.
     summary_ : Summary
         After `summarize`: exact sums, as secret as the rows; `fit` keeps none.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
     """
 
     def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours="substitution", max_rows_per_user=None,
@@ -95,9 +103,10 @@ class DPStatistic(CentralMechanism):
         self
         """
         self._check()
-        if isinstance(self.bounds, str):
+        if self._finds_bounds():
             raise ValueError('bounds="private" needs all rows at once: use fit')
         summary = self._summary_of(*self._read(X, users))
+        summary.names = list(X.columns) if hasattr(X, "columns") else None
         before = getattr(self, "summary_", None)
         if before is not None and users is not None:
             raise ValueError("users must come in one call, as nobody could count their rows otherwise; others merge")
@@ -142,11 +151,8 @@ class DPStatistic(CentralMechanism):
         self._refuse_others(self.summary_, "release needs the parameters with which rows were summarised: these have "
                                            "changed since; take a new estimator")
         plan = self._plan(self.summary_, self._shares()[1])
-        self._pay()
-        source, before = WordSource(self.random_state), getattr(self, "_n_released", 0)
-        self._n_released = before + 1
-        # (releases of one seed must not share their noise: what is between them would be exact)
-        return self._result(plan(source.part(_AGAIN + before) if before else source))
+        self._pay(plan.curve)
+        return self._result(plan(source_of_release(self)))
 
     def fit(self, X, y=None, users=None):
         """Summarise rows, release, and keep what was released; the summary is dropped.
@@ -163,29 +169,31 @@ class DPStatistic(CentralMechanism):
         """
         self._check()
         rows, one = self._read(X, users)
-        if isinstance(self.bounds, str):
-            share, epsilon = self._shares()
-            find = find_bounds(rows, share, self._relation() is Neighbours.SUBSTITUTION, self._rows())
-            self._plan(self._summary_of(rows, one, grids_of((-1.0, 1.0), rows.shape[1])), epsilon)  # (may fail)
-            self._pay()
+        shown = copy.copy(self)  # names of columns are looked at before the release, and kept after it
+        validate_data(shown, X if hasattr(X, "columns") else np.empty((1, rows.shape[1])), reset=True,
+                      skip_check_array=True)
+        if self._finds_bounds():
+            find = self._plan_of_bounds(rows)
+            plan = self._plan_within(rows, one, (-1.0, 1.0))  # (may fail)
+            delta = self._budget()[1]
+            self._pay(find.curve + (curve_of_either(self._shares()[1], delta) if delta else plan.curve))
             source = WordSource(self.random_state)
             self.bounds_ = find(source.part(1))
-            unknown = np.isnan(self.bounds_[0])  # (as private as the bounds)
-            low, high = (np.where(unknown, side, end) for side, end in zip((-1.0, 1.0), self.bounds_))
-            plan = self._plan(self._summary_of(rows, one, grids_of((low, high), rows.shape[1])), epsilon)
-            drawn = plan(source.part(0))
-            if unknown.any():
-                drawn = without(drawn, self._touched(unknown, np.shape(drawn[0])))
-                if not self._is_strict():
-                    warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what "
-                                  "depends on them is NaN", UserWarning, stacklevel=2)
+            drawn = self._plan_within(rows, one, self.bounds_)(source.part(0))
+            if np.isnan(self.bounds_[0]).any() and not self._is_strict():
+                warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what depends "
+                              "on them is NaN", UserWarning, stacklevel=2)
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(self.bounds_))
             self.result_ = replace(self._result(drawn), about=f"{self._about}; the bounds that were found: {found}")
         else:
             plan = self._plan(self._summary_of(rows, one), self._shares()[1])
-            self._pay()
+            self._pay(plan.curve)
             self.result_ = self._result(plan(WordSource(self.random_state)))
         self.value_ = self.result_.value
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+            if hasattr(shown, name):
+                setattr(self, name, getattr(shown, name))
         return self
 
     def __sklearn_is_fitted__(self):
@@ -198,10 +206,44 @@ class DPStatistic(CentralMechanism):
         raise TypeError(f"{type(self).__name__} does not say what it sums")
 
     def _plan(self, summary, epsilon):
-        """Return a function of a source that returns (value, standard error, ends), and keys of a table."""
+        """Return the `Plan` of a release of (value, standard error, ends), and keys of a table."""
         raise TypeError(f"{type(self).__name__} does not say how it is released")
 
+    def set_params(self, **params):
+        """Set parameters, and forget what the last release promised with others.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+        """
+        vars(self).pop("_promised", None)
+        return super().set_params(**params)
+
     # ---------------------------------------------------------------- inside
+
+    def _prepared(self, n_rows, totals, n_columns):
+        """Return a function of a random source that returns the value of exact sums, for an estimator that pays itself.
+
+        Everything that can fail has been checked then.
+        """
+        self._check()
+        plan = self._plan(Summary(self._identity(n_columns, False), n_rows, totals), self._shares()[1])
+        return lambda source: plan(source)[0]
+
+    def _pay(self, curve=None):
+        """Charge one release of which this is known besides (epsilon, delta)."""
+        promised = replace(super()._guarantee(), curve=curve)
+        if self._find_ledger() is not None:
+            self._charge(promised, None)
+        self._promised = promised
+
+    def _guarantee(self):
+        plain, last = super()._guarantee(), getattr(self, "_promised", None)
+        return last if last is not None and replace(last, curve=None) == plain else plain
 
     def _identity(self, n_columns, one):
         """Return what was summed, and how: all that another summary must share, from what parameters mean."""
@@ -214,27 +256,50 @@ class DPStatistic(CentralMechanism):
         """Return what else rows were counted by, as something that compares exactly."""
         return ()
 
+    def _plan_of_bounds(self, rows):
+        """Return the plan of a release of bounds, where they are private."""
+        return find_bounds(rows, self._shares()[0], self._relation() is Neighbours.SUBSTITUTION, self._rows())
+
+    def _plan_within(self, rows, one, bounds):
+        """Return the plan of a release with bounds that were found; NaN stands for those that were not."""
+        unknown = np.isnan(np.broadcast_to(bounds[0], rows.shape[1]))  # (as private as the bounds)
+        bounds = [np.where(unknown, side, end) for side, end in zip((-1.0, 1.0), bounds)]
+        plan = self._plan(self._summary_of(rows, one, grids_of(bounds, rows.shape[1])), self._shares()[1])
+        if not unknown.any():
+            return plan
+
+        def finish(outcomes):
+            drawn = plan.finish(outcomes)
+            return without(drawn, self._touched(unknown, np.shape(drawn[0])))
+
+        return Plan(plan.parts, finish)
+
     def _touched(self, columns, shape):
         """Return which numbers of a value depend on these columns."""
         return np.broadcast_to(columns, shape) if shape else columns[0]
 
     def _refuse_others(self, summary, message):
         *_, n_columns, one, _ = summary.identity
-        if isinstance(self.bounds, str) or summary.identity != self._identity(n_columns, one):
+        if self._finds_bounds() or summary.identity != self._identity(n_columns, one):
             raise ValueError(message)
 
     def _check(self):
         self._budget()
         check_random_state(self.random_state)
         self._rows()
-        if self._bounded and isinstance(self.bounds, str):
+        if self._finds_bounds():
             self._shares()
         elif self._bounded:
             grids_of(self.bounds)
 
+    def _finds_bounds(self):
+        """Tell whether bounds are to be found privately (not all statistics have any)."""
+        return isinstance(getattr(self, "bounds", None), str)
+
     def _budget(self):
         self._relation()
-        return canonical_epsilon(self.epsilon), Fraction(0) if self.delta is None else checked_delta(self.delta), None
+        delta = getattr(self, "delta", None)
+        return canonical_epsilon(self.epsilon), Fraction(0) if delta is None else checked_delta(delta), None
 
     def _rows(self):
         """Return how many rows a user may have."""
@@ -246,14 +311,13 @@ class DPStatistic(CentralMechanism):
         if isinstance(most, bool) or not isinstance(most, Integral) or not 1 <= most <= 1 << 20:
             raise ValueError("max_rows_per_user must be None or an int from 1 to 2^20")
         if self._relation() is not Neighbours.ADD_REMOVE:
-            raise ValueError('max_rows_per_user needs neighbours="add_remove": another user may have another number '
-                             "of rows")
+            raise ValueError(_NEEDS)
         return int(most)
 
     def _shares(self):
         """Return epsilon for the bounds, and for the statistic."""
         epsilon = self._budget()[0]
-        if not isinstance(self.bounds, str):
+        if not self._finds_bounds():
             return Fraction(0), epsilon
         if self.bounds != "private":
             raise ValueError('bounds must be a pair (low, high) of numbers, or "private"')
@@ -269,12 +333,15 @@ class DPStatistic(CentralMechanism):
         return self._kept(rows, users, len(rows)), one
 
     def _kept(self, rows, users, n_rows):
-        if (users is None) != (self.max_rows_per_user is None):
-            raise ValueError("users and max_rows_per_user need each other")
+        self._refuse_half(users)
         if users is None:
             return rows
-        users = named(users, n_rows, "users", self._is_strict())
+        users = users_of(users, n_rows, self._is_strict())
         return rows[kept_rows(users, n_rows, self._rows(), self.row_choice, self.random_state)]
+
+    def _refuse_half(self, users):
+        if (users is None) != (self.max_rows_per_user is None):
+            raise ValueError(_NEEDS)
 
     def _summary_of(self, rows, one, grids=None):
         if grids is None:
@@ -292,6 +359,11 @@ class DPStatistic(CentralMechanism):
         if self.max_rows_per_user is not None:
             return (f"A record is a user, of whom at most {self.max_rows_per_user} rows count.",)
         return ()
+
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 8.0, "bounds": (-3.0, 5.0), "neighbours": relation.value}
+                for relation in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows that go with any bounds."""

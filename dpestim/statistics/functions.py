@@ -1,8 +1,12 @@
 """Statistics as functions: summarise, release, charge once; the classes do the work."""
 
 import inspect
+from dataclasses import replace
 from numbers import Real
 
+import numpy as np
+
+from dpestim.inputs.quiet import attempt
 from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.sums import Count, Mean, Sum
@@ -71,7 +75,7 @@ _PAIRS = (">>> import numpy as np\n>>> from dpestim.statistics import {0}\n"
           "array([[1. , 0.6],\n       [0.6, 1. ]])")
 
 count = _function(
-    "count", Count, "Return how many rows are true, with noise.",
+    "count", Count, "Return how many rows are true, with noise; `n_rows` counts all.",
     ">>> from dpestim.statistics import count\n>>> count([True, False] * 500, epsilon=1.0, random_state=1).value\n500")
 sum = _function("sum", Sum, "Return the sum of the rows, clipped to bounds, with noise.",
                 _NUMBERS.format("sum", "{}", "").replace("round(result.value)\n{}",
@@ -86,7 +90,7 @@ covariance = _function("covariance", Covariance, "Return the covariance matrix o
                        _PAIRS.format("covariance"))
 correlation = _function("correlation", Correlation, "Return the correlation matrix of columns, from noisy covariances.",
                         _PAIRS.format("correlation"))
-median = _function("median", Quantile, "Return a median of the rows, chosen privately.",
+median = _function("median", Quantile, "Return a median of the rows, chosen privately; level= makes intervals.",
                    _NUMBERS.format("median", 5, ""), q=0.5)
 minimum = _function("minimum", Quantile, "Return about the `rank`-th smallest value, by default one above the noise.",
                     _NUMBERS.format("minimum", 0, ""), changed={"rank": None}, q=0.0)
@@ -103,6 +107,46 @@ unknown_categories = _function(
     "unknown_categories", UnknownCategories, "Return the categories with enough rows, and how many they have.",
     '>>> from dpestim.statistics import unknown_categories\n>>> x = ["tea"] * 90 + ["a secret"]\n'
     ">>> unknown_categories(x, epsilon=1.0, delta=1e-6, random_state=1).keys\n(['tea'],)")
+
+
+def n_rows(x, *, epsilon, users=None, **params):
+    """Return how many rows there are, with noise: missing values are counted like all others.
+
+    A function of `Count` for neighbours of which one has a record more: where records are replaced, the number of rows
+    is public. With ``max_rows_per_user=1`` it is the number of users.
+
+    Parameters
+    ----------
+    x : array-like, Series or data frame of shape (n_rows,) or (n_rows, n_columns)
+    epsilon : float
+        Privacy budget of the release, in (0, 80].
+    users : array-like of shape (n_rows,), default=None
+        Whose row each is; needs `max_rows_per_user`.
+    **params
+        As for `Count`.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        For a parameter or data that do not fit, before anything is charged; it never names a value of the data.
+
+    Examples
+    --------
+    >>> from dpestim.statistics import n_rows
+    >>> n_rows(["tea", "coffee", None] * 500, epsilon=1.0, random_state=1).interval(0.95)
+    (1497.0, 1503.0)
+    """
+    if params.setdefault("neighbours", "add_remove") == "substitution":
+        raise ValueError('neighbours must be "add_remove": where records are replaced the number of rows is public')
+    n, error = attempt(lambda: x.shape[0] if hasattr(x, "shape") else len(x))
+    if error or isinstance(x, str | bytes | dict):
+        raise ValueError("x must be an array, a data frame or a list of rows")
+    result = Count(epsilon, **params).fit(np.ones(n), users=users).result_
+    return replace(result, about="the number of rows")
 
 
 def maximum(x, *, epsilon, rank=None, **params):

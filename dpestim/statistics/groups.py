@@ -9,7 +9,7 @@ from dpestim.inputs import CategoryEncoder
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics.base import DPStatistic
-from dpestim.statistics.summary import kept_rows, named
+from dpestim.statistics.summary import GROUPS, kept_rows, users_of
 from dpestim.statistics.tables import as_columns, encode
 
 
@@ -21,8 +21,9 @@ def group_by(statistic, X, by, groups, *, users=None):
     statistic : estimator of this package
         With neighbours="add_remove" (a row that is replaced may move between groups) and declared bounds.
     X : array-like or frame of shape (n_rows,) or (n_rows, n_columns)
-    by : array-like of shape (n_rows,)
-        The group of each row. In strict mode a value that is none counts as the first group.
+    by : array-like of shape (n_rows,), or str
+        The group of each row, or the column of a data frame X that holds it. In strict mode a value that is none
+        counts as the first group.
     groups : array-like
         The public groups; all of them are in the result, empty ones too.
     users : array-like of shape (n_rows,), default=None
@@ -54,25 +55,45 @@ def group_by(statistic, X, by, groups, *, users=None):
     >>> [round(result.value, 1) for result in means.values()][:2], len(means)
     ([1.0, 2.0], 3)
     """
+    statistic, keys, plans = planned(statistic, X, by, groups, users)
+    # (a row is in one group, all of which have the same laws; rows of a user in several: epsilon is what is known)
+    statistic._pay(plans[0].curve if users is None else None)
+    source = WordSource(statistic.random_state)
+    return {key: statistic._result(plan(source.part(GROUPS + k))) for k, (key, plan) in enumerate(zip(keys, plans))}
+
+
+def _split(X, by):
+    """Return X and the column of groups, which may be named where X is a frame: it then leaves X."""
+    if not isinstance(by, str):
+        return X, by
+    names = list(getattr(X, "columns", ()))
+    if names.count(by) != 1:
+        raise ValueError("by must be a column of values, or the name of one column of X where X is a data frame")
+    return X[[name for name in names if name != by]], X[by]
+
+
+def planned(statistic, X, by, groups, users=None):
+    """Return (the statistic, the groups, the plan of each): what is drawn, independently, and nothing is drawn yet."""
     if not isinstance(statistic, DPStatistic):
         raise ValueError("statistic must be an estimator of dpestim.statistics, such as Mean(...)")
-    statistic = clone(statistic)
+    given, statistic = statistic, clone(statistic)
+    statistic.random_state = given.random_state  # (a copied generator would give every call the same noise)
     statistic._check()
     if statistic._relation() is not Neighbours.ADD_REMOVE:
         raise ValueError('statistic must have neighbours="add_remove": a row that is replaced may move between groups')
-    if isinstance(statistic.bounds, str):
+    if statistic._finds_bounds():
         raise ValueError("statistic must have declared bounds: private ones would be found for each group anew")
-    if statistic.max_rows_per_user is not None and statistic.delta is not None:
+    if statistic.max_rows_per_user is not None and statistic._budget()[1]:
         raise ValueError("statistic must have no delta where users have several rows: they may be in several groups")
     strict = statistic._is_strict()
+    X, by = _split(X, by)
     columns, one = as_columns(by, strict)
     if len(columns) != 1 or not np.ndim(groups) == 1:
         raise ValueError("by must be one column, and groups a list of the public groups")
     encoder = CategoryEncoder(groups, "by", fewest=1)
     codes = encode([encoder], columns, strict)[:, 0]
     most = statistic.max_rows_per_user
-    if (users is None) != (most is None):
-        raise ValueError("users and max_rows_per_user need each other")
+    statistic._refuse_half(users)
     # (rows of users are chosen here, over all groups; each group's noise is still that of a user with all of them)
     statistic.max_rows_per_user = None
     rows, one = statistic._read(X, None)
@@ -80,7 +101,7 @@ def group_by(statistic, X, by, groups, *, users=None):
     if len(rows) != len(codes):
         raise ValueError(f"by must have one entry for each of the {len(rows)} rows")
     if users is not None:
-        users = named(users, len(rows), "users", strict)
+        users = users_of(users, len(rows), strict)
         kept = kept_rows(users, len(rows), statistic._rows(), statistic.row_choice, statistic.random_state)
         rows, codes = rows[kept], codes[kept]
     order = np.argsort(codes, kind="stable")
@@ -89,7 +110,4 @@ def group_by(statistic, X, by, groups, *, users=None):
     statistic._parts = 1 if most is None else min(most, len(encoder.categories))
     plans = [statistic._plan(statistic._summary_of(rows[order[a:b]], one), statistic._shares()[1])
              for a, b in pairwise(ends)]
-    statistic._pay()
-    source = WordSource(statistic.random_state)
-    keys = encoder.categories.tolist()
-    return {key: statistic._result(plan(source.part(k))) for k, (key, plan) in enumerate(zip(keys, plans))}
+    return statistic, encoder.categories.tolist(), plans

@@ -5,11 +5,13 @@ keeps that of the row which came first. So each becomes (name of its type, value
 """
 
 import datetime
+import uuid
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from dpestim.inputs.columns import other_names
 from dpestim.inputs.quiet import attempt
 
 _AS_IT_IS = (str, bytes, bool, int, Fraction, datetime.date, datetime.timedelta, type(None))
@@ -18,6 +20,8 @@ _NUMBERS = ("bool", "float", "int")
 
 def key_of(value):
     """Return the key of a value, or None where there is no form that all equal ones share."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return _ticks(value)
     if isinstance(value, np.generic):
         value = value.item()
     kind = type(value)
@@ -47,6 +51,16 @@ def order_of(key):
     return "" if number else name, value if number else 0, name, str(value)
 
 
+def _ticks(value):
+    """Return the key of a date or a duration of NumPy; what Python has none for (nanoseconds) stays what it is."""
+    if np.isnat(value):
+        return key_of(None)
+    item = value.item()
+    if isinstance(item, int):  # (the count of ticks, which says nothing of its unit)
+        item = next((name for name in other_names(value) if isinstance(name, datetime.date | datetime.timedelta)), None)
+    return (value.dtype.str, value) if item is None else key_of(item)
+
+
 def _decimal(value):
     if not value.is_finite():
         return None
@@ -69,9 +83,13 @@ def _span(value):
     return value.as_unit("ns")
 
 
+def _uuid(value):
+    return uuid.UUID(int=value.int)  # (whether it was made safely is no part of it)
+
+
 def _no_form(value):
     return None
 
 
-_FORMS = {Decimal: _decimal, datetime.datetime: _moment, datetime.time: _time}
+_FORMS = {Decimal: _decimal, datetime.datetime: _moment, datetime.time: _time, uuid.UUID: _uuid}
 _PANDAS = {"Timestamp": _moment, "Timedelta": _span}

@@ -1,11 +1,12 @@
 """Functions of sums of products: variance, standard deviation, covariance, correlation (`moments.md`)."""
 
-import math
-
 import numpy as np
 
-from dpestim.statistics.result import moment_range
+from dpestim.statistics.result import JOINT, NODES, moment_range, spread
 from dpestim.statistics.sums import FLOAT_SLACK, SumStatistic, column_sums
+
+#: Pairs of columns whose standard errors are worked out at a time.
+_PAIRS = 4096
 
 
 class Covariance(SumStatistic):
@@ -65,24 +66,32 @@ class Covariance(SumStatistic):
 
     @classmethod
     def _values(cls, noisy, errors, grids, n):
-        """Return covariances of the pairs and their standard errors."""
+        """Return covariances of the pairs, a function of a slice of them (they with other noise), and their limits."""
         d = len(grids)
-        unit = np.array([grids[i].step * grids[j].step for i, j in cls._pairs(d)])
+        i, j = np.array(cls._pairs(d)).T
+        unit, top = (np.array([getattr(grids[a], name) * getattr(grids[b], name) for a, b in zip(i, j)], float)
+                     for name in ("step", "reach"))
+        top, low = top * unit, np.where(i == j, 0.0, -top * unit)
         if n is not None:
-            scale = unit / max(1, n) ** 2
-            values, errors = noisy * scale, errors * scale
+            values = np.clip(noisy * (unit / max(1, n) ** 2), low, top)
+            spreads = errors * (unit / max(1, n) ** 2)
+
+            def again(some):
+                return values[some, None] + spreads[some, None] * NODES
         else:
-            count = max(1.0, noisy[0])
-            m, e = noisy[1 : d + 1] / count, errors / count
-            values, spread = noisy[d + 1 :] / count, []
-            values = np.array([q - m[i] * m[j] for q, (i, j) in zip(values, cls._pairs(d))])
-            for k, (i, j) in enumerate(cls._pairs(d)):
-                own = 2 * m[i] * e[1 + i] if i == j else math.hypot(m[j] * e[1 + i], m[i] * e[1 + j])
-                spread.append(math.hypot(e[1 + d + k], own, (values[k] - m[i] * m[j]) * e[0]))
-            values, errors = values * unit, np.array(spread) * unit
-        top = np.array([grids[i].reach * grids[j].reach for i, j in cls._pairs(d)]) * unit
-        low = np.array([0.0 if i == j else -1.0 for i, j in cls._pairs(d)]) * top
-        return np.clip(values, low, top), errors
+            places = np.zeros(len(i), int), 1 + i, 1 + j, np.arange(d + 1, len(noisy))
+            values = unit * _moment(*(noisy[at] for at in places))
+            # (samples are taken around sums that so many rows can have)
+            count, reach = max(1.0, noisy[0]), np.array([grid.reach for grid in grids], float)
+            most = count * np.r_[1.0, reach, reach[i] * reach[j]]
+            around = np.clip(np.r_[count, noisy[1:]], -most, most)
+
+            def again(some):
+                noises = JOINT[0], JOINT[1], JOINT[np.where(i == j, 1, 2)[some]], JOINT[3]
+                return unit[some, None] * _moment(*(around[at[some], None] + errors[at[some], None] * noise
+                                                    for at, noise in zip(places, noises)))
+
+        return np.clip(values, low, top), again, (low, top)
 
     @classmethod
     def _ranges(cls, noisy, widths, grids, n):
@@ -107,11 +116,23 @@ class Covariance(SumStatistic):
 
     @classmethod
     def _finish(cls, noisy, errors, grids, n):
-        return tuple(_matrix(values, len(grids)) for values in cls._values(noisy, errors, grids, n))
+        found = cls._values(noisy, errors, grids, n)
+        return _matrix(found[0], len(grids)), _matrix(_spreads(*found[1:]), len(grids))
 
     @classmethod
     def _range(cls, noisy, widths, grids, n):
         return tuple(_matrix(ends, len(grids)) for ends in cls._ranges(noisy, widths, grids, n))
+
+
+def _spreads(again, limits, function=None):
+    """Return standard deviations of all pairs, of few at a time: other noise takes more room than they do."""
+    blocks = [slice(at, at + _PAIRS) for at in range(0, len(limits[0]), _PAIRS)]
+    return np.concatenate([spread(again(some), [end[some] for end in limits], function) for some in blocks])
+
+
+def _moment(count, first, second, product):
+    count = np.maximum(1.0, count)
+    return product / count - first / count * (second / count)
 
 
 def _matrix(values, d):
@@ -159,7 +180,8 @@ class Variance(Covariance):
 
     @classmethod
     def _finish(cls, noisy, errors, grids, n):
-        return cls._values(noisy, errors, grids, n)
+        found = cls._values(noisy, errors, grids, n)
+        return found[0], _spreads(*found[1:])
 
     @classmethod
     def _range(cls, noisy, widths, grids, n):
@@ -171,8 +193,7 @@ class StandardDeviation(Variance):
 
     **Privacy.** That of `Variance`: the root costs nothing.
 
-    **Utility.** Interval ends are the roots of those of the variance. The standard error is the one of the variance
-    over twice the value, infinite where the value is 0.
+    **Utility.** Interval ends are the roots of those of the variance.
 
     **Complexity.** O(n d) time, O(d) memory.
 
@@ -196,9 +217,8 @@ class StandardDeviation(Variance):
 
     @classmethod
     def _finish(cls, noisy, errors, grids, n):
-        values, errors = cls._values(noisy, errors, grids, n)
-        roots = np.sqrt(values)
-        return roots, np.divide(errors, 2 * roots, out=np.full_like(roots, np.inf), where=roots > 0)
+        found = cls._values(noisy, errors, grids, n)
+        return np.sqrt(found[0]), _spreads(*found[1:], np.sqrt)
 
     @classmethod
     def _range(cls, noisy, widths, grids, n):
@@ -210,8 +230,9 @@ class Correlation(Covariance):
 
     **Privacy.** That of `Covariance`: dividing costs nothing.
 
-    **Utility.** Biased where variances are small beside their noise; then intervals are [-1, 1]. A correlation with a
-    column whose noisy variance is 0 is 0. There is no standard error.
+    **Utility.** Biased where variances are small beside their noise; then intervals are [-1, 1]. A correlation with
+    another column is NaN where the noisy variance of either is no more than two standard deviations of its noise, as
+    that of a column that is constant nearly always is: nothing is known of it. There is no standard error.
 
     **Complexity.** O(n d^2) time, O(d^2) memory.
 
@@ -231,20 +252,28 @@ class Correlation(Covariance):
            [0.6, 1. ]])
     """
 
+    @classmethod
+    def _test_params(cls):  # (with less, ends are -1 and 1)
+        return [{**params, "epsilon": 50.0} for params in super()._test_params()]
+
     def _test_data(self, n_rows, seed=0):
         """Return two columns: with itself a column always has the correlation 1."""
         return np.random.default_rng(seed).normal(size=(n_rows, 2)), None
 
     _about = ("the correlations of the rows, clipped to the bounds and rounded to the grid (a 2^19th of the bounds, or "
-              "finer), where both columns vary")
+              "finer), where both columns vary; NaN where the noisy variance of one is no more than two standard "
+              "deviations of its noise")
     _involved = {True: 3, False: 6}
 
     @classmethod
     def _finish(cls, noisy, errors, grids, n):
-        matrix = _matrix(cls._values(noisy, errors, grids, n)[0], len(grids))
-        roots = np.sqrt(np.diag(matrix))
+        values, again, _ = cls._values(noisy, errors, grids, n)
+        own = np.array([k for k, (i, j) in enumerate(cls._pairs(len(grids))) if i == j])
+        matrix = _matrix(values, len(grids))
+        known = np.diag(matrix) > 2 * spread(again(own), (np.full(len(own), -np.inf), np.full(len(own), np.inf)))
+        roots = np.sqrt(np.diag(matrix)) * known
         scale = np.outer(roots, roots)
-        out = np.clip(np.divide(matrix, scale, out=np.zeros_like(matrix), where=scale > 0), -1, 1)
+        out = np.clip(np.divide(matrix, scale, out=np.full_like(matrix, np.nan), where=scale > 0), -1, 1)
         np.fill_diagonal(out, 1.0)
         return out, None
 

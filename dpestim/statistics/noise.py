@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpestim.accounting import RenyiCurve
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.central.additive.law import LARGEST, NoiseLaw
@@ -33,14 +34,22 @@ class Noise:
         """Return what the error of a number exceeds with probability 1 - confidence at most."""
         return (_half_width(self.law, confidence) + (0.5 if self.unit > 1 else 0.0)) * self.unit
 
-    def add(self, numbers, source):
-        """Return integers with noise: an array of int64 where the unit is 1, else of floats."""
+    def codes(self, numbers):
+        """Return integers in units, an array of int64: what noise is added to."""
         if self.unit > 1:
             numbers = [(2 * number + self.unit) // (2 * self.unit) for number in numbers]
         if not isinstance(numbers, np.ndarray):
             numbers = np.array([min(max(number, -LARGEST // 2), LARGEST // 2) for number in numbers], np.int64)
-        noisy = numbers + self.law.draw(source, numbers.size).reshape(numbers.shape)
-        return noisy if self.unit == 1 else noisy.astype(np.float64) * float(self.unit)
+        return numbers
+
+    def scaled(self, codes):
+        """Return integers in units as numbers: an array of int64 where the unit is 1, else of floats."""
+        return codes if self.unit == 1 else codes.astype(np.float64) * float(self.unit)
+
+    def add(self, numbers, source):
+        """Return integers with noise, `scaled`."""
+        codes = self.codes(numbers)
+        return self.scaled(codes + self.law.draw(source, codes.size).reshape(codes.shape))
 
 
 @lru_cache(maxsize=128)
@@ -56,6 +65,7 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
     delta).
 
     Where delta is above 0 it is Gaussian or Laplace noise, whichever has the smaller variance (both facts are public).
+    What is charged is the declared (epsilon, delta) in either case: it is known before any size is.
     """
     unit = 1 << max(0, l1.bit_length() - (size * parts).bit_length() - _FINE - 1)
     rounding = size * parts if unit > 1 else 0
@@ -72,6 +82,12 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
             moved = Fraction(math.isqrt(l2_squared))
         laws.append(RoundedGaussianLaw(epsilon, delta, moved, 0))
     return Noise(min(laws, key=lambda law: law.variance_steps), unit)
+
+
+def curve_of_either(epsilon, delta):
+    """Return what is known of noise of this budget, normal or not: which it is may follow from private bounds."""
+    normal = RoundedGaussianLaw(epsilon, delta, Fraction(1), 0).curve.rho
+    return RenyiCurve.largest([RenyiCurve.concentrated(normal), RenyiCurve.pure(epsilon)])
 
 
 def equal_shares(changes):

@@ -6,7 +6,8 @@ import numpy as np
 
 from dpestim._core import cells
 from dpestim.statistics.noise import noise_for
-from dpestim.statistics.summary import BLOCK
+from dpestim.statistics.plan import Noisy, Plan
+from dpestim.statistics.summary import blocks
 
 #: The bounds are 0 or +-2^k, k in this range; numbers nearer to 0 count as 0, others as the largest.
 _LEAST, _MOST = -32, 64
@@ -15,7 +16,7 @@ _FALSE = 0.01
 
 
 def find_bounds(rows, epsilon, substitution, most):
-    """Return a function of a random source that returns (low, high), arrays with one number for each column.
+    """Return a `Plan` of a release of (low, high), arrays with one number for each column.
 
     NaN where no noisy count tells of any rows.
     """
@@ -25,18 +26,18 @@ def find_bounds(rows, epsilon, substitution, most):
     inner, n_columns = edges.copy(), rows.shape[1]
     inner[[0, -1]] = -powers[-1] * 2, powers[-1] * 2
     counts = np.zeros((n_columns, len(edges) - 1), np.int64)
-    for at in range(0, len(rows), BLOCK):
-        for j in range(n_columns):
-            places = np.zeros(len(rows[at : at + BLOCK]), np.int64)
-            cells.add_cells(np.ascontiguousarray(rows[at : at + BLOCK, j], np.float64), inner, 0.0, 1, places)
-            cells.tally(places, counts[j])
+    for block in blocks(rows):
+        for column, own in zip(block, counts):
+            places = np.zeros(len(column), np.int64)
+            cells.add_cells(column, inner, 0.0, 1, places)
+            cells.tally(places, own)
     moved = n_columns * most * (2 if substitution else 1)
     noise = noise_for(epsilon, 0, moved, moved * moved, counts.size)
     least = noise.half_width(1 - _FALSE / counts.size)
     middle = len(powers)
 
-    def find(source):
-        present = noise.add(counts, source) > least
+    def find(outcomes):
+        present = outcomes[0] > least
         low, high = np.zeros(n_columns), np.zeros(n_columns)
         for j in range(n_columns):
             places = np.flatnonzero(present[j]) - middle
@@ -50,7 +51,7 @@ def find_bounds(rows, epsilon, substitution, most):
                 low[j], high[j] = -powers[0], powers[0]
         return low, high
 
-    return find
+    return Plan((Noisy(noise, counts),), find)
 
 
 def _edge(cell):

@@ -17,10 +17,13 @@ class Result:
     Attributes
     ----------
     value : number or ndarray
-        The noisy statistic.
+        The noisy statistic: a number where the data were one column without a second axis (a Series, a list of
+        numbers), else an array with an entry for each column, also where it is a frame with a single one.
     standard_error : number, ndarray or None
-        Standard deviation of the noise in the value, before the value is clipped to its range; None where the law of
-        the value says nothing that is independent of the data.
+        Standard deviation of the value, over the noise: worked out as if the value that was released were the exact
+        one, where the value is clipped to its range or follows from several noisy numbers (of few rows, or with a small
+        epsilon, it was found within a third of what is seen); None where the law of the value says nothing that is
+        independent of the data.
     privacy : PrivacyGuarantee
         What the release promises, all that is in this object together.
     about : str
@@ -63,7 +66,8 @@ class Result:
         if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError("level must be a number between 0 and 1")
         if self._ends is None:
-            raise ValueError("no interval was released: ask for it when the statistic is made (level=)")
+            raise ValueError("no interval was released: quantiles, and with them medians, have one where level= is "
+                             "declared, such as median(x, ..., level=0.95), for which half of epsilon is spent")
         low, high = self._ends(float(level))
         return (low, high) if np.ndim(self.value) else (_scalar(low), _scalar(high))
 
@@ -76,6 +80,30 @@ class Result:
 
 def _scalar(value):
     return np.asarray(value).reshape(-1)[0].item()
+
+
+def _nodes(n, size):
+    """Return n vectors of noise of variance 1, each from quantiles of the Laplace law, and uncorrelated."""
+    middle = np.linspace(-1, 1, 2 * size + 1)[1::2]
+    quantiles = -np.sign(middle) * np.log1p(-np.abs(middle))
+    rng = np.random.default_rng(0)
+    made = np.array([quantiles, *(rng.permutation(quantiles) for _ in range(n - 1))]).T
+    made, _ = np.linalg.qr(np.c_[np.ones(size), made])
+    return made[:, 1:].T / made[:, 1:].std(axis=0)[:, None]
+
+
+#: Noise of variance 1: of one number, and of four whose function is wanted.
+NODES, JOINT = _nodes(1, 64)[0], _nodes(4, 256)
+
+
+def spread(samples, limits, function=None):
+    """Return the standard deviation of samples, the last axis, clipped to limits, of a function of them."""
+    with np.errstate(over="ignore"):
+        samples = np.clip(samples, *(np.expand_dims(end, -1) for end in limits))
+    samples = samples if function is None else function(samples)
+    scale = np.abs(samples).max(axis=-1, keepdims=True)  # (its square may be no float)
+    scale[scale == 0] = 1.0
+    return (samples / scale).std(axis=-1) * scale[..., 0]
 
 
 def shaped(values, one):

@@ -1,22 +1,27 @@
 """Rows become integers: a public grid, the rows that a user may keep, and sums that are secret and merge exactly."""
 
 import math
-import secrets
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
 from dpestim._core import cells
 from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite
 from dpestim.inputs.quiet import attempt
+from dpestim.privacy.lineage import Lineage
 from dpestim.rng import Stage, WordSource
+from dpestim.statistics.keys import key_of
 
 #: Rows that are looked at at a time: squares of the points of the finest grid then add up below 2^57.
 BLOCK = 1 << 14
 _FINEST = 20
 #: The part of a random source that chooses rows of users; parts below are for noise.
 _USERS = 1 << 40
+#: From here on: parts for one release after the other of an estimator that keeps a summary, and for groups.
+_RELEASES, GROUPS = 1 << 41, 1 << 42
+_counting = Lock()
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,31 @@ def grids_of(bounds, n_columns=None, bits=_FINEST):
     if any(len(end) not in (1, n) for end in ends) or not all(np.isfinite(end).all() for end in ends):
         raise ValueError(wrong + ("" if n_columns is None else f", of which there are {n_columns}"))
     low, high = (np.broadcast_to(end, n).tolist() for end in ends)
+    if any(a >= b for a, b in zip(low, high)):
+        how = "equal" if all(a <= b for a, b in zip(low, high)) else "in the wrong order"
+        raise ValueError(f"bounds must be a pair (low, high) with low below high: these are {how}")
     if not all(1e-140 < b - a < 1e140 for a, b in zip(low, high)):  # (squares of the steps are floats, too)
         raise ValueError("bounds must be a pair (low, high) with low below high, by 1e-140 to 1e140")
     return [Grid(a, b, bits) for a, b in zip(low, high)]
+
+
+def blocks(rows):
+    """Yield a table in blocks of rows, each turned over: a contiguous array of floats for each column, to be read only.
+
+    Reading one column of many after another from memory would take longer than all that is done with it.
+    """
+    for at in range(0, len(rows), BLOCK):
+        yield np.ascontiguousarray(rows[at : at + BLOCK].T, np.float64)
+
+
+def point_counts(rows, grids):
+    """Return how many rows are nearest to each point, an array for each column."""
+    small = np.int32 if len(rows) < 1 << 31 else np.int64  # (tables of these stay in the cache)
+    out = [np.zeros(grid.span + 1, small) for grid in grids]
+    for block in blocks(rows):
+        for grid, column, counts in zip(grids, block, out):
+            grid.count(column, counts)
+    return [counts.astype(np.int64) for counts in out]
 
 
 def read_rows(x, strict):
@@ -122,14 +149,19 @@ def read_rows(x, strict):
         rows = number_rows(x, strict=strict, fewest=0)
     if not strict:
         names = list(x.columns) if hasattr(x, "columns") else range(rows.shape[1])
-        refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names])
+        refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names],
+                        ". Leave out rows with missing values first, such as by x[np.isfinite(x)] or x.dropna()")
     return rows, one
 
 
 def kept_rows(users, n_rows, most, choice, random_state):
-    """Return the places of the rows that count: at most so many of each user, the first ones or a random sample."""
+    """Return the places of the rows that count: at most so many of each user, the first ones or a random sample.
+
+    Rows of None are nobody's: two people without an id would be one user, of whom nobody knew how many rows count.
+    """
     known = {}
-    codes = np.fromiter((known.setdefault(user, len(known)) for user in users), np.int64, n_rows)
+    codes = np.fromiter((-1 if user is None else known.setdefault(user, len(known)) for user in users), np.int64,
+                        n_rows)
     tie = np.arange(n_rows)
     if choice == "sample":
         tie = WordSource(random_state).part(_USERS).reader().dense(Stage.SUBSET, 0, 0, 0, n_rows).copy()
@@ -137,7 +169,19 @@ def kept_rows(users, n_rows, most, choice, random_state):
     ordered = codes[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if n_rows else np.empty(0, np.int64)
     rank = np.arange(n_rows) - np.repeat(starts, np.diff(np.r_[starts, n_rows]))
-    return np.sort(order[rank < most])
+    return np.sort(order[(rank < most) & (ordered >= 0)])
+
+
+def users_of(users, n_rows, strict):
+    """Return a key for each row, which follows from the row alone: whose it is; None where that is not said (strict).
+
+    Ids of different types are those of different users: 1 is not True.
+    """
+    out = [None if user is None else key_of(user) for user in named(users, n_rows, "users", strict)]
+    if not strict and None in out:
+        raise ValueError("users must name whose each row is, none may be missing: by strings, numbers, dates or tuples "
+                         "of them")
+    return out
 
 
 def named(column, n_rows, name, strict):
@@ -145,6 +189,8 @@ def named(column, n_rows, name, strict):
     column = columns_of(column)[0] if len(getattr(column, "shape", ())) == 2 else column
     listed = next((name for name in ("tolist", "to_list") if hasattr(column, name)), None)
     values = column if listed is None else getattr(column, listed)()
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+        values = list(column)  # (a list of its own would hold integers where the unit is fine)
     if not isinstance(values, list | tuple) or len(values) != n_rows:
         raise ValueError(f"{name} must have one entry for each of the {n_rows} rows")
     out = [None if not _is_hashable(value) or is_missing(value) else value for value in values]
@@ -157,6 +203,17 @@ def _is_hashable(value):
     return not attempt(hash, value)[1]
 
 
+def source_of_release(estimator):
+    """Return a random source for one more release of an estimator, before which it has been paid for.
+
+    No two verbs of one seed share noise, in any thread: what is between their results would be exact.
+    """
+    with _counting:
+        before = getattr(estimator, "_n_released", 0)
+        estimator._n_released = before + 1
+    return WordSource(estimator.random_state).part(_RELEASES + before)
+
+
 class Summary:
     """Exact sums of rows: as secret as the rows. Two of one identity add up to that of all rows, in any order.
 
@@ -166,20 +223,24 @@ class Summary:
         What was summed, how: only equal ones may be merged.
     n_rows : int
     totals : list of int, ndarray of int64, or dict of int
-    origins : frozenset of str, default=None
-        Random names of the summaries that were added: no copy of one is added to it, which would count rows twice.
+    names : list, default=None
+        Of the columns, where they have any: those of two that are added must be the same, in the same order.
+    lineage : Lineage, default=None
+        Of the summaries that were added: no copy of one is added to it, which would count rows twice.
     """
 
-    def __init__(self, identity, n_rows, totals, origins=None):
+    def __init__(self, identity, n_rows, totals, lineage=None, names=None):
         if n_rows >= 1 << 31:
             raise ValueError("X must have fewer than 2^31 rows, in all that is merged")
         self.identity, self.n_rows, self.totals = identity, n_rows, totals
-        self.origins = origins or frozenset({secrets.token_hex(8)})
+        self.lineage, self.names = lineage or Lineage.new(), names
 
     def __add__(self, other):
         if self.identity != other.identity:
             raise ValueError("merge needs a summary of the same statistic, with the same parameters and columns")
-        if self.origins & other.origins:
+        if None not in (self.names, other.names) and self.names != other.names:
+            raise ValueError("merge needs a summary of columns with the same names, in the same order")
+        if self.lineage.meets(other.lineage):
             raise ValueError("merge needs other rows: with itself, a copy or a part of it, rows would count twice")
         mine, theirs = self.totals, other.totals
         if isinstance(mine, dict):
@@ -189,7 +250,8 @@ class Summary:
         else:
             totals = mine + theirs
         n_rows = self.n_rows + other.n_rows
-        return Summary(self.identity, n_rows, totals, self.origins | other.origins)
+        names = other.names if self.names is None else self.names
+        return Summary(self.identity, n_rows, totals, self.lineage | other.lineage, names)
 
     def __repr__(self):
         return "<Summary: exact, and therefore secret>"

@@ -8,8 +8,9 @@ import numpy as np
 from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.noise import equal_shares, noise_for
-from dpestim.statistics.result import ratio_range, shaped
-from dpestim.statistics.summary import BLOCK
+from dpestim.statistics.plan import Noisy, Plan
+from dpestim.statistics.result import JOINT, NODES, ratio_range, shaped, spread
+from dpestim.statistics.summary import BLOCK, blocks, read_rows
 
 #: Floats in results are off by less than this part of the largest number that they are made from.
 FLOAT_SLACK = 1e-13
@@ -28,13 +29,13 @@ class SumStatistic(DPStatistic):
         *_, one, grids = summary.identity
         public = summary.n_rows if self._replaces() else None
 
-        def draw(source):
-            noisy = noise.add(weighted, source) / np.array(weights, float)
+        def finish(outcomes):
+            noisy = outcomes[0] / np.array(weights, float)
             value, error = self._finish(noisy, math.sqrt(noise.variance) / np.array(weights, float), grids, public)
             ends = partial(_ends, type(self), noise, tuple(weights), noisy, grids, public, one)
             return shaped(value, one), None if error is None else shaped(error, one), ends
 
-        return draw
+        return Plan((Noisy(noise, weighted),), finish)
 
     def _replaces(self):
         return self._relation() is Neighbours.SUBSTITUTION
@@ -67,8 +68,8 @@ def _ends(kind, noise, weights, noisy, grids, n, one, level):
 def column_sums(rows, grids, squares=()):
     """Return sums of integers and of the products of pairs of columns, as ints of any size."""
     sums, products = [0] * len(grids), [0] * len(squares)
-    for at in range(0, len(rows), BLOCK):
-        points = [grid.points(rows[at : at + BLOCK, j]) for j, grid in enumerate(grids)]
+    for block in blocks(rows):
+        points = [grid.points(column) for grid, column in zip(grids, block)]
         for j, column in enumerate(points):
             sums[j] += int(column.sum())
         for k, (i, j) in enumerate(squares):
@@ -76,8 +77,26 @@ def column_sums(rows, grids, squares=()):
     return sums, products
 
 
+def class_sums(rows, codes, n_classes, grids, squares=False):
+    """Return (rows, sums, sums of squares) of each class: exact, arrays of ints of any size; a code below 0 is none."""
+    d = len(grids)
+    out = [np.zeros((n_classes, size), object) for size in (1, d, d)]
+    places = np.arange(n_classes)[:, None]
+    for k, block in enumerate(blocks(rows)):
+        points = np.array([grid.points(column) for column, grid in zip(block, grids)], np.float64)
+        member = (codes[k * BLOCK : (k + 1) * BLOCK] == places).astype(np.float64)
+        # (floats of integers that add up below 2^53, whatever the order: squares of 2^14 points of the finest grid do)
+        parts = [member.sum(axis=1, keepdims=True), member @ points.T]
+        parts += [member @ np.square(points).T] if squares else []
+        for total, part in zip(out, parts):
+            total += part.astype(np.int64).astype(object)
+    return out[0][:, 0], out[1], out[2]
+
+
 class Count(SumStatistic):
     """Count of the rows that are true.
+
+    Rows are booleans, or 0 and 1; `n_rows` counts rows, whatever is in them.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. A record
     changes each column's count by 1 at most. Whoever holds the data must be trusted.
@@ -109,6 +128,25 @@ class Count(SumStatistic):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
         del self.bounds, self.bounds_share
+
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of which some are true."""
+        return (super()._test_data(n_rows, seed)[0] > 0).astype(float), None
+
+    def _read(self, X, users):
+        strict = self._is_strict()
+        try:
+            rows, one = read_rows(X, strict)
+        except ValueError as error:  # (its text is ours, and shows no value)
+            raise ValueError(f"{error} (booleans say which rows to count; n_rows counts all)") from None
+        if not strict and not ((rows == 0) | (rows == 1)).all():
+            raise ValueError("X must say of each row whether it is true, by booleans or 0 and 1: write a condition, "
+                             "such as x > 0, and take n_rows for the number of rows")
+        return self._kept(rows, users, len(rows)), one
 
     def _sums(self, rows, grids):
         with np.errstate(all="ignore"):
@@ -216,6 +254,10 @@ class Mean(SumStatistic):
     _about = "the mean of the rows, clipped to the bounds"
     _involved = {True: 1, False: 2}
 
+    @classmethod
+    def _test_params(cls):
+        return [*super()._test_params(), {"epsilon": 0.5, "bounds": (-3.0, 5.0), "delta": 1e-6}]
+
     def _sums(self, rows, grids):
         return column_sums(rows, grids)[0]
 
@@ -228,13 +270,18 @@ class Mean(SumStatistic):
     @staticmethod
     def _finish(noisy, errors, grids, n):
         step, center = (np.array([getattr(grid, name) for grid in grids], float) for name in ("step", "center"))
+        limits = _limits(grids)
         if n is None:
-            count, sums = max(1.0, noisy[0]), noisy[1:]
-            ratio = sums / count
-            error = np.hypot(errors[1:], ratio * errors[0]) / count
+            count = max(1.0, noisy[0])
+            ratio, again = noisy[1:] / count, np.maximum(1.0, count + errors[0] * JOINT[0])
+            most = count * np.array([grid.reach for grid in grids], float)  # (what so many rows can add up to)
+            samples = (np.clip(noisy[1:], -most, most)[:, None] + errors[1:, None] * JOINT[1]) / again
         else:
-            ratio, error = noisy / max(1, n), errors / max(1, n)
-        return _clipped((center + ratio) * step, grids), error * step
+            ratio = noisy / max(1, n)
+            samples = np.clip(ratio, *(end / step - center for end in limits))[:, None] + (
+                errors[:, None] / max(1, n) * NODES)
+        value = np.clip((center + ratio) * step, *limits)
+        return value, spread((center[:, None] + samples) * step[:, None], limits)
 
     @staticmethod
     def _range(noisy, widths, grids, n):
@@ -255,4 +302,8 @@ class Mean(SumStatistic):
 
 def _clipped(values, grids):
     """Return numbers clipped to the bounds."""
-    return np.clip(values, *(np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high")))
+    return np.clip(values, *_limits(grids))
+
+
+def _limits(grids):
+    return [np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high")]

@@ -15,7 +15,8 @@ from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.keys import key_of, order_of, shown_as
 from dpestim.statistics.noise import noise_for
-from dpestim.statistics.summary import BLOCK, grids_of, named
+from dpestim.statistics.plan import Frequent, Noisy, Plan
+from dpestim.statistics.summary import BLOCK, Summary, grids_of, named
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
@@ -35,11 +36,11 @@ class _Table(DPStatistic):
         n_columns = summary.identity[-3]
         counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
 
-        def draw(source):
-            noisy = noise.add(counts, source).reshape(shape)
+        def finish(outcomes):
+            noisy = outcomes[0].reshape(shape)
             return noisy, np.full(shape, math.sqrt(noise.variance)), partial(_count_ends, noise, noisy), keys
 
-        return draw
+        return Plan((Noisy(noise, counts),), finish)
 
 
 def _count_ends(noise, noisy, level):
@@ -92,6 +93,11 @@ class Histogram(_Table):
                          random_state=random_state)
         del self.bounds_share
         self.bins = bins
+
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0, "bins": 4, "bounds": (-3.0, 3.0)},
+                {"epsilon": 1.0, "bins": [-1.0, 0.0, 2.0], "neighbours": "add_remove", "delta": 1e-6}]
 
     def _check(self):
         if isinstance(self.bounds, str):
@@ -172,8 +178,8 @@ class ContingencyTable(_Table):
 
     _more_parameters = """
     categories : list of array-like
-        The public categories of each column, in the order of the cells. In strict mode a value that is none counts as
-        the first.
+        The public categories of each column (or those of the only one), in the order of the cells. In strict mode a
+        value that is none counts as the first.
 """ + DELTA + USERS + "    "
 
     def __init__(self, epsilon=1.0, *, categories=None, delta=None, neighbours="substitution",
@@ -183,14 +189,31 @@ class ContingencyTable(_Table):
         del self.bounds, self.bounds_share
         self.categories = categories
 
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0, "categories": [["a", "b", "c"]]},
+                {"epsilon": 1.0, "categories": [["a", "b"], [0, 1]], "neighbours": "add_remove"}]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of the categories."""
+        rng = np.random.default_rng(seed)
+        columns = [np.array(own, object)[rng.integers(0, len(own), n_rows)] for own in self.categories]
+        return (columns[0] if len(columns) == 1 else np.array(columns, object).T), None
+
     def _check(self):
         super()._check()
         self._encoders(None)
 
-    def _encoders(self, n_columns):
+    def _lists(self):
+        """Return the categories of each column: where none of them is a list they are those of one column."""
         lists = self.categories
+        flat = isinstance(lists, list | tuple | np.ndarray) and len(lists) and all(np.ndim(own) == 0 for own in lists)
+        return [lists] if flat else lists
+
+    def _encoders(self, n_columns):
+        lists = self._lists()
         if not isinstance(lists, list | tuple) or not len(lists) or not all(np.ndim(own) == 1 for own in lists):
-            raise ValueError("categories must be a list with the categories of each column")
+            raise ValueError("categories must be a list with the categories of each column, or those of the only one")
         if n_columns not in (None, len(lists)):
             raise ValueError(f"categories must have a list for each of the {n_columns} columns")
         if math.prod(map(len, lists)) > _MOST_CELLS:
@@ -217,7 +240,7 @@ class ContingencyTable(_Table):
         return tuple(encoder.categories for encoder in self._encoders(None))
 
     def _shape(self, n_columns):
-        return tuple(map(len, self.categories))
+        return tuple(map(len, self._lists()))
 
 
 def encode(encoders, columns, strict):
@@ -231,13 +254,14 @@ def encode(encoders, columns, strict):
 
 def as_columns(X, strict):
     """Return the columns of a table of categories, or of one column, and whether it was that."""
-    one = len(getattr(X, "shape", ())) == 1
-    if hasattr(X, "__len__") and not len(X):  # how many rows there are may be secret: none are no error
-        flat = one or not hasattr(X, "shape")
+    shape = getattr(X, "shape", None)
+    one = shape is not None and len(shape) == 1
+    if (shape and shape[0] == 0) or (isinstance(X, list | tuple) and not X):  # how many rows there are may be secret
+        flat = one or shape is None
         return ([np.asarray(X)] if flat else columns_of(X)), flat
     if one:
         X = X.to_frame() if hasattr(X, "to_frame") else np.asarray(X).reshape(-1, 1)
-    elif isinstance(X, list) and X and not isinstance(X[0], list | tuple | np.ndarray):
+    elif isinstance(X, list | tuple) and not any(isinstance(row, list | tuple | np.ndarray) for row in X):
         X, one = [[value] for value in X], True
     return columns_of(category_rows(X, strict=strict)), one
 
@@ -245,7 +269,8 @@ def as_columns(X, strict):
 class UnknownCategories(_Table):
     """Histogram of categories that nobody declared: those with enough rows, and how many they have.
 
-    Where the categories can be declared, `ContingencyTable` needs no delta and hides none.
+    Where the categories can be declared, `ContingencyTable` needs no delta and hides none. Missing values are one
+    category, None, and tuples in a list are categories.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. Counts of
     categories that occur get discrete Laplace noise, and those that reach `threshold` are published. Delta is that of
@@ -287,6 +312,20 @@ class UnknownCategories(_Table):
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
         del self.bounds, self.bounds_share
 
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 1.0, "delta": 1e-3, "neighbours": "add_remove"}]
+
+    def __sklearn_tags__(self):
+        """Return scikit-learn's tags: one column."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array, tags.input_tags.categorical = True, False, True
+        return tags
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of a few categories."""
+        return np.array(["a", "b", "c", "d"], object)[np.random.default_rng(seed).integers(0, 4, n_rows)], None
+
     def threshold(self):
         """Return the least noisy count that is published; it is public."""
         noise, most, (_, delta, _) = self._noise(), self._rows(), self._budget()
@@ -316,6 +355,11 @@ class UnknownCategories(_Table):
         checked_delta(self.delta)
 
     def _read(self, X, users):
+        if isinstance(X, list | tuple) and not self._is_strict() and not all(
+                isinstance(row, list | np.ndarray) for row in X):
+            X, values = np.empty(len(X), object), X  # (a tuple is a category)
+            for i, value in enumerate(values):
+                X[i] = value
         columns, _ = as_columns(X, self._is_strict())
         if len(columns) != 1:
             raise ValueError("X must have one column of categories")
@@ -332,17 +376,28 @@ class UnknownCategories(_Table):
     def _sums(self, rows, grids):
         return dict(Counter(rows[:, 0].tolist()))
 
+    def _counted(self, column):
+        """Return the summary of a column, counted before its values get their keys where equal ones look alike."""
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and column.dtype.itemsize <= 8:
+            values, counts = (part.tolist() for part in np.unique(column, return_counts=True))
+        else:
+            rows = column.tolist() if hasattr(column, "tolist") else column.to_list()
+            if not {str, float, type(None)}.issuperset(map(type, rows)):
+                return self._summary_of(*self._read(column, None))
+            values, counts = zip(*Counter(rows).items()) if rows else ((), ())
+        keys = Counter()
+        for value, count in zip(values, counts):
+            keys[key_of(value)] += count
+        return Summary(self._identity(1, True), len(column), dict(keys))
+
     def _plan(self, summary, epsilon):
-        noise, least = self._noise(), self.threshold()
-        keys = sorted(summary.totals, key=order_of)
-        counts = np.array([summary.totals[key] for key in keys], np.int64)
+        noise = self._noise()
+        counts = {key: summary.totals[key] for key in sorted(summary.totals, key=order_of)}
 
-        def draw(source):
-            noisy = noise.add(counts, source) if len(counts) else counts
-            shown = np.flatnonzero(noisy >= least)
-            value = noisy[shown]
-            published = [shown_as(keys[i]) for i in shown.tolist()]
+        def finish(outcomes):
+            (shown,) = outcomes
+            value = np.array(list(shown.values()), np.int64)
             error = np.full(value.shape, math.sqrt(noise.variance))
-            return value, error, partial(_count_ends, noise, value), (published,)
+            return value, error, partial(_count_ends, noise, value), ([shown_as(key) for key in shown],)
 
-        return draw
+        return Plan((Frequent(noise, counts, self.threshold()),), finish)

@@ -13,12 +13,13 @@ an estimator can do decides which:
     _contract     behaviour of any client (`privatize`) and any server (`aggregate`)
     _servers      what estimates from the reports of a transformer
     _groups       what estimates from users of different settings
-    _models       what predicts
+    _models       what learns from rows in the central model: classifiers, regressors, transformers
     _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
     _central      what adds noise to answers
     _choices      what chooses among candidates
     _queries      what says which of many queries are above a threshold
     _stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    _statistics   statistics: exact laws on small tables (`_plans`), what a result may depend on, errors, intervals
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
@@ -42,6 +43,7 @@ from dpestim.testing import (
     _rows,
     _servers,
     _stability,
+    _statistics,
 )
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._sample import Sample
@@ -49,7 +51,7 @@ from dpestim.testing._tools import MechanismError, check_numeric_setting, check_
 
 #: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
 _FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
-             "votes": _stability.Votes}
+             "votes": _stability.Votes, "statistic": _statistics.Statistics}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -99,7 +101,10 @@ def check_mechanism(estimator):
 
 def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
-    family = _FAMILIES.get(getattr(estimator, "_checked_as", None))
+    kind = getattr(estimator, "_checked_as", None)
+    if kind == "model":
+        return MODEL_CHECKS, estimator
+    family = _FAMILIES.get(kind)
     if family:
         subject = family(estimator)
         return subject.checks(), subject
@@ -129,6 +134,4 @@ def _checks_for(estimator):
         return (*both, *_contract.SERVER_CHECKS, *_groups.FACE_CHECKS), sample
     if hasattr(estimator, "transformer"):
         return (*_contract.BOTH_CHECKS, *_contract.SERVER_CHECKS, *_servers.FACE_CHECKS), sample
-    if hasattr(estimator, "predict_proba"):
-        return MODEL_CHECKS, estimator
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

@@ -82,3 +82,29 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
 
     settings = type("Settings", (), {"quick": True, "n": 20_000})
     assert [row.target for row in statistics.rows(settings)] == ["1x", "20x", "20x", ""]
+
+
+def test_models_and_what_comes_before_them_are_timed(benchmarks):
+    from benchmarks import fits
+
+    assert {type(ours).__name__ for ours, *_ in fits.contests()} == {
+        cls.__name__ for _, cls in all_estimators()
+        if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes", "preprocessing", "feature_selection")
+        and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression")  # (have no namesake)
+    }
+    rows = list(fits.rows(type("Settings", (), {"n": 2000, "quick": True})))
+    assert all(row.ours > 0 and row.ratio > 0 and row.met is None for row in rows)
+
+
+def test_every_model_is_compared(benchmarks, capsys, monkeypatch):
+    from benchmarks import models
+
+    monkeypatch.setattr("sys.argv", ["models", "--quick"])
+    models.main()
+    shown = capsys.readouterr().out
+    assert not [cls.__name__ for _, cls in all_estimators()
+                if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes") and cls.__name__ not in shown]
+    worth = models.judge(type("Task", (), {"kind": "classes", "truth": np.array([0, 1, 1])}),
+                         np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
+    assert worth["AUC"] == 1
+    assert abs(worth["accuracy"] - 2 / 3) < 1e-12

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from dpestim import config_context
 from dpestim.base import all_estimators
+from dpestim.statistics.base import DPStatistic
 
 ROWS = 4
 TEXT, NUMBER = "s3cr3t", 918273645
@@ -215,8 +216,18 @@ def calls(cls, params):
                 yield name, verb, arguments, copy.copy(fitted)
 
 
+def readers():
+    """Yield the registry, and of statistics those that read rows in a way of their own: the others say nothing else."""
+    seen = set()
+    for name, cls in all_estimators():
+        reads = getattr(cls, "_read", None) if issubclass(cls, DPStatistic) else cls
+        if reads not in seen:
+            seen.add(reads)
+            yield name, cls
+
+
 @pytest.mark.parametrize("strict", [False, True], ids=["curator", "analyst"])
-@pytest.mark.parametrize(("name", "cls"), all_estimators())
+@pytest.mark.parametrize(("name", "cls"), list(readers()))
 def test_no_message_shows_a_value(name, cls, strict):
     n_errors = 0
     for what, verb, arguments, est in calls(cls, cls._test_params()[0]):

@@ -22,7 +22,6 @@ from dpestim.central import (
 )
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.normal import analytic_delta, discrete_delta
-from dpestim.central.digits import float_up
 from dpestim.local import (
     DuchiTransformer,
     GRRFrequencyEstimator,
@@ -33,6 +32,7 @@ from dpestim.local import (
     URAPFrequencyEstimator,
 )
 from dpestim.privacy.exact import exp_lower, exp_upper
+from dpestim.privacy.outward import float_up
 
 THIRD = Fraction(1, 3)
 YES, NO = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]

@@ -245,7 +245,7 @@ def test_normal_noise_is_the_least(cls):
 
 def test_very_many_releases_are_counted_and_not_listed():
     found = [equal_delta(Fraction(1, 10**k), Fraction(0), 10**9, Fraction(1)) for k in (4, 6)]
-    assert found[1] < 1e-6 < 0.9 < found[0]
+    assert found[1] < 1e-6 < 0.818 < found[0]  # (0.8181 by the normal limit)
 
 
 def test_calibrate_noise():

@@ -27,7 +27,6 @@ from dpestim.central.additive.normal import (
     analytic_delta,
     analytic_ratio,
     classic_ratio,
-    concentrated_delta,
     discrete_delta,
     discrete_sigma,
     upper_tail,
@@ -37,6 +36,7 @@ from dpestim.central.additive.staircase import StaircaseLaw
 from dpestim.central.digits import Real, binary_digit, exp_bounds, exponential_tables, power, threshold
 from dpestim.exceptions import BudgetExceededError
 from dpestim.noise import BitStream
+from dpestim.privacy.curve import ConcentratedLaw, curve_delta
 from dpestim.privacy.exact import canonical_epsilon, exp_lower, exp_upper
 from dpestim.rng import WordSource
 
@@ -254,7 +254,7 @@ def test_the_delta_of_one_integer(sigma, epsilon):
         edge = epsilon * sigma**2 / s - s / 2
         closed = p[z > edge].sum() - math.exp(epsilon) * p[z > edge + s].sum()
         assert delta == pytest.approx(closed, rel=1e-6, abs=1e-13)
-        assert delta <= concentrated_delta(e, sigma / s)
+        assert delta <= curve_delta(ConcentratedLaw(0.5 * (s / sigma) ** 2), e)
     assert known == sorted(known)
 
 

@@ -281,6 +281,30 @@ def test_what_remains_can_be_spent_and_not_more():
         ledger.charge(PrivacyGuarantee(left))
 
 
+def test_a_first_release_that_does_not_fit_is_told_what_would(tmp_path):
+    ledger = Ledger(5, delta=1e-6, composition="zcdp", path=tmp_path / "zcdp")
+    left = "one pure release of at most epsilon = 0.962356"
+    assert f"{left}; 0.463064 of 0.463064 in rho" in ledger.report()
+    with pytest.raises(BudgetExceededError, match=f"{left}: it is for many small releases, and 'rdp' takes larger"):
+        ledger.charge(PrivacyGuarantee(1))
+    basic = Ledger(5, delta=1e-6, path=tmp_path / "basic")
+    assert "remaining:         epsilon = 5, delta = 1e-06" in basic.report()
+    other = Ledger(5, delta=1e-6, composition="rdp", path=tmp_path / "rdp")
+    other.charge(PrivacyGuarantee(1))
+    assert "one pure release of at most" in other.report()
+    with pytest.raises(BudgetExceededError, match="one pure release of at most"):
+        other.charge(PrivacyGuarantee(5))
+
+
+@pytest.mark.parametrize(("composition", "most"), [("basic", 10), ("zcdp", 4), ("rdp", 9)])
+def test_how_many_small_releases_fit_is_what_the_docstring_says(composition, most):
+    ledger = Ledger(1, delta=1e-6, composition=composition, durability="fast")
+    for _ in range(most):
+        ledger.charge(PrivacyGuarantee(0.1))
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(PrivacyGuarantee(0.1))
+
+
 @pytest.mark.parametrize("composition", CONVERTED)
 @pytest.mark.parametrize("size", [1e155, 1e200, 1e308, Fraction(10**400)])
 def test_a_huge_release_is_charged_or_refused_and_can_be_read(composition, size):
@@ -347,7 +371,7 @@ def test_the_largest_rho_is_the_largest(epsilon, delta):
 
 def test_budgets_too_small_for_floats_name_what_to_take():
     with pytest.raises(ValueError, match="told from rounding: use composition='basic'"):
-        Ledger(1e-30, delta=1e-6, composition="zcdp")
+        Ledger(1e-30, delta=1e-50, composition="zcdp")
     with pytest.raises(ValueError, match="use 'zcdp' or 'basic'"):
         Ledger(1e-30, delta=1e-6, composition="rdp")
 

@@ -367,7 +367,7 @@ def test_strict_numbers_need_dtypes():
         pd.DataFrame(NUMBERS, dtype=object),
         pd.DataFrame(NUMBERS).astype("category"),
     ):
-        with pytest.raises(ValueError, match="strict mode: X must have a numeric dtype"):
+        with pytest.raises(ValueError, match=r"strict mode: .*X must have a numeric dtype"):
             number_rows(X, strict=True)
     for X in (
         pd.DataFrame(NUMBERS, dtype="Int64"),

@@ -573,3 +573,21 @@ thread.join()
 print(sum(codes), len(ledger), ledger.verify() != "")
 """
     assert run(code, path, "fast") == ["0", "320", "True"]
+
+
+def test_what_would_be_refused_is_foreseen_and_nothing_is_entered():
+    ledger = Ledger(1.0, durability="fast")
+    half, label = PrivacyGuarantee(Fraction(1, 2)), ledger.for_users("A")
+    ledger.charge(PrivacyGuarantee(Fraction(1, 10)))
+    ledger.check([half])
+    label.check([half])
+    for handle in (ledger, label):
+        with pytest.raises(BudgetExceededError):
+            handle.check([half, half])
+    with pytest.raises(BudgetExceededError):  # in its own relation: this one counts double
+        ledger.check([PrivacyGuarantee(half.epsilon, 0, "central", Neighbours.ADD_REMOVE)])
+    assert len(ledger) == 1
+    label.charge(half)
+    with pytest.raises(BudgetExceededError):
+        label.check([half])
+    ledger.for_users("B").check([half])

@@ -8,12 +8,14 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from dpestim._core import logistic
+from dpestim.inputs import sparse_rows
 from dpestim.linear_model import _release, _solver
 from dpestim.linear_model._objective import LEAST_EPSILON, calibrate
-from dpestim.linear_model._solver import Certificate, LogisticLoss
+from dpestim.linear_model._solver import Certificate, MarginLoss
 from dpestim.rng import WordSource
 
 
@@ -21,7 +23,7 @@ def problem(n, d, seed=0, intercept=0.25, norm=1.5, n_jobs=None):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) / math.sqrt(d)
     signs = np.where(rng.random(n) < expit(3 * X[:, 0]), 1, -1).astype(np.int8)
-    return LogisticLoss(X, signs, norm, intercept, n_jobs)
+    return MarginLoss(X, signs, norm, intercept, n_jobs)
 
 
 def rows_of(loss):
@@ -65,12 +67,27 @@ def test_the_gradient_is_the_derivative():
         assert bend == pytest.approx(hessian[j], rel=1e-5, abs=1e-5)
 
 
-def test_threads_change_nothing():
-    w = np.linspace(-1, 1, 6)
-    one = problem(50_000, 5, n_jobs=1).evaluate(w, True)
+@pytest.mark.parametrize(("n", "d"), [(50_000, 5), (5000, 100)])
+def test_threads_change_nothing(n, d):
+    """Neither ours nor those of BLAS, which forms the Hessian of wide rows."""
+    w = np.linspace(-1, 1, d + 1)
+    one = problem(n, d, n_jobs=1).evaluate(w, True)
     for n_jobs in (2, 3):
-        for a, b in zip(one, problem(50_000, 5, n_jobs=n_jobs).evaluate(w, True)):
+        for a, b in zip(one, problem(n, d, n_jobs=n_jobs).evaluate(w, True)):
             assert np.array_equal(a, b)
+
+
+def test_the_hessian_of_wide_rows_may_be_that_of_some_of_them(monkeypatch):
+    """Whatever Hessian the search begins with, it ends with the same certificate."""
+    loss, found = problem(30_000, 70), []
+    noise, certificate = np.linspace(-3, 3, 71), Certificate(30_000, 71, 5.0, 60.0)
+    for enough in (1, 100, 10**9):
+        monkeypatch.setattr(_solver, "_ENOUGH", enough)
+        w = _solver.minimise(loss, noise, certificate)
+        residual = np.linalg.norm(loss.evaluate(w)[1] + 5.0 * w + noise)
+        assert certificate.error(residual, np.linalg.norm(w), np.linalg.norm(noise)) <= certificate.tolerance
+        found.append(w)
+    assert np.abs(found[0] - found[1]).max() <= 2 * certificate.tolerance
 
 
 def test_the_bits_are_those_of_every_processor():
@@ -78,7 +95,7 @@ def test_the_bits_are_those_of_every_processor():
     i = np.arange(3001 * 21, dtype=np.uint64)
     X = ((i * np.uint64(2654435761)) % np.uint64(2**32)).astype(float).reshape(3001, 21) / 2**32 - 0.5
     signs = np.where(np.arange(3001) % 3 == 0, -1, 1).astype(np.int8)
-    _, gradient, hessian = LogisticLoss(X, signs, 2.0, 0.25).evaluate(np.arange(22) * 0.25 - 2, True)
+    _, gradient, hessian = MarginLoss(X, signs, 2.0, 0.25).evaluate(np.arange(22) * 0.25 - 2, True)
     assert hashlib.sha256(gradient.tobytes() + hessian.tobytes()).hexdigest()[:16] == "bb0638dc33a018e7"
 
 
@@ -89,16 +106,16 @@ def test_a_row_that_was_left_out_leaves_no_trace(d):
     X, w = loss.X.copy(), np.linspace(-1, 1, d + 1)
     X[4] = np.nan
     for hessian in (False, True):
-        ours = LogisticLoss(X, loss.signs, 1.5, 0.25).evaluate(w, hessian)
-        keep = LogisticLoss(np.delete(X, 4, axis=0), np.delete(loss.signs, 4), 1.5, 0.25)
+        ours = MarginLoss(X, loss.signs, 1.5, 0.25).evaluate(w, hessian)
+        keep = MarginLoss(np.delete(X, 4, axis=0), np.delete(loss.signs, 4), 1.5, 0.25)
         for a, b in zip(ours[: 2 + hessian], plain(keep, w)):
             assert np.abs(a - b).max() <= 1e-12
-    assert np.array_equal(LogisticLoss(X, loss.signs, 1.5, 0.25).evaluate(w)[1], ours[1]), "with or without Hessian"
+    assert np.array_equal(MarginLoss(X, loss.signs, 1.5, 0.25).evaluate(w)[1], ours[1]), "with or without Hessian"
 
 
 def test_a_step_takes_every_kth_row():
     loss = problem(1003, 3)
-    some = LogisticLoss(np.ascontiguousarray(loss.X[::16]), loss.signs[::16].copy(), 1.5, 0.25)
+    some = MarginLoss(np.ascontiguousarray(loss.X[::16]), loss.signs[::16].copy(), 1.5, 0.25)
     w = np.array([0.3, -2.0, 1.0, 0.1])
     for a, b in zip(loss.evaluate(w, True, 16), some.evaluate(w, True)):
         assert np.allclose(a, 16 * b, rtol=1e-13)
@@ -111,11 +128,11 @@ def test_rows_that_do_not_count():
     X[3, 1], X[7, 0], X[11, 2], signs[20] = np.nan, np.inf, -np.inf, 0
     keep = np.ones(40, bool)
     keep[[3, 7, 11, 20]] = False
-    odd = LogisticLoss(X, signs, 1.5, 0.25).evaluate(w, True)
-    rest = LogisticLoss(np.ascontiguousarray(X[keep]), signs[keep].copy(), 1.5, 0.25).evaluate(w, True)
+    odd = MarginLoss(X, signs, 1.5, 0.25).evaluate(w, True)
+    rest = MarginLoss(np.ascontiguousarray(X[keep]), signs[keep].copy(), 1.5, 0.25).evaluate(w, True)
     for a, b in zip(odd, rest):
         assert np.allclose(a, b, rtol=1e-13)
-    none = LogisticLoss(np.empty((0, 3)), np.empty(0, np.int8), 1.5, 0.25).evaluate(w, True)
+    none = MarginLoss(np.empty((0, 3)), np.empty(0, np.int8), 1.5, 0.25).evaluate(w, True)
     assert [np.abs(part).max() for part in none] == [0, 0, 0]
 
 
@@ -158,12 +175,33 @@ def test_the_exponential_keeps_its_error_bound():
 def test_lengths_are_checked(arguments):
     given = {
         "X": np.zeros((10, 3)), "signs": np.ones(10, np.int8), "scales": np.ones(10), "inverse": 1.0, "limit": 0.9,
-        "tail": 0.1, "first": 0, "last": 10, "step": 1, "w": np.zeros(8), "work": np.zeros((8, 8)),
+        "tail": 0.1, "offset": 0.0, "first": 0, "last": 10, "step": 1, "w": np.zeros(8), "work": np.zeros((8, 8)),
         "gradient": np.zeros(8), "hessian": np.zeros((0, 0)),
     }
     logistic.accumulate(*given.values())
     with pytest.raises(ValueError, match=r"width|length"):
         logistic.accumulate(*{**given, **arguments}.values())
+
+
+def sparse_twin(loss):
+    """Return the same loss of rows of which only the entries are kept."""
+    X = sparse_rows(csr_array(loss.X), str, strict=True)
+    return MarginLoss(X, loss.signs, 1.5, 0.25 * (loss.size > loss.X.shape[1]), margin=loss.margin,
+                      targets=loss._targets)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8, 30])
+@pytest.mark.parametrize("intercept", [0.0, 0.25])
+def test_sparse_rows_give_what_dense_ones_do(d, intercept):
+    loss = problem(5001, d, intercept=intercept)
+    loss.X[np.random.default_rng(5).random(loss.X.shape) < 0.7] = 0.0
+    loss.X[3, 0], loss.X[5, d - 1], loss.signs[7] = np.nan, np.inf, 0
+    sparse, w = sparse_twin(loss), np.random.default_rng(1).standard_normal(loss.size) * 3
+    assert len(sparse.X.values) < 0.4 * loss.X.size + 5000
+    for step in (1, 16):
+        for ours, theirs in zip(sparse.evaluate(w, True, step), loss.evaluate(w, True, step)):
+            assert np.abs(ours - theirs).max() <= 1e-13 * 5001
+    assert np.allclose(sparse.scales, loss.scales, rtol=1e-15)
 
 
 # ---------------------------------------------------------------- the certificate
@@ -193,13 +231,18 @@ def test_the_certificate_holds_in_exact_arithmetic(strength, size):
     assert certificate.tolerance < 1e-9 * (1 + size / strength + math.sqrt(300 / strength))
 
 
-def test_the_bound_of_the_float_gradient_holds():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_bound_of_the_float_gradient_holds(sparse):
     loss = problem(400, 5)
+    if sparse:
+        dense, loss = loss, sparse_twin(loss)
+        loss.evaluate(np.zeros(6))
+        dense.scales[:] = loss.scales
     for norm in (0.0, 1.0, 100.0):
         w = np.full(6, norm / math.sqrt(6))
         gradient = loss.evaluate(w)[1]
         with mpmath.workdps(40):
-            off = exact_gradient(loss, w, -gradient, 0.0)
+            off = exact_gradient(dense if sparse else loss, w, -gradient, 0.0)
         assert off <= loss.rounding(norm)
 
 
@@ -233,7 +276,7 @@ def test_hard_problems_are_solved(kind):
         strength = 1e-9
     elif kind == "sorted":
         order = np.argsort(loss.signs, kind="stable")
-        loss = LogisticLoss(loss.X[order], loss.signs[order], 1.5, 0.25)
+        loss = MarginLoss(loss.X[order], loss.signs[order], 1.5, 0.25)
     else:
         loss.X[::7] *= 1e300
     certificate = Certificate(3000, 5, strength, reach)

@@ -11,6 +11,7 @@ from scipy.special import expit, log_ndtr
 from scipy.stats import norm
 
 from dpestim.linear_model import _objective as law
+from dpestim.linear_model._shapes import BINARY
 
 SLACK = 1e-6  # of the integration grid, relative
 
@@ -95,6 +96,11 @@ def test_a_pair_of_rows_in_the_plane_reaches_nearly_epsilon():
 # ---------------------------------------------------------------- Gaussian
 
 
+def plane_sigma(e, delta, strength):
+    """Return what claim 3 alone would take."""
+    return law._smallest(lambda sigma: law.plane_delta(e, sigma, strength), delta)
+
+
 def decimal(function, *arguments):
     with localcontext(law._CONTEXT):
         return float(function(*(Decimal(repr(a)) for a in arguments)))
@@ -102,10 +108,10 @@ def decimal(function, *arguments):
 
 @pytest.mark.parametrize("e", [0.05, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
-def test_the_closed_form_is_the_integral_of_claim_2(e, delta):
+def test_the_closed_form_is_the_integral_of_claim_3(e, delta):
     """Integrate r e^(-r^2/2) (1 - e^(e - K(r)))_+ directly, with the exact joint maximum over p in K."""
     with localcontext(law._CONTEXT):
-        sigma = float(law.objective_sigma(Decimal(repr(e)), Fraction(repr(delta)), Decimal(10) ** 30))
+        sigma = float(plane_sigma(Decimal(repr(e)), Fraction(repr(delta)), Decimal(10) ** 30))
     a = 2 / sigma
 
     def integrand(r):
@@ -130,23 +136,23 @@ def total_delta(e, sigma, strength):
 
 @pytest.mark.parametrize("e", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("strength", [0.02, 0.3, 1.0, 2.2, 30.0])
-def test_the_hessian_is_paid_for_in_claim_2(e, strength):
+def test_the_hessian_is_paid_for_in_claim_3(e, strength):
     with localcontext(law._CONTEXT):
         budget = Decimal(repr(e))
         strength = float(law.least_strength(budget, Decimal(repr(strength / e))))
-        sigma = float(law.objective_sigma(budget, Fraction(1, 10**5), Decimal(repr(strength))))
+        sigma = float(plane_sigma(budget, Fraction(1, 10**5), Decimal(repr(strength))))
     # the bound takes (2 - p)^2 <= 4, which wastes up to half of delta (3 % of sigma) where strengths are small
     assert 0.5e-5 <= total_delta(e, sigma, strength) <= 1e-5 * (1 + 1e-3)
     assert total_delta(e, 0.8 * sigma, strength) > 4e-5
 
 
 def tail_integral(y, a):
-    """Return I(y, a) of claim 2 by numerical integration."""
+    """Return I(y, a) of claim 3 by numerical integration."""
     return quad(lambda t: (y + t) * math.exp(-((y + t) ** 2) / 2) * -math.expm1(-a * t), 0, 40, epsabs=0, epsrel=1e-10,
                 limit=400)[0]
 
 
-def test_the_integral_of_claim_2_falls_in_y_and_rises_in_a():
+def test_the_integral_of_claim_3_falls_in_y_and_rises_in_a():
     ys, scales = np.linspace(0, 6, 13), np.geomspace(0.01, 8, 13)
     grid = np.array([[tail_integral(y, a) for a in scales] for y in ys])
     assert (np.diff(grid, axis=0) < 0).all()
@@ -163,10 +169,10 @@ def test_more_noise_in_the_objective_needs_no_more_delta(e, strength):
     """What makes it safe to round sigma up: no post-processing, but y = rate sigma rises, a = 2 / sigma falls."""
     with localcontext(law._CONTEXT):
         budget, strong = Decimal(repr(e)), law.least_strength(Decimal(repr(e)), Decimal(repr(strength / e)))
-        least = law.objective_sigma(budget, Fraction(9, 10), strong)
+        least = plane_sigma(budget, Fraction(9, 10), strong)
         sigmas = [least * Decimal(repr(f)) for f in np.geomspace(1, 50, 25).tolist()]
         ys = [law.gradient_rate(budget - 2 / s**2, strong) * s for s in sigmas]
-        bounds = [law.objective_delta(budget, s, strong) for s in sigmas]
+        bounds = [law.plane_delta(budget, s, strong) for s in sigmas]
     assert (np.diff(np.array(ys, dtype=float)) > 0).all()
     exact = [tail_integral(float(y), 2 / float(s)) for y, s in zip(ys, sigmas) if y < 30]
     assert (np.diff(exact) < 0).all()
@@ -330,6 +336,6 @@ def test_the_pure_budget_holds_to_two_hundred_digits(epsilon, C):
     with localcontext(Context(prec=200, Emax=999_999, Emin=-999_999)):
         rate, strength = 1 / Decimal(made.scale), Decimal(made.strength)
         e = Decimal(made.noise_epsilon.numerator) / Decimal(made.noise_epsilon.denominator)
-        loss = 2 * rate + law.hessian_cost(rate, strength)
+        loss = 2 * rate + BINARY.hessian_cost(rate, strength)
         assert loss <= e * (1 - Decimal(10) ** -31)
         assert loss >= e * Decimal("0.499999")

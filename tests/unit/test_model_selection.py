@@ -595,7 +595,8 @@ def test_strict_mode_is_total():
 #: Three classes are declared, and so are those of the model, whatever a check has in y: as for its estimator.
 EXPECTED = dict.fromkeys(
     ("check_dtype_object", "check_classifiers_classes", "check_classifiers_train", "check_decision_proba_consistency",
-     "check_classifiers_regression_target"), "classes are declared: others are refused, and each has its column")
+     "check_classifiers_regression_target", "check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+    "classes are declared: others are refused, and each has its column")
 
 
 @parametrize_with_checks(

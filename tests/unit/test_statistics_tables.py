@@ -54,6 +54,10 @@ def test_kernels_refuse_what_does_not_fit():
     x, out = np.zeros(3), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="counts"):
         cells.count_points(x, 1.0, 0.0, 5, 0.0, 5.0, out)
+    both = [np.zeros(6, kind) for kind in (np.int32, np.int64)]
+    for counts in both:
+        cells.count_points(np.array([-9.0, 0.4, 2.6, 5.1, np.nan]), 1.0, 0.0, 5, 0.0, 5.0, counts)
+        assert counts.tolist() == [2, 0, 1, 1, 0, 1]
     with pytest.raises(ValueError, match="out"):
         cells.points(x, 1.0, 0.0, 5, 0.0, 5.0, 2, out)
     with pytest.raises(ValueError, match="cells"):
@@ -164,8 +168,8 @@ def test_private_bounds_hold_most_rows_and_are_paid_for():
     assert est.bounds_[0].tolist() == [0.0, -(2.0**-9)]
     assert est.bounds_[1].tolist() in ([1024.0, 0.0], [2048.0, 0.0])
     assert abs(est.value_[0] - 1000) < 20
-    given = Mean(0.8, bounds=est.bounds_).fit(np.c_[x, x]).result_.standard_error
-    np.testing.assert_allclose(est.result_.standard_error, given, rtol=1e-9)
+    given = Mean(0.8, bounds=est.bounds_).fit(np.c_[x, x]).result_.standard_error[0]
+    assert est.result_.standard_error[0] == pytest.approx(given, rel=1e-9)
     with pytest.raises(ValueError, match="fit"):
         Mean(1.0, bounds="private").summarize(x)
     with pytest.raises(ValueError, match="bounds_share"):
@@ -180,6 +184,20 @@ def test_private_bounds_hold_most_rows_and_are_paid_for():
     assert np.isnan(matrix.value_).tolist() == [[False, True], [True, True]]
     assert pickle.loads(pickle.dumps(matrix.result_)).interval()[1][1, 1] == math.inf
     assert "0 to 2, nan to nan" in matrix.result_.about
+
+
+@pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
+@pytest.mark.parametrize("shape", ["smooth", "skewed", "two humps", "point masses", "constant"])
+def test_intervals_hold_for_rows_clipped_to_the_bounds_that_were_found(shape, neighbours):
+    rng = np.random.default_rng(2)
+    shapes = {"smooth": rng.normal(0, 1, 3000), "skewed": rng.lognormal(0, 1, 3000), "constant": np.full(3000, 7.5),
+              "two humps": rng.normal(rng.choice([-5, 50], 3000), 1), "point masses": rng.choice([0.0, 1, 1, 20], 3000)}
+    x, hits = shapes[shape], 0
+    for seed in range(50):
+        est = Mean(1.0, bounds="private", neighbours=neighbours, random_state=seed).fit(x)
+        low, high = est.result_.interval(0.8)
+        hits += low <= np.clip(x, *(end[0] for end in est.bounds_)).mean() <= high
+    assert hits >= stats.binom.ppf(1e-6, 50, 0.8)
 
 
 def test_functions_are_the_classes():

@@ -1,4 +1,4 @@
-/* Logistic loss of a tile of rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
+/* Losses of margins (logistic, Huber's hinge, Poisson) of a tile of rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
  * of every width give the same result: setup.py forbids fused multiply-adds (-ffp-contract=off), which is what makes it
  * safe to clone loops over floats here. exp is our own for the same reason. Error bounds: linear_model/_logistic.md. */
 #ifndef DPESTIM_LOGISTIC_H
@@ -13,6 +13,9 @@
 
 #define DPESTIM_TILE 8 /* rows taken together: exponentials side by side, one pass over the Hessian */
 #define DPESTIM_WIDEST 128 /* wider rows are taken by halves of a tile, which stay in the first-level cache */
+#define DPESTIM_LOGISTIC 0 /* kinds of losses */
+#define DPESTIM_HINGE 1    /* shape: h */
+#define DPESTIM_POISSON 2  /* shape: the logarithm of the largest rate; with targets */
 #define DPESTIM_PAD 8  /* a row is padded with zeros to a multiple of this */
 
 #if defined(__GNUC__)
@@ -117,6 +120,43 @@ DPESTIM_INLINE void dpestim_sigmoid(const double *restrict m, double *restrict p
     }
 }
 
+/* The hinge, rounded by a parabola over 1 - h <= m <= 1 + h; its loss goes to past (rest is 0). */
+DPESTIM_INLINE void dpestim_hinge(const double *restrict m, double h, double *restrict pull, double *restrict bend,
+                                  double *restrict rest, double *restrict past) {
+    double a = 1.0 + h, c = 0.5 / h;
+    for (int r = 0; r < DPESTIM_TILE; r++) {
+        double t = (a - m[r]) * c;
+        bend[r] = t > 0.0 && t < 1.0 ? c : 0.0;
+        pull[r] = t < 0.0 ? 0.0 : t > 1.0 ? 1.0 : t;
+        rest[r] = 0.0;
+        past[r] = t > 1.0 ? 1.0 - m[r] : h * pull[r] * pull[r];
+    }
+}
+
+/* Poisson in units of the largest rate e^top: e^(m - top) - target m, continued by its tangent beyond top. */
+DPESTIM_INLINE void dpestim_rate(const double *restrict m, const double *restrict target, double top,
+                                 double *restrict pull, double *restrict bend, double *restrict rest,
+                                 double *restrict past) {
+    for (int r = 0; r < DPESTIM_TILE; r++) {
+        double x = m[r] - top, q = dpestim_exp(x < 0.0 ? x : 0.0);
+        pull[r] = target[r] - q;
+        bend[r] = x < 0.0 ? q : 0.0;
+        rest[r] = 0.0;
+        past[r] = (x < 0.0 ? q : 1.0 + x) - target[r] * m[r];
+    }
+}
+
+/* Pulls (slopes, negated), curvatures and losses (the logarithm of 1 + rest, plus past) of a tile, by kind of loss. */
+DPESTIM_INLINE void dpestim_slopes(int kind, double shape, const double *m, const double *target, double *pull,
+                                   double *bend, double *rest, double *past) {
+    if (kind == DPESTIM_LOGISTIC)
+        dpestim_sigmoid(m, pull, bend, rest, past);
+    else if (kind == DPESTIM_HINGE)
+        dpestim_hinge(m, shape, pull, bend, rest, past);
+    else
+        dpestim_rate(m, target, shape, pull, bend, rest, past);
+}
+
 /* g += sum_r c_r z_r over half a tile. */
 DPESTIM_INLINE void dpestim_add(const double *restrict z, const double *restrict c, double *restrict g,
                                 ptrdiff_t width) {
@@ -141,13 +181,15 @@ DPESTIM_INLINE void dpestim_outer(const double *restrict z, const double *restri
 }
 
 /* Rows first, first + step, ... below last: adds to g (and to the upper triangle of h, if there is one), returns the
- * loss. A negative scale is computed here and kept; a row whose scale or sign is 0 does not count. */
+ * loss. A negative scale is computed here and kept; a row whose scale or sign is 0 does not count. Curvatures of
+ * losses go to bends, if that is there. */
 DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const int8_t *signs, double *scales,
-                                            double inverse, double limit, double tail, ptrdiff_t first, ptrdiff_t last,
-                                            ptrdiff_t step, const double *w, double *z, ptrdiff_t width, double *g,
-                                            double *h) {
+                                            double inverse, double limit, double tail, double offset,
+                                            ptrdiff_t first, ptrdiff_t last, ptrdiff_t step, const double *w,
+                                            double *z, ptrdiff_t width, double *g, double *h, int kind, double shape,
+                                            const double *targets, double *bends) {
     double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
-        past[DPESTIM_TILE], ends[DPESTIM_PAD] = {0}, loss = 0.0, product = 1.0;
+        past[DPESTIM_TILE], target[DPESTIM_TILE] = {0}, ends[DPESTIM_PAD] = {0}, loss = 0.0, product = 1.0;
     int merged = 0, rows = h || width <= DPESTIM_WIDEST ? DPESTIM_TILE : DPESTIM_TILE / 2;
     for (ptrdiff_t k = 0; d >= DPESTIM_PAD && k < d % DPESTIM_PAD; k++)
         ends[DPESTIM_PAD - d % DPESTIM_PAD + k] = w[d - d % DPESTIM_PAD + k];
@@ -163,14 +205,16 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
                 if (scales[at] > 0.0) sign[r] = signs[at];
             }
             if (sign[r] != 0.0) {
-                m[r] = sign[r] * dpestim_pack(x + at * d, d, scales[at], tail, w, ends, row, width);
+                m[r] = sign[r] * (dpestim_pack(x + at * d, d, scales[at], tail, w, ends, row, width) + offset);
+                if (targets) target[r] = targets[at];
             } else {
                 memset(row, 0, (size_t)width * sizeof(double));
                 m[r] = 0.0;
             }
         }
-        dpestim_sigmoid(m, pull, bend, rest, past);
+        dpestim_slopes(kind, shape, m, target, pull, bend, rest, past);
         for (int r = 0; r < rows; r++) {
+            if (bends && i + r * step < last) bends[i + r * step] = sign[r] != 0.0 ? bend[r] : 0.0;
             if (sign[r] != 0.0) {
                 product *= 1.0 + rest[r];
                 loss += past[r];
@@ -187,5 +231,55 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
         if (h) dpestim_outer(z, bend, h, width);
     }
     return loss + log(product);
+}
+
+/* The same for rows of which only entries are kept: columns index[k] (ascending) and values x[k], k from start[i] to
+ * start[i + 1]. Margins are summed in eight lanes and a tree here too; a row is added to g by itself. */
+DPESTIM_WIDE static double dpestim_sparse(const double *x, const int32_t *index, const int64_t *start, ptrdiff_t d,
+                                          const int8_t *signs, double *scales, double inverse, double limit,
+                                          double tail, double offset, ptrdiff_t first, ptrdiff_t last, ptrdiff_t step,
+                                          const double *w, ptrdiff_t width, double *g, double *h, int kind, double shape,
+                                          const double *targets) {
+    double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
+        past[DPESTIM_TILE], target[DPESTIM_TILE] = {0}, loss = 0.0;
+    for (ptrdiff_t i = first; i < last; i += DPESTIM_TILE * step) {
+        for (int r = 0; r < DPESTIM_TILE; r++) {
+            ptrdiff_t at = i + r * step;
+            sign[r] = m[r] = 0.0;
+            if (at >= last) continue;
+            const double *v = x + start[at];
+            const int32_t *column = index + start[at];
+            ptrdiff_t n = start[at + 1] - start[at], k = 0;
+            if (scales[at] < 0.0) scales[at] = dpestim_clip(v, n, inverse, limit);
+            if (scales[at] > 0.0) sign[r] = signs[at];
+            if (sign[r] == 0.0) continue;
+            double lane[DPESTIM_PAD] = {0}, scale = scales[at];
+            for (; k + DPESTIM_PAD <= n; k += DPESTIM_PAD)
+                for (int j = 0; j < DPESTIM_PAD; j++) lane[j] += (scale * v[k + j]) * w[column[k + j]];
+            for (int j = 0; k < n; k++, j++) lane[j] += (scale * v[k]) * w[column[k]];
+            double sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+            if (width > d) sum += tail * w[d];
+            m[r] = sign[r] * (sum + offset);
+            if (targets) target[r] = targets[at];
+        }
+        dpestim_slopes(kind, shape, m, target, pull, bend, rest, past);
+        for (int r = 0; r < DPESTIM_TILE; r++) {
+            if (sign[r] == 0.0) continue;
+            ptrdiff_t at = i + r * step;
+            double scale = scales[at], c = -sign[r] * pull[r];
+            loss += past[r] + (rest[r] > 0.0 ? log(1.0 + rest[r]) : 0.0);
+            for (int64_t k = start[at]; k < start[at + 1]; k++) g[index[k]] += c * (scale * x[k]);
+            if (width > d) g[d] += c * tail;
+            if (!h || bend[r] == 0.0) continue;
+            for (int64_t k = start[at]; k < start[at + 1]; k++) {
+                double a = bend[r] * (scale * x[k]);
+                double *row = h + (ptrdiff_t)index[k] * width;
+                for (int64_t j = k; j < start[at + 1]; j++) row[index[j]] += a * (scale * x[j]);
+                if (width > d) row[d] += a * tail;
+            }
+            if (width > d) h[d * width + d] += bend[r] * tail * tail;
+        }
+    }
+    return loss;
 }
 #endif

@@ -14,7 +14,9 @@ from dpestim.central.additive.discrete_laplace import digit_laws, lanes_of, sign
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import discrete_sigma, upper_tail
-from dpestim.central.digits import Real, exp_bounds, exponential_tables, float_up, power, threshold
+from dpestim.central.digits import Real, exp_bounds, exponential_tables, power, threshold
+from dpestim.privacy import ZCDP
+from dpestim.privacy.outward import float_up
 
 #: Up to this standard deviation tails and the variance are summed term by term.
 _WIDE = 1 << 12
@@ -46,6 +48,11 @@ class DiscreteGaussianLaw(NoiseLaw):
     def rho(self):
         """sensitivity^2 / (2 sigma^2), rounded up."""
         return Fraction(float_up(self.sensitivity**2 / (2 * self._square)))
+
+    @cached_property
+    def curve(self):
+        """Its concentrated privacy, which is that of any number of answers."""
+        return ZCDP(self.rho)
 
     @cached_property
     def _square(self):

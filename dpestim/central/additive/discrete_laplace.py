@@ -9,12 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim._core import noise
+from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.digits import binary_digit, exp_bounds, power, threshold
 
 #: The kernel's digits reach numbers that are larger with a probability below e^-24; most digits that it has.
 _REACH, _MOST_DIGITS = 24, 60
+#: Sensitivities up to which losses are added up as those of integers, and from which on a step more is none.
+_COARSE, _FINE = 64, Fraction(4096)
 
 
 def digit_laws(rate):
@@ -43,6 +46,11 @@ class DiscreteLaplaceLaw(NoiseLaw):
     def decay(self):
         """Every step costs as much."""
         return 1, self.rate_of_decay
+
+    @property
+    def curve(self):
+        """Its privacy losses; None where one may be larger than is accounted for."""
+        return losses_of(self.epsilon, min(self.sensitivity, _FINE))
 
     @cached_property
     def _lanes(self):
@@ -86,6 +94,25 @@ class DiscreteLaplaceLaw(NoiseLaw):
         """The variance of Z, 2 a / (1 - a)^2."""
         rate = float(self.rate_of_decay)
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+
+@lru_cache(maxsize=256)
+def losses_of(epsilon, sensitivity):
+    """Return the losses of an L1 sensitivity, Fractions, or None: those of one integer that moves by all of it.
+
+    Up to a sensitivity of `_COARSE` as they are; beyond, those of real Laplace noise on what moves by one more.
+    """
+    moved = math.floor(sensitivity)
+    try:
+        if not moved:
+            return None  # (integers cannot move by less than 1)
+        if moved == 1:
+            return PrivacyLossDistribution.pure(epsilon / sensitivity)
+        if moved <= _COARSE:
+            return PrivacyLossDistribution.discrete_laplace(sensitivity / epsilon, sensitivity=moved)
+        return PrivacyLossDistribution.laplace(sensitivity / epsilon, sensitivity=moved + 1)
+    except ValueError:  # a loss above 500
+        return None
 
 
 @lru_cache(maxsize=256)

@@ -10,10 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim._core import noise
+from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
-from dpestim.central.digits import Real, exp_bounds, exponential_tables, float_up, threshold
+from dpestim.central.digits import Real, exp_bounds, exponential_tables, threshold
+from dpestim.privacy import ZCDP
+from dpestim.privacy.outward import float_up
 
 _RATIOS = {"analytic": analytic_ratio, "classic": classic_ratio}
 #: How far the kernel's e^-(x (2 k + x) / 2) may be off, in units of 2^-64 (gaussian.md).
@@ -27,7 +30,6 @@ class RoundedGaussianLaw(NoiseLaw):
 
     calibration: str = "analytic"
     norm: ClassVar = 2
-    is_normal: ClassVar = True
     per: ClassVar = 3
     #: a half-normal density over its envelope: sqrt(pi / 2) / sum of e^(-k^2 / 2)
     rate: ClassVar = 0.7148
@@ -52,6 +54,14 @@ class RoundedGaussianLaw(NoiseLaw):
     def rho(self):
         """1 / (2 ratio^2), rounded up: sigma is at least ratio times the sensitivity, for any number of answers."""
         return Fraction(float_up(1 / (2 * Fraction(_RATIOS[self.calibration](self.epsilon, self.delta)) ** 2)))
+
+    @cached_property
+    def curve(self):
+        """The losses of normal noise, which are those of any number of answers; rho where one may be very large."""
+        try:
+            return PrivacyLossDistribution.gaussian(Fraction(_RATIOS[self.calibration](self.epsilon, self.delta)))
+        except ValueError:  # hardly any noise
+            return ZCDP(self.rho)
 
     @cached_property
     def _factor(self):

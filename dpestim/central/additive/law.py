@@ -21,8 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.digits import Real, float_up
+from dpestim.central.digits import Real
 from dpestim.noise import BitStream
+from dpestim.privacy.curve import Curve
+from dpestim.privacy.outward import float_up
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE that a draw uses: the words of attempts, and the further digits of those that tie.
@@ -64,10 +66,8 @@ class NoiseLaw:
     slack: ClassVar[str] = ""
     #: (m, x), an int and a Fraction: P[Z = z + m] is e^-x P[Z = z] for every z >= 0; None: its ratio has no bound
     decay: ClassVar[tuple | None] = None
-    #: where it is concentrated by more than epsilon says: an upper bound of rho, for answers `sensitivity` apart
-    rho: ClassVar[Fraction | None] = None
-    #: whether what is released is a function of normal noise of this rho, for any number of answers
-    is_normal: ClassVar[bool] = False
+    #: what is known besides, for any answers `sensitivity` apart, however many: the curve of a guarantee
+    curve: ClassVar[Curve | None] = None
 
     def __reduce__(self):
         """Pickle what it was made from, and none of what has been worked out."""

@@ -13,7 +13,6 @@ from dpestim.central.additive.answers import read_answers, rewrap
 from dpestim.central.additive.law import LARGEST
 from dpestim.central.base import CentralMechanism, checked_bounds
 from dpestim.inputs.frames import is_frame
-from dpestim.privacy import ZCDP
 from dpestim.rng import WordSource, check_random_state
 
 #: A grid is so fine that rounding all answers to it moves them by at most this part of the sensitivity.
@@ -45,7 +44,7 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
     #: Whether answers are integers: then the grid has step 1, and nothing is rounded.
     _integers = False
 
-    #: Numbers of answers among which that with the largest rho is.
+    #: Numbers of answers, of whose curves one follows from that of any number.
     _sizes = (1,)
 
     def __init__(self, epsilon=1.0, *, sensitivity=None, bounds=None, neighbours="substitution", ledger=None,
@@ -182,12 +181,12 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         return codes if self._integers else np.ldexp(codes.astype(np.float64), law.exponent)
 
     def _curve(self):
-        """Return the concentrated privacy of a release of any size, where the noise is normal."""
+        """Return what is known of a release of any size."""
         try:
-            rhos = [getattr(self._law(size), "rho", None) for size in self._sizes]
+            curves = [getattr(self._law(size), "curve", None) for size in self._sizes]
         except ValueError:  # there is no such law: whoever releases is told so
             return None
-        return None if None in rhos else ZCDP(max(rhos))
+        return None if None in curves else next(c for c in curves if all(c.follows_from(other) for other in curves))
 
     def _checked_bounds(self):
         return checked_bounds(self.bounds, integers=self._integers)

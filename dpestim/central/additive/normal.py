@@ -12,6 +12,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr
 
+from dpestim.privacy.curve import ConcentratedLaw, curve_delta
+
 _CONTEXT = Context(prec=100, Emax=999_999_999, Emin=-999_999_999)
 _MORE, _FLOAT_MORE = Decimal("1e-30"), 1e-9
 _PI = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117068")
@@ -106,14 +108,6 @@ def discrete_delta(epsilon, sigma, shift):
     return float((p[over] * -np.expm1(float(epsilon) - loss[over])).sum() / p.sum()) * (1 + _FLOAT_MORE)
 
 
-def concentrated_delta(epsilon, ratio):
-    """Return an upper bound of delta from ratio^-2 / 2 concentrated privacy (Canonne, Kamath, Steinke)."""
-    e, rho = float(epsilon), 0.5 / ratio**2
-    orders = 1 + np.geomspace(1e-3, 1e3 * (1 + 1 / e), 2000)  # (any orders will do: these reach every delta)
-    logs = (orders - 1) * (orders * rho - e) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
-    return min(1.0, math.exp(min(0.0, float(logs.min()))) * (1 + _FLOAT_MORE))
-
-
 @lru_cache(maxsize=256)
 def discrete_sigma(epsilon, delta, sensitivity, size):
     """Return (sigma, a float, and its delta) of discrete Gaussian noise for `size` integers of this L2 sensitivity.
@@ -125,7 +119,7 @@ def discrete_sigma(epsilon, delta, sensitivity, size):
     guess = _guess(epsilon, delta) * wide
 
     def bound(sigma):
-        known = concentrated_delta(epsilon, sigma / wide * (1 - _FLOAT_MORE))
+        known = curve_delta(ConcentratedLaw(0.5 * (wide / sigma) ** 2 * (1 + _FLOAT_MORE)), epsilon)
         if size == 1 and sigma <= _WIDE:
             known = min(known, discrete_delta(epsilon, sigma, shift))
         return known

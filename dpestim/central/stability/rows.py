@@ -1,7 +1,6 @@
 """What mechanisms on rows of data share: reading, summaries that merge, paying, and scikit-learn's `fit`."""
 
 import copy
-import secrets
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -11,6 +10,7 @@ from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.inputs.frames import is_series
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
+from dpestim.privacy.lineage import Lineage
 from dpestim.rng import WordSource, check_random_state
 
 
@@ -21,19 +21,19 @@ class Summary:
     what it was made of, so that nothing is counted twice.
     """
 
-    def __init__(self, kind, rows, is_flat, lineages=None):
+    def __init__(self, kind, rows, is_flat, lineage=None):
         self._kind, self._rows, self._is_flat = kind, rows, is_flat
-        self._lineages = lineages or frozenset({secrets.token_hex(8)})
+        self._lineage = lineage or Lineage.new()
 
     def merge(self, other):
         """Return the summary of these rows followed by those of another; each person must be in one of them only."""
         same = isinstance(other, Summary) and other._kind == self._kind and other._is_flat == self._is_flat
         if not same or other._rows.shape[1:] != self._rows.shape[1:]:
             raise ValueError("other must be a summary made by a mechanism of equal parameters, of as many columns")
-        if self._lineages & other._lineages:
+        if self._lineage.meets(other._lineage):
             raise ValueError("other must be of other rows: it is this summary, a copy, or a part of it")
         return Summary(self._kind, np.concatenate([self._rows, other._rows]), self._is_flat,
-                       self._lineages | other._lineages)
+                       self._lineage | other._lineage)
 
     def __repr__(self):
         return "Summary(secret)"

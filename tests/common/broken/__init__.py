@@ -19,8 +19,9 @@ from broken import (
     rows,
     servers,
     stability,
+    statistics,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           stability)
+           stability, statistics)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

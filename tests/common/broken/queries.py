@@ -5,6 +5,7 @@ import copy
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from dpestim.base import PICKLE_FORMAT
 from dpestim.central import SparseVector
 from dpestim.central.selection.comparisons import Comparisons
 from dpestim.central.selection.sparse_vector import SparseVectorLaw
@@ -123,7 +124,8 @@ class Copies(SparseVector):
         pass
 
     def __getstate__(self):
-        return {k: v for k, v in BaseEstimator.__getstate__(self).items() if k != "_run"} | {"_dpestim_format": 2}
+        kept = {k: v for k, v in BaseEstimator.__getstate__(self).items() if k != "_run"}
+        return {**kept, "_dpestim_format": PICKLE_FORMAT}
 
     def __copy__(self):
         return copy.deepcopy(self)

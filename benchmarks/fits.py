@@ -1,0 +1,93 @@
+"""Fitting private models and transformers, each beside the fastest way of its namesake without privacy; one thread."""
+
+import warnings
+
+import numpy as np
+from sklearn import feature_selection, impute, linear_model, naive_bayes, preprocessing, svm
+from threadpoolctl import threadpool_limits
+
+from benchmarks._harness import Row, interleave
+from dpestim.feature_selection import DPSelectKBest
+from dpestim.linear_model import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge
+from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB
+from dpestim.preprocessing import (
+    DPKBinsDiscretizer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPSimpleImputer,
+    DPStandardScaler,
+)
+
+COLUMNS = 20
+CATEGORIES = 10
+
+
+def contests():
+    """Return (ours, solvers of the namesake, rows, targets); names of rows and targets are those of `data`."""
+    box, norm = {"bounds": (-5.0, 5.0)}, {"data_norm": 8.0}
+    classes, numbers = {"classes": [False, True]}, {"target_bounds": (-20.0, 20.0)}
+    codes = {"categories": [list(range(CATEGORIES))] * COLUMNS}
+    approximate = {"delta": 1e-6}
+    return [
+        (DPLogisticRegression(**norm, **classes),
+         [linear_model.LogisticRegression(solver=name) for name in ("newton-cholesky", "lbfgs")], "X", "classes"),
+        (DPLinearSVC(**norm, **classes), [svm.LinearSVC(dual=False)], "X", "classes"),
+        (DPPoissonRegressor(**norm, max_target=20.0),
+         [linear_model.PoissonRegressor(solver=name) for name in ("newton-cholesky", "lbfgs")], "X", "counts"),
+        (DPLinearRegression(**box, **numbers, **approximate), [linear_model.LinearRegression(), linear_model.Ridge(
+            1e-6, solver="cholesky")], "X", "numbers"),
+        (DPRidge(**box, **numbers, **approximate), [linear_model.Ridge(solver="cholesky")], "X", "numbers"),
+        (DPGaussianNB(**box, **classes), [naive_bayes.GaussianNB()], "X", "classes"),
+        (DPCategoricalNB(**codes, **classes),
+         [naive_bayes.CategoricalNB(min_categories=CATEGORIES)], "codes", "classes"),
+        (DPStandardScaler(**box), [preprocessing.StandardScaler()], "X", None),
+        (DPMinMaxScaler(**box), [preprocessing.MinMaxScaler()], "X", None),
+        (DPSimpleImputer(**box), [impute.SimpleImputer()], "X", None),
+        (DPQuantileTransformer(**box), [preprocessing.QuantileTransformer(n_quantiles=100)], "X", None),
+        (DPKBinsDiscretizer(**box), [preprocessing.KBinsDiscretizer(encode="onehot-dense", **_averaged())], "X", None),
+        (DPOneHotEncoder(**codes), [preprocessing.OneHotEncoder(**codes, sparse_output=False)], "codes", None),
+        (DPSelectKBest(10, **box, **classes), [feature_selection.SelectKBest(k=10)], "X", "classes"),
+    ]
+
+
+def _averaged():
+    """Return the argument that newer releases of scikit-learn ask for."""
+    parameters = preprocessing.KBinsDiscretizer().get_params()
+    return {"quantile_method": "averaged_inverted_cdf"} if "quantile_method" in parameters else {}
+
+
+def data(n):
+    """Return rows and targets by name."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((n, COLUMNS)), rng.standard_normal(COLUMNS)
+    margins = X @ w
+    return {"X": X, "codes": rng.integers(0, CATEGORIES, (n, COLUMNS)), None: None, "numbers": margins
+            + rng.standard_normal(n), "classes": margins > rng.logistic(size=n),
+            "counts": np.minimum(rng.poisson(np.exp(margins / 4)), 20).astype(float)}
+
+
+def work(model, X, y):
+    """Return a function that fits, and transforms where the model does."""
+    call = model.fit if y is not None and not hasattr(model, "transform") else model.fit_transform
+
+    def run():
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where a baseline gives up
+            return call(X, y)
+
+    return run
+
+
+def rows(settings):
+    """Yield a row for each estimator and number of rows."""
+    for n in (settings.n // 10, settings.n):
+        table = data(n)
+        for ours, theirs, X, y in contests():
+            runs = {str(peer): work(peer, table[X], table[y]) for peer in theirs}
+            times, _, repeats = interleave({"ours": work(ours, table[X], table[y]), **runs}, slow=2.0)
+            fastest = min(runs, key=times.get)
+            yield Row(
+                f"{type(ours).__name__}, {n:,} x {COLUMNS}", times["ours"], peer=fastest.split("(")[0],
+                baseline=times[fastest], ratio=times[fastest] / times["ours"], repeats=repeats,
+            ).judge(settings, 0.9)

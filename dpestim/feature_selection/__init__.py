@@ -1,0 +1,20 @@
+"""Choosing columns under central differential privacy: private scores, exact integers, and only the choice is released.
+
+    _select.py   `DPSelectKBest`: the k columns whose scores, of bounded sensitivity, are highest, by a top-k mechanism
+
+``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.feature_selection._select import DPSelectKBest
+
+__all__ = ["DPSelectKBest"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Feature selection, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("there are many columns, of which few tell anything", "DPSelectKBest",
+     "the model that follows then shares its noise among k columns"),
+)

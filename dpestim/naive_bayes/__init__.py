@@ -1,0 +1,29 @@
+"""Naive Bayes under central differential privacy: one release of noisy sums within classes.
+
+How data flows::
+
+    X, y --declared classes, bounds or categories--> exact integers --one release of noise--> counts, means, tables
+                 (inputs, statistics.summary)                   (statistics.noise)
+
+* `_base.py`         what both share: parameters, the prior, probabilities
+* `_gaussian.py`     `DPGaussianNB`: counts, sums and sums of squares in each class
+* `_categorical.py`  `DPCategoricalNB`: tables of class and category
+* `_shrinkage.py`    how much of what tells classes apart is more than noise
+
+``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.naive_bayes._categorical import DPCategoricalNB
+from dpestim.naive_bayes._gaussian import DPGaussianNB
+
+__all__ = ["DPCategoricalNB", "DPGaussianNB"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Naive Bayes, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("columns are categories, and one pass has to do", "DPCategoricalNB", "tables of counts: little noise, no bounds"),
+    ("columns are numbers, and one pass has to do", "DPGaussianNB", "means and variances in each class"),
+)

@@ -1,0 +1,110 @@
+"""A pipeline that refuses to fit where a step would leak, and what strict mode wants of steps."""
+
+from sklearn.pipeline import Pipeline
+
+from dpestim.base import PrivateEstimator
+from dpestim.inputs.quiet import restated
+from dpestim.pipeline.report import check_pipeline
+from dpestim.privacy.config import get_config
+
+
+def refuse_in_strict(report, strict=False):
+    """Raise ValueError in strict mode for steps that are not private: what they raise depends on values.
+
+    Strict mode is that of the block, of whoever asks, or of any private step. "passthrough" and "drop" are no steps.
+    """
+    private = [step.estimator for step in report.steps if step.privacy is not None]
+    if strict or get_config()["strict"] or any(step._is_strict() for step in private):
+        foreign = [step.name for step in report.steps if step.privacy is None]
+        if foreign:
+            raise ValueError("strict mode: steps must all be private estimators, as others raise what depends on "
+                             f"values; these are not: {', '.join(foreign)}")
+
+
+def quietly(action, around=None):
+    """Do something with steps: what steps of other packages raise is told without the values that it may show."""
+    return restated(action, (PrivateEstimator, PrivatePipeline), around)
+
+
+class PrivatePipeline(Pipeline):
+    """A pipeline that refuses to fit where a step would leak.
+
+    Before every fit `check_pipeline` looks at the steps; a leaking one is a ValueError that names it and says what to
+    use instead, before anything is learned or charged. What steps of other packages raise in a fit may show values, and
+    is told without its message. In strict mode (`dpestim.config_context`) all steps must be private estimators.
+
+    **Privacy.** The sum of what its private steps promise, under their neighbouring relation, whoever they say must be
+    trusted; no other step learns from values that are not private already.
+
+    **Complexity.** That of its steps.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        As in `sklearn.pipeline.Pipeline`; at least one must be private.
+    trusted : list, tuple or set of str, default=()
+        Names of steps for which the caller vouches, see `check_pipeline`.
+    verbose : bool, default=False
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        What one fit promises; known before it.
+    named_steps : Bunch
+
+    Raises
+    ------
+    ValueError
+        In `fit`, where a step leaks, or nothing is private; where a step of another package raises anything; and in
+        strict mode for a step that is no private estimator.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import Normalizer
+    >>> from dpestim.pipeline import PrivatePipeline
+    >>> from dpestim.linear_model import DPLogisticRegression
+    >>> model = DPLogisticRegression(0.5, data_norm=1.0, classes=[0, 1])
+    >>> PrivatePipeline([("norm", Normalizer()), ("model", model)]).privacy_.epsilon
+    Fraction(1, 2)
+    """
+
+    #: The walk goes inside, and trusts the steps for which the caller vouches.
+    _caller_vouches = True
+
+    def __init__(self, steps, *, trusted=(), verbose=False):
+        super().__init__(steps, verbose=verbose)
+        self.trusted = trusted
+
+    @property
+    def privacy_(self):
+        """What one fit promises."""
+        return check_pipeline(self, trusted=self.trusted).privacy_
+
+    def fit(self, X, y=None, **params):
+        """Fit all steps in turn, as `Pipeline.fit` does, unless one leaks."""
+        self._refuse_leaks()
+        return quietly(lambda: super(PrivatePipeline, self).fit(X, y, **params), self)
+
+    def fit_transform(self, X, y=None, **params):
+        """Fit and transform, as `Pipeline.fit_transform` does, unless a step leaks."""
+        self._refuse_leaks()
+        return quietly(lambda: super(PrivatePipeline, self).fit_transform(X, y, **params), self)
+
+    def fit_predict(self, X, y=None, **params):
+        """Fit and predict, as `Pipeline.fit_predict` does, unless a step leaks."""
+        self._refuse_leaks()
+        return quietly(lambda: super(PrivatePipeline, self).fit_predict(X, y, **params), self)
+
+    def __getitem__(self, ind):
+        """Return a step, or a part of the pipeline as a `Pipeline`, which promises nothing."""
+        return Pipeline(self.steps[ind], verbose=self.verbose) if isinstance(ind, slice) else super().__getitem__(ind)
+
+    def _refuse_leaks(self):
+        if self.memory is not None:  # (no parameter: somebody set it)
+            raise ValueError("memory must be None: it writes raw values to disk, and repeats releases without a charge")
+        report = check_pipeline(self, trusted=self.trusted)
+        if report.leaks:
+            raise ValueError("steps must not leak: " + " ".join(map(str, report.leaks)))
+        if not report.is_private:
+            raise ValueError("steps must have a private one among them: nothing here protects anybody")
+        refuse_in_strict(report)

@@ -1,0 +1,54 @@
+"""What comes before a model, under central differential privacy: what is learned is noisy, rows stay raw.
+
+How data flows::
+
+    X --declared bounds or categories--> integers --sums, ranks, counts--> noise --> what is kept
+                        (statistics.summary)        (statistics, central)            mean_, quantiles_, categories_ ...
+    X --clipped, mapped by what is kept--> the next step, which must be private too
+
+* `_base.py`      what all share: parameters, reading, bounds that are declared or found; `_names.py` feature names
+* `_scalers.py`   `DPStandardScaler`, `DPMinMaxScaler`
+* `_quantile.py`  `DPQuantileTransformer`
+* `_imputer.py`   `DPSimpleImputer`, of numbers and of categories
+* `_bins.py`      `DPKBinsDiscretizer`
+* `_onehot.py`    `DPOneHotEncoder`, for categories that are declared or privately selected
+
+Beside each stands its proof. Rows that were transformed are as private as they were before: not at all. A scaler clips
+to what was declared, so that the norm of its rows is public (`norm_bound`): the `data_norm` of the model that follows.
+
+Rows go in dense. `DPOneHotEncoder` and `DPKBinsDiscretizer` can return sparse ones, which linear models that perturb an
+objective take as they are; feature selection, naive Bayes and regression by moments take dense rows only.
+
+``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.preprocessing._bins import DPKBinsDiscretizer
+from dpestim.preprocessing._imputer import DPSimpleImputer
+from dpestim.preprocessing._onehot import DPOneHotEncoder
+from dpestim.preprocessing._quantile import DPQuantileTransformer
+from dpestim.preprocessing._scalers import DPMinMaxScaler, DPStandardScaler
+
+__all__ = [
+    "DPKBinsDiscretizer",
+    "DPMinMaxScaler",
+    "DPOneHotEncoder",
+    "DPQuantileTransformer",
+    "DPSimpleImputer",
+    "DPStandardScaler",
+]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Preprocessing, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("values are missing", "DPSimpleImputer", "mean, median or commonest category, of what is there"),
+    ("columns are categories", "DPOneHotEncoder",
+     "declared ones cost nothing; those of a column nobody knows are selected with a delta"),
+    ("numbers go into a linear model", "DPMinMaxScaler",
+     "rows fill the norm that the model's noise is scaled to; with quantiles=None bounds are all, and cost nothing"),
+    ("numbers have heavy tails", "DPQuantileTransformer", "columns become uniform or normal"),
+    ("numbers are to be centred and in units of their spread", "DPStandardScaler", "two noisy numbers a column"),
+    ("a model takes categories only, or is to bend", "DPKBinsDiscretizer", "bins of equal width or equal counts"),
+)
