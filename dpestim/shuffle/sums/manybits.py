@@ -119,7 +119,7 @@ class ManyBits(SumLaw):
         flip, r = self.flip / WORD, self.report_width
         return (counts[0] - n * r * flip) / (1 - 2 * flip) / r
 
-    def variance(self, n):
+    def variance(self, n, counts=None):
         """Return its variance: that of the flips, and at most that of rounding."""
         return self._variance(n, self.report_width, self.flip)
 
