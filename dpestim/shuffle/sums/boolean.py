@@ -10,8 +10,8 @@ from dpestim.local.numbers.column import NumberColumn
 from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
-from dpestim.shuffle.law import smallest
 from dpestim.shuffle.coins import delta_of_bits
+from dpestim.shuffle.law import smallest
 from dpestim.shuffle.sums.face import SumProtocol
 from dpestim.shuffle.sums.law import SumLaw
 

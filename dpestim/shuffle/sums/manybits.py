@@ -10,8 +10,8 @@ from dpestim._core import bits
 from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
-from dpestim.shuffle.law import ONE, smallest
 from dpestim.shuffle.coins import delta_of_bits
+from dpestim.shuffle.law import ONE, smallest
 from dpestim.shuffle.sums.law import SumLaw
 
 #: Bits a user at most: fixed points of 48 bits, times so many, are words.
