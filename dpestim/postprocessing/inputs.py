@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.optimize import brentq
 
-#: Steps, each twice the one before or half way to a limit, after which a root is not looked for any more.
-_STEPS = 60
+#: Steps, each twice the one before, or half way to a limit, after which a root is not looked for any more.
+_DOUBLED, _HALVED = 60, 40
 
 
 def estimates_of(estimates):
@@ -39,7 +39,7 @@ def root_of(rising, low=-np.inf, high=np.inf, unit=1.0):
     if value == 0:
         return 0.0
     near, limit = 0.0, low if value > 0 else high
-    for k in range(1, _STEPS):
+    for k in range(1, _HALVED if np.isfinite(limit) else _DOUBLED):
         far = limit * (1 - 0.5**k) if np.isfinite(limit) else np.copysign(unit * 2.0**k, limit)
         there = rising(far)
         if there == 0:

@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from dpestim.postprocessing.em import Matrix, maximise
+from dpestim.postprocessing.em import Matrix, log_likelihood, maximise
 from dpestim.postprocessing.inputs import estimates_of, root_of
+from dpestim.postprocessing.simplex import norm_sub
 
-#: Iterations between two looks at how much likelihood may be left.
-_STRIDE = 200
+#: Iterations of one kind, before the other has its turn.
+_STRIDE = 100
+#: Steps back to which a climb may fall.
+_MEMORY = 10
 
 
 def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1e-6, max_iter=10_000):
@@ -29,7 +32,7 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     tol : float, default=1e-6
         Iterations end where the log-likelihood of all counts together is certainly within `tol` of its maximum.
     max_iter : int, default=10_000
-        Iterations at most.
+        Iterations at most; 2^-53 of the log-likelihood may be more than `tol`.
 
     Returns
     -------
@@ -44,7 +47,8 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     Notes
     -----
     **What is exact.** Every law that is given as a matrix, or as a channel, with the counts of its outputs: the
-    likelihood is concave, and its gradient bounds what is left of it (d x n_outputs an iteration for a matrix). A pair
+    likelihood is concave, and its gradient bounds what is left of it. Expectation maximisation and projected
+    gradients take turns (d x n_outputs an iteration for a matrix). A pair
     without `n`, as in randomised response: max(c_v / s - q, 0) / (p - q), O(d log d). And *any* law at all from the
     reports themselves: ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a
     matrix need only be proportional to probabilities.
@@ -127,18 +131,48 @@ def _of_supports(counts, n, p, q):
 
 def _by_steps(channel, d, counts, tol, max_iter):
     """Iterate until the gradient says that at most `tol` of the log-likelihood is left."""
-    f, done = np.full(d, 1.0 / d), 0
+    f, n = np.full(d, 1.0 / d), counts.sum()
     if channel.expected(f).shape != counts.shape:
         raise ValueError("counts must have one number for each output of law")
     if not (channel.expected(f)[counts > 0] > 0).all():
         raise ValueError("counts must be 0 for outputs that law never has")
-    while done < max_iter:
-        f, _, n_steps, _ = maximise(channel, counts, f, smooth=False, max_iter=min(_STRIDE, max_iter - done), tol=0.0,
-                                    leaps=True)
-        done += n_steps
-        f = np.maximum(f, 1e-300)
-        after = f.copy()
-        channel.steps(after, counts, 1, False)  # a step multiplies by the gradient over the number of reports
-        if counts.sum() * (np.max(after / f) - 1) <= tol:
+    for _ in range(0, max_iter, 2 * _STRIDE):
+        # one is quick where reports say much, and slow towards 0; for the other it is the reverse
+        f = maximise(channel, counts, f, smooth=False, max_iter=_STRIDE, tol=0.0, leaps=True)[0]
+        f, gradient = _climb(channel, f, counts, tol)
+        if n * (gradient.max() - 1) <= tol:
             break
     return f / f.sum()
+
+
+def _climb(channel, f, counts, tol):
+    """Return (frequencies, the gradient there over the number of reports) after steps of projected gradients.
+
+    The length of a step is that of Barzilai and Borwein; it is halved until the likelihood is above the least of the
+    last few (Birgin, Martinez and Raydan, "Nonmonotone spectral projected gradient methods on convex sets", 2000).
+    """
+    n, (f, gradient) = counts.sum(), _gradient(channel, f, counts)
+    values, size = [log_likelihood(channel, f, counts)], 1.0 / len(f)
+    for _ in range(_STRIDE):
+        if n * (gradient.max() - 1) <= tol:
+            break
+        way = norm_sub(f + size * gradient) - f
+        rise, step = n * (gradient @ way), 1.0
+        least = min(values[-_MEMORY:]) - 1e-13 * abs(values[-1])
+        while (value := log_likelihood(channel, f + step * way, counts)) < least + 1e-4 * step * rise and step > 1e-9:
+            step /= 2
+        before, there = gradient, np.maximum(f + step * way, 0.0)
+        there, gradient = _gradient(channel, there, counts)
+        moved, bend = there - f, -((there - f) @ (gradient - before))
+        size = float(moved @ moved / bend) if bend > 0 else 10 * size
+        f = there
+        values.append(value)
+    return f, gradient
+
+
+def _gradient(channel, f, counts):
+    """Return (f, raised where it is 0, the gradient there over the number of reports): what a step multiplies by."""
+    f = np.maximum(f / f.sum(), 1e-300)
+    after = f.copy()
+    channel.steps(after, counts, 1, False)
+    return f, after / f

@@ -45,7 +45,8 @@ def calibrate(estimates, standard_errors, *, family="power_law", exponent=None, 
     Returns
     -------
     ndarray of shape (d,)
-        They need not sum to 1 (`power_ns` does). Biased: rare values are drawn to where the prior says most are. O(d log d).
+        They need not sum to 1 (`power_ns` does). Biased: rare values are drawn to where the prior says most are.
+        O(d log d).
 
     References
     ----------
