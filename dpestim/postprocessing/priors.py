@@ -5,6 +5,8 @@ choose. The power law has density proportional to x^-s on [low, 1]. In units t =
 is u^-s on [low / sigma, 1 / sigma]: one table over t for each of a few levels of low / sigma serves all values.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -16,7 +18,7 @@ _FAR = 12.0
 #: Places t of a table for each standard error; places u below 1 (geometric) and, for each standard error, above.
 _PER_ERROR, _BELOW, _ABOVE = 32, 96, 8
 #: Levels of low / sigma, where standard errors differ; estimates from which a prior is fitted, spread over all.
-_LEVELS, _FITTED = 8, 2048
+_LEVELS, _FITTED = 8, 1024
 #: Exponents of the power law, and of ranks in Zipf's law.
 _EXPONENTS, _RANKS = (0.0, 5.0), (0.1, 4.0)
 #: Ranks whose powers are added one by one; of the others an integral is the sum, up to 1e-7 of it.
@@ -93,8 +95,7 @@ def calibrate(estimates, standard_errors, *, family="power_law", exponent=None, 
         exponent = float(number_for_each(exponent, f[:1], "exponent", least=low, most=high)[0])
     else:
         some = np.argsort(f)[:: -(-f.size // _FITTED)]
-        exponent = minimize_scalar(lambda e: -_log_likelihood(f[some], errors[some], *law(e)), bounds=(low, high),
-                                   method="bounded", options={"xatol": 1e-3}).x
+        exponent = _fit(f[some], errors[some], law, (low, high))
     return _posterior_means(f, errors, *law(exponent))
 
 
@@ -143,35 +144,39 @@ def _places(start, stop):
     return u, (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2
 
 
-def _moments(t, start, low, s):
-    """Return (log of the integral of u^-s e^(-(t - u)^2 / 2), the mean of u) for each t; start is low / sigma."""
+def _kernel(t, start, low):
+    """Return (places u, the width that each stands for, e^(-(t - u)^2 / 2) for each t, the logarithm of its unit)."""
     u, width = _places(start, start / low)
-    logs = np.log(width) - s * np.log(u) - np.square(t[:, None] - u) / 2
-    most = logs.max(axis=1)
-    weights = np.exp(logs - most[:, None])
-    total = weights.sum(axis=1)
-    return np.log(total) + most, weights @ u / total
+    unit = -np.square(t - np.clip(t, u[0], u[-1])) / 2
+    return u, width, np.exp(-np.square(t[:, None] - u) / 2 - unit[:, None]), unit
 
 
-def _log_likelihood(f, errors, s, low):
-    """Return the log-likelihood of estimates, up to what does not depend on s and low."""
-    t, start = f / errors, low / errors
-    span = -np.log(low)  # the prior is integrated over x in [low, 1]: (1 - low^(1 - s)) / (1 - s)
-    power = (1 - s) * span
-    log_total = np.log(span) + (-power / 2 if abs(power) < 1e-9 else np.log(-np.expm1(-power) / power))
-    far = t > _FAR
-    out = -s * np.log(f[far]).sum()
-    near = np.flatnonzero(~far)
-    if len(near):
-        logs = np.empty(len(near))
-        for level, part in _levels(start[near]):
-            logs[part] = _moments(t[near][part], level, low, s)[0]
-        out += logs.sum() - s * np.log(errors[near]).sum()
-    return out - len(f) * log_total
+def _fit(f, errors, law, bounds):
+    """Return the exponent under which estimates are likeliest."""
+    t = f / errors
+    near, far = np.flatnonzero(t <= _FAR), t > _FAR
+
+    @lru_cache(maxsize=1)  # (the power law always has one and the same)
+    def kernels(low):
+        return [_kernel(t[near[part]], level, low) for level, part in _levels(low / errors[near])]
+
+    def cost(exponent):
+        s, low = law(exponent)
+        span = -np.log(low)  # the prior sums to (1 - low^(1 - s)) / (1 - s)
+        power = (1 - s) * span
+        log_total = np.log(span) + (-power / 2 if abs(power) < 1e-9 else np.log(-np.expm1(-power) / power))
+        value = -s * (np.log(f[far]).sum() + np.log(errors[near]).sum()) - len(f) * log_total
+        for u, width, kernel, unit in kernels(low):
+            value += (np.log(kernel @ (width * u**-s)) + unit).sum()
+        return -value
+
+    return minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-3}).x
 
 
 def _levels(start):
     """Yield (a level of low / sigma, which values are nearest to it)."""
+    if not len(start):
+        return
     logs = np.log(start)
     reach = np.ptp(logs)
     n = 1 if reach < 1e-3 else _LEVELS
@@ -187,7 +192,10 @@ def _posterior_means(f, errors, s, low):
     t, start = f / errors, np.log(low / errors)
     nodes = np.arange(-_FAR, _FAR + 0.5 / _PER_ERROR, 1 / _PER_ERROR)
     levels = np.linspace(start.min(), start.max(), 1 if np.ptp(start) < 1e-3 else _LEVELS)
-    table = np.array([_moments(nodes, float(np.exp(level)), low, s)[1] for level in levels])
+    table = np.empty((len(levels), len(nodes)))
+    for row, level in zip(table, levels):
+        u, width, kernel, _ = _kernel(nodes, float(np.exp(level)), low)
+        row[:] = kernel @ (width * u ** (1 - s)) / (kernel @ (width * u**-s))
     place = np.clip((t + _FAR) * _PER_ERROR, 0, len(nodes) - 1.000001)
     at = place.astype(np.intp)
     if len(levels) == 1:

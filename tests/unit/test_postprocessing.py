@@ -423,8 +423,8 @@ SHAPES = {
 def test_intervals_after_a_biased_method_cover_and_bootstraps_of_it_do_not(shape):
     """40 surveys of 32 values: coverages of 95 % with n = 1,280 independent errors, tested at alpha = 1e-6.
 
-    Counts of OUE are sums of two binomials. That the test rejects what is too narrow it shows with two bootstraps of the
-    processed estimate, 99 draws each from the law at that estimate.
+    Counts of OUE are sums of two binomials. That the test rejects what is too narrow it shows with two bootstraps of
+    the processed estimate, 99 draws each from the law at that estimate.
     """
     rng = np.random.default_rng(5)
     held = rng.multinomial(N, SHAPES[shape] / SHAPES[shape].sum())

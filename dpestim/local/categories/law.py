@@ -79,8 +79,8 @@ class CategoricalRandomizer(Randomizer):
         if named:
             return {"law": self._dense(), "counts": counts}
         if pure or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
-            raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or not "
-                             "for so many categories: take 'mle_apx'")
+            raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or "
+                             "not for so many categories: take 'mle_apx'")
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
 
