@@ -75,6 +75,10 @@ class HR(CodeReports, CategoricalRandomizer):
         in_block = np.clip(in_block, float(2 * self._other), float(self._own + self._other))
         return in_block[np.arange(self.n_categories) % self.n_blocks] / self._gap**2, -1.0
 
+    def likelihood(self, counts, n):
+        """Return what `dpestim.postprocessing.ibu` asks for: the whole law, by transforms."""
+        return {"law": Symbols(self), "counts": counts}
+
     @property
     def _gap(self):
         return float(self._own - self._other)
@@ -149,10 +153,40 @@ class HR(CodeReports, CategoricalRandomizer):
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)
 
 
-def walsh_hadamard(values):
-    """Return the sums of values[t] (-1)^(number of bits that j and t share), for each j; the size is a power of two."""
+class Symbols:
+    """The law of the symbols as a channel of expectation maximisation: two transforms an iteration, O(d log d)."""
+
+    def __init__(self, law):
+        self._law, self._other, self._more = law, float(law._other) / law.half, law._gap / (2 * law.half)
+        x = np.arange(law.n_categories)
+        self._block = x % law.n_blocks
+        self._place = self._block * 2 * law.half + x // law.n_blocks + 1
+
+    def expected(self, f):
+        """Return the probability of each symbol under f."""
+        size = 2 * self._law.half
+        rows = np.zeros(self._law.n_counts)
+        rows[self._place] = f
+        in_block = rows.reshape(-1, size).sum(axis=1)
+        return self._other * f.sum() + self._more * (np.repeat(in_block, size) + walsh_hadamard(rows, size))
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place; values have no neighbours, so that nothing is smoothed."""
+        size, n = 2 * self._law.half, counts.sum()
+        for _ in range(n_steps):
+            ratio = counts / np.maximum(self.expected(f), 1e-300)
+            seen = ratio.reshape(-1, size).sum(axis=1)[self._block] + walsh_hadamard(ratio, size)[self._place]
+            f *= (self._other * ratio.sum() + self._more * seen) / n
+            f /= f.sum()
+
+
+def walsh_hadamard(values, size=None):
+    """Return the sums of values[t] (-1)^(number of bits that j and t share), for each j; the size is a power of two.
+
+    Where values are several runs of a size, each is transformed by itself.
+    """
     out, width = np.array(values, np.float64), 1
-    while width < len(out):
+    while width < (len(out) if size is None else size):
         pairs = out.reshape(-1, 2, width)
         out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
         width *= 2
