@@ -145,8 +145,8 @@ def test_published_figures(n, epsilon0, found, closed):
 
 
 def test_the_order_of_the_bounds():
-    for n in (10**3, 10**5, 10**7):
-        for epsilon0 in (0.1, 0.5, 2.0, 5.0):
+    for n in (10**3, 10**6):
+        for epsilon0 in (0.1, 0.5, 4.0):
             numeric = clones(n, epsilon0, 1e-8)
             assert numeric <= clones_closed(n, epsilon0, 1e-8) <= epsilon0
             if epsilon0 <= 0.5:
