@@ -13,8 +13,9 @@ small cases that are enumerated exactly (`dpestim.testing`).
 """
 
 from dpestim.shuffle.sums.boolean import BooleanSum
+from dpestim.shuffle.sums.real import RealSum
 
-__all__ = ["BooleanSum"]
+__all__ = ["BooleanSum", "RealSum"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Any local estimator, shuffle model"

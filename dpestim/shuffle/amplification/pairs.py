@@ -69,8 +69,7 @@ def _pairs_of_law(law):
     if law.relaxation is not None:
         return None
     if kind is GRR:
-        p, q, others = law.p_star, law.q_star, (law.n_categories - 2) * law.q_star
-        return _both((p, q, others), (q, p, others), (q, q, others))
+        return pairs_of_likely(law.p_star, law.q_star, law.n_categories)
     if kind in (OUE, SUE):
         return _pairs_of_bits(law.p_star, law.q_star)
     if not isinstance(law, CodeReports) or len(law.input_codes) * law.n_counts > _ENTRIES:
@@ -78,6 +77,12 @@ def _pairs_of_law(law):
     if law.public_part(np.zeros((1, law.report_width), law.report_dtype)) is not None:
         return None
     return _pairs_of_rows(law.transition_matrix())
+
+
+def pairs_of_likely(p, q, n):
+    """Return the pair of a law over n outputs: the own one with probability p, each other with q, at most p."""
+    others = (n - 2) * q
+    return _both((p, q, others), (q, p, others), (q, q, others))
 
 
 def _pairs_of_bits(p, q):

@@ -3,7 +3,8 @@
     law.py      `SumLaw`: a total of positions between the bounds, and its variance
     face.py     `SumProtocol`: sums and means of columns of numbers, with errors
     bits.py     what noise bits hide: proven bounds on delta for protocols whose messages are bits
-    boolean.py  one bit a user
+    boolean.py  one bit a user; manybits.py  many bits a user; levels.py  one level, or several
+    real.py     `RealSum`, by any of the protocols
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -11,4 +12,5 @@ TASK = "Sums and means, shuffle model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("a yes or no of each user is to be counted", "BooleanSum", "one bit each, and an error that does not grow with n"),
+    ("numbers are to be added up", "RealSum", "an error that does not grow with n, or one message a user"),
 )

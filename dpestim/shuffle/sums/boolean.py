@@ -105,7 +105,7 @@ class NoisyBit(SumLaw):
         flip = self.flip / WORD
         return (counts[0] - n * flip) / (1 - 2 * flip)
 
-    def variance(self, n):
+    def variance(self, n, counts=None):
         """Return its variance, which is the same for all values."""
         flip = self.flip / WORD
         return n * flip * (1 - flip) / (1 - 2 * flip) ** 2
