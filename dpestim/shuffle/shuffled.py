@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from dpestim.base import PrivateEstimator
 from dpestim.central.base import checked_delta
 from dpestim.local.client import Client
+from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
@@ -50,10 +51,11 @@ class ShuffledEstimator(PrivateEstimator):
 
     Parameters
     ----------
-    estimator : estimator of `dpestim.local` that counts reports
+    estimator : estimator of `dpestim.local` that counts reports, default=None
         A frequency estimator, `MeanEstimator` or `DistributionEstimator`; cloned. Its epsilon (that of its transformer)
         is replaced; its ledger, seed and `n_jobs` are used. Laws that are relaxed are refused, and so is
-        `PersonalizedEstimator`.
+        `PersonalizedEstimator`. None: ``MeanEstimator()``, which learns its bounds from the data and so protects
+        nothing.
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None
@@ -102,7 +104,7 @@ class ShuffledEstimator(PrivateEstimator):
     >>> drinks = GRRFrequencyEstimator(categories=[["tea", "coffee", "water"]], random_state=0)
     >>> est = ShuffledEstimator(drinks, 0.5, delta=1e-6).fit(X)
     >>> round(float(est.local_epsilon_), 2), bool(np.abs(est.frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.01)
-    (4.09, True)
+    (4.35, True)
 
     Users, the shuffler and the analyser apart:
 
@@ -119,7 +121,7 @@ class ShuffledEstimator(PrivateEstimator):
     _times = 1
     _seeded = False
 
-    def __init__(self, estimator, epsilon=1.0, *, delta=None, bound="best", colluding=0, n_users=None):
+    def __init__(self, estimator=None, epsilon=1.0, *, delta=None, bound="best", colluding=0, n_users=None):
         self.estimator = estimator
         self.epsilon = epsilon
         self.delta = delta
@@ -289,12 +291,12 @@ class ShuffledEstimator(PrivateEstimator):
     @property
     def ledger(self):
         """The ledger of the wrapped estimator, which pays for the shuffle."""
-        return getattr(_inner(self.estimator), "ledger", None)
+        return getattr(_inner(self._wrapped), "ledger", None)
 
     @property
     def random_state(self):
         """The seed of the wrapped estimator."""
-        return getattr(_inner(self.estimator), "random_state", None)
+        return getattr(_inner(self._wrapped), "random_state", None)
 
     def __getattr__(self, name):
         """Return what the wrapped estimator says of its estimates."""
@@ -310,7 +312,7 @@ class ShuffledEstimator(PrivateEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(_inner(self.estimator)).input_tags
+        tags.input_tags = get_tags(_inner(self._wrapped)).input_tags
         return tags
 
     # ---------------------------------------------------------------- inside
@@ -326,7 +328,7 @@ class ShuffledEstimator(PrivateEstimator):
 
     def _find_ledger(self):
         """Return the ledger of the wrapped estimator, or of the block in which either was made."""
-        inner = _inner(self.estimator)
+        inner = _inner(self._wrapped)
         if self._bound[0] is None and getattr(inner, "_bound", (None,))[0] is not None:
             return inner._find_ledger()
         return super()._find_ledger()
@@ -336,6 +338,10 @@ class ShuffledEstimator(PrivateEstimator):
         return super()._is_strict() or any(
             item._bound[1] for item in (wrapped, _inner(wrapped)) if isinstance(item, PrivateEstimator)
         )
+
+    @property
+    def _wrapped(self):
+        return MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
 
     def _read(self, X, restart):
         """Return (columns, server, what it read of X, the guarantee, rows); nothing is spent or changed."""
@@ -364,9 +370,9 @@ class ShuffledEstimator(PrivateEstimator):
         if self.bound not in ("best", "blanket", "clones"):
             raise ValueError("bound must be 'best', 'blanket' or 'clones'")
         whole(self.colluding, "colluding", 0)
-        inner = _inner(self.estimator)
-        if isinstance(self.estimator, PersonalizedEstimator | ShuffleProtocol) or not (
-            isinstance(self.estimator, Server) and isinstance(inner, Client)
+        inner = _inner(self._wrapped)
+        if isinstance(self._wrapped, PersonalizedEstimator | ShuffleProtocol) or not (
+            isinstance(self._wrapped, Server) and isinstance(inner, Client)
         ):
             raise ValueError("estimator must be what counts the reports of a local law, such as "
                              "dpestim.local.MeanEstimator or a frequency estimator")
@@ -374,14 +380,14 @@ class ShuffledEstimator(PrivateEstimator):
 
     def _at(self, epsilon0):
         """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared."""
-        server, given = clone(self.estimator), _inner(self.estimator)
+        server, given = clone(self._wrapped), _inner(self._wrapped)
         if hasattr(server, "transformer") and server.transformer is None:
             server.transformer = PMTransformer()
         inner = _inner(server)
         inner.set_params(epsilon=epsilon0)
         for name in ("ledger", "random_state", "n_jobs"):
             setattr(inner, name, getattr(given, name))
-        books = [item._to_bind()[0] for item in (self, self.estimator, given)]
+        books = [item._to_bind()[0] for item in (self, self._wrapped, given)]
         server._bound = inner._bound = (next((book for book in books if book is not None), None), self._is_strict())
         return server
 

@@ -215,7 +215,7 @@ def test_strict_mode_and_learned_domains():
 @pytest.mark.parametrize(("params", "name"), [
     ({"epsilon": 0}, "epsilon"), ({"epsilon": "1"}, "epsilon"), ({"delta": None}, "delta"), ({"delta": 1}, "delta"),
     ({"bound": "erlingsson"}, "bound"), ({"colluding": -1}, "colluding"), ({"colluding": 2000}, "colluding"),
-    ({"n_users": 2001}, "n_users"), ({"n_users": 0}, "n_users"), ({"estimator": None}, "estimator"),
+    ({"n_users": 2001}, "n_users"), ({"n_users": 0}, "n_users"), ({"estimator": object()}, "estimator"),
     ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator"),
     ({"estimator": PersonalizedEstimator(GRR)}, "estimator"),
     ({"estimator": URRFrequencyEstimator(categories=[LETTERS], non_sensitive=[["a"]])}, "estimator"),

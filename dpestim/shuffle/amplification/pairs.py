@@ -40,7 +40,7 @@ class Reduction:
         p, q, w = (np.array(part) for part in (self.p, self.q, self.w))
         odds = math.exp(epsilon)
         values = (p - odds * q) / w + MARGIN * ((p + odds * q) / w).max()
-        return min(1.0, mean_positive(values, w, n) / n * (1 + 2.0**-50))
+        return min(1.0, float(mean_positive(values, w, n)) / n * (1 + 2.0**-50))
 
 
 def pair_of_clones(epsilon0):
