@@ -350,20 +350,61 @@ def cap_weights(epsilon, n_top, n):
     """Return (inside, outside): n_top of n outputs of weight `inside`, the others of weight `outside`, 2^64 in all.
 
     With e' <= e^epsilon, any outside >= 2^64 / (n_top (e' - 1) + n) gives inside = (2^64 - (n - n_top) outside) / n_top
-    <= e' outside. The smallest one for which n_top divides is less than n_top steps away: n is a power of two above
-    n_top, so what is asked of outside modulo the powers of two in n_top always holds, and n is invertible modulo the
-    odd part of n_top. The other direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse.
+    <= e' outside. The smallest one for which n_top divides is less than n_top steps away: the greatest common divisor
+    of n and n_top must be a power of two, which divides 2^64, and without it n is invertible modulo n_top. The other
+    direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse.
     """
     e = exp_lower(epsilon)
-    odd = n_top // (n_top & -n_top)
+    common = math.gcd(n, n_top)
+    odd = n_top // common
     outside = math.ceil(WORD / (n_top * (e - 1) + n))
-    outside += (WORD * pow(n, -1, odd) - outside) % odd if odd > 1 else 0
+    outside += (WORD // common * pow(n // common, -1, odd) - outside) % odd if odd > 1 else 0
     inside, rest = divmod(WORD - (n - n_top) * outside, n_top)
     if rest or not 0 < outside <= inside or not within(inside, outside, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the best candidates from the others")
+        raise ValueError("epsilon is too small or too large: a random word cannot tell likelier outputs from others")
     if epsilon < 1 and not uses_enough(inside, outside, epsilon):
         raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
     return inside, outside
+
+
+@lru_cache(maxsize=256)
+def histogram_weights(epsilon, grid):
+    """Return the weights, 2^64 in all, of the codes 0 ... grid for a cell of histogram encoding that holds 0.
+
+    For one that holds 1 they are the same in reverse. Discrete Laplace noise, clipped at both ends: with alpha >=
+    e^(-epsilon / (2 grid)) a rational, code y > 0 has (1 - alpha) alpha^y / (1 + alpha), the last one alpha^grid / (1 +
+    alpha), rounded up, and code 0 what is left. Every ratio of the two weights of a code is at most e^(epsilon / 2),
+    which is checked: two cells differ between two inputs. ``ValueError`` where a word is too coarse.
+    """
+    alpha = 1 / exp_lower(epsilon / (2 * grid))
+    alpha = Fraction(math.ceil(alpha * (1 << 256)), 1 << 256)  # (shorter, for quick powers)
+    tails = [WORD / (1 + alpha)]
+    for _ in range(grid):
+        tails.append(tails[-1] * alpha)
+        tails[-1] = Fraction(math.ceil(tails[-1] * (1 << 256)), 1 << 256)
+    row = [math.ceil((1 - alpha) * tail) for tail in tails[1:-1]] + [math.ceil(tails[-1])]
+    row = [WORD - sum(row), *row]
+    pairs = [(max(a, b), min(a, b)) for a, b in zip(row, row[::-1])]
+    if not all(low > 0 and within(high, low, epsilon / 2) for high, low in pairs) or row[0] <= row[-1]:
+        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
+    return tuple(row)
+
+
+@lru_cache(maxsize=256)
+def the_thresholds(epsilon, grid=1024):
+    """Return (t1, t0), Pr[1] * 2**64 of the true bit and of every other bit, for thresholded histogram encoding.
+
+    A bit says whether the code of `histogram_weights` is above a threshold: the one of the least variance for rare
+    values, q (1 - q) / (p - q)^2, compared in integers.
+    """
+    row = histogram_weights(epsilon, grid)
+    best, true, false = None, WORD - row[-1], WORD - row[0]
+    for code in range(1, grid + 1):  # bit 1: the code is at least that
+        variance = Fraction(false * (WORD - false), (true - false) ** 2)
+        if best is None or variance < best[0]:
+            best = variance, true, false
+        true, false = true - row[grid - code], false - row[code]
+    return best[1:]
 
 
 @lru_cache(maxsize=1024)
