@@ -33,6 +33,7 @@ object and not as one array.
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
+from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.pgr import PGRFrequencyEstimator
@@ -71,10 +72,12 @@ __all__ = [
     "PrivUnitTransformer",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
+    "SHEFrequencyEstimator",
     "SSFrequencyEstimator",
     "SUEFrequencyEstimator",
     "SWTransformer",
     "StaircaseTransformer",
+    "THEFrequencyEstimator",
     "URAPFrequencyEstimator",
     "URRFrequencyEstimator",
 ]

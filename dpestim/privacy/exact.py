@@ -404,7 +404,10 @@ def the_thresholds(epsilon, grid=1024):
         if best is None or variance < best[0]:
             best = variance, true, false
         true, false = true - row[grid - code], false - row[code]
-    return best[1:]
+    _, true, false = best
+    if not within(true * (WORD - false), false * (WORD - true), epsilon):
+        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
+    return true, false
 
 
 @lru_cache(maxsize=1024)

@@ -101,7 +101,7 @@ def test_kernel_refuses_what_it_cannot_index():
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.3", "1", "4", "20", "43"])
-@pytest.mark.parametrize(("d", "hybrid"), [(2, None), (13, None), (1000, None), (999, "auto"), (37, 8), (1 << 20, None)])
+@pytest.mark.parametrize(("d", "hybrid"), [(2, None), (13, None), (1000, None), (999, "auto"), (37, 8), (1 << 20, 1)])
 def test_weights_keep_epsilon_exactly(epsilon, d, hybrid):
     law = PGR.make(Fraction(epsilon), d, hybrid)
     space, e = law.space, law.epsilon

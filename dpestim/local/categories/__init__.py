@@ -7,7 +7,8 @@
     projective.py  finite projective spaces: which one suits, and the numbers of its points
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, pgr, sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, grr, histogram_encoding, hr, olh, pgr, sdgrr, ss,
+unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.

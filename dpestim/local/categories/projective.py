@@ -1,8 +1,8 @@
 """Projective spaces over prime fields: how many points, which space to take, and the numbers of the same point.
 
 Points are lines through 0 of the space of t coordinates modulo a prime q; y and v are orthogonal where the sum of
-their products is 0 modulo q. Reports and values number them in two ways, each of which makes one thing quick (`pgr.md`):
-as a report the *last* coordinate that is not 0 is 1, as a value the *first* one is.
+their products is 0 modulo q. Reports and values number them in two ways, each of which makes something quick
+(`pgr.md`): as a report the *last* coordinate that is not 0 is 1, as a value the *first* one is.
 """
 
 import math
