@@ -367,49 +367,6 @@ def cap_weights(epsilon, n_top, n):
     return inside, outside
 
 
-@lru_cache(maxsize=256)
-def histogram_weights(epsilon, grid):
-    """Return the weights, 2^64 in all, of the codes 0 ... grid for a cell of histogram encoding that holds 0.
-
-    For one that holds 1 they are the same in reverse. Discrete Laplace noise, clipped at both ends: with alpha >=
-    e^(-epsilon / (2 grid)) a rational, code y > 0 has (1 - alpha) alpha^y / (1 + alpha), the last one alpha^grid / (1 +
-    alpha), rounded up, and code 0 what is left. Every ratio of the two weights of a code is at most e^(epsilon / 2),
-    which is checked: two cells differ between two inputs. ``ValueError`` where a word is too coarse.
-    """
-    alpha = 1 / exp_lower(epsilon / (2 * grid))
-    alpha = Fraction(math.ceil(alpha * (1 << 256)), 1 << 256)  # (shorter, for quick powers)
-    tails = [WORD / (1 + alpha)]
-    for _ in range(grid):
-        tails.append(tails[-1] * alpha)
-        tails[-1] = Fraction(math.ceil(tails[-1] * (1 << 256)), 1 << 256)
-    row = [math.ceil((1 - alpha) * tail) for tail in tails[1:-1]] + [math.ceil(tails[-1])]
-    row = [WORD - sum(row), *row]
-    pairs = [(max(a, b), min(a, b)) for a, b in zip(row, row[::-1])]
-    if not all(low > 0 and within(high, low, epsilon / 2) for high, low in pairs) or row[0] <= row[-1]:
-        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
-    return tuple(row)
-
-
-@lru_cache(maxsize=256)
-def the_thresholds(epsilon, grid=1024):
-    """Return (t1, t0), Pr[1] * 2**64 of the true bit and of every other bit, for thresholded histogram encoding.
-
-    A bit says whether the code of `histogram_weights` is above a threshold: the one of the least variance for rare
-    values, q (1 - q) / (p - q)^2, compared in integers.
-    """
-    row = histogram_weights(epsilon, grid)
-    best, true, false = None, WORD - row[-1], WORD - row[0]
-    for code in range(1, grid + 1):  # bit 1: the code is at least that
-        variance = Fraction(false * (WORD - false), (true - false) ** 2)
-        if best is None or variance < best[0]:
-            best = variance, true, false
-        true, false = true - row[grid - code], false - row[code]
-    _, true, false = best
-    if not within(true * (WORD - false), false * (WORD - true), epsilon):
-        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
-    return true, false
-
-
 @lru_cache(maxsize=1024)
 def duchi_weights(epsilon):
     """Return (other, step): of 2**64 words other + f step answer 1 for the fixed point f, from 0 to 2**32.

@@ -8,7 +8,7 @@ import pytest
 
 from dpestim._core import histogram as kernel
 from dpestim.local import SHEFrequencyEstimator
-from dpestim.local.categories.histogram_encoding import SHE, THE
+from dpestim.local.categories.histogram_encoding import SHE, THE, histogram_weights, the_thresholds
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy import exact
@@ -19,7 +19,7 @@ EPSILONS = [Fraction(e) for e in ("1/1000000", "1/10", "1", "4", "20", "80")]
 def test_weights_keep_epsilon_exactly_and_are_clipped_laplace_noise():
     for epsilon in EPSILONS:
         for grid in (2, 3, 16, 255):
-            row = exact.histogram_weights(epsilon, grid)
+            row = histogram_weights(epsilon, grid)
             assert sum(row) == exact.WORD
             assert len(row) == grid + 1
             for a, b in zip(row, row[::-1]):
@@ -30,12 +30,12 @@ def test_weights_keep_epsilon_exactly_and_are_clipped_laplace_noise():
                      alpha**grid / (1 + alpha)]
             assert np.array(row, float) / 2.0**64 == pytest.approx(share, rel=1e-6)
     with pytest.raises(ValueError, match="epsilon"):
-        exact.histogram_weights(Fraction(1, 10**19), 16)
+        histogram_weights(Fraction(1, 10**19), 16)
 
 
 def test_thresholds_are_the_best_of_the_noise():
     for epsilon in EPSILONS[1:5]:
-        true, false = exact.the_thresholds(epsilon)
+        true, false = the_thresholds(epsilon)
         e, b = float(epsilon), 2 / float(epsilon)
         assert exact.within(true * (exact.WORD - false), false * (exact.WORD - true), epsilon)
         theta = np.linspace(0.3, 1.2, 9001)
@@ -46,7 +46,7 @@ def test_thresholds_are_the_best_of_the_noise():
         assert OUE.make(epsilon, 9).variance(1, 0.0) < law.variance(1, 0.0) < 8 / e**2
         assert law.slack
         # it is what a threshold makes of the noisy cells
-        row = exact.histogram_weights(epsilon, 1024)
+        row = histogram_weights(epsilon, 1024)
         above = np.array([sum(row[k:]) for k in range(1025)], object)
         assert false in above
         k = list(above).index(false)
@@ -109,7 +109,7 @@ def test_best_guess_is_that_of_the_matrix():
 def test_one_step_would_be_symmetric_unary_encoding():
     """The family that SHE is of: with a grid of one step its codes are the bits of SUE."""
     true, false = exact.sue_thresholds(Fraction(2))
-    row = exact.histogram_weights(Fraction(2), 1)
+    row = histogram_weights(Fraction(2), 1)
     assert abs(row[0] - true) <= 1
     assert abs(row[1] - false) <= 1
 
