@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # byte code is made of what is imported, when it is: for all that is installed it takes longer than installing it
 PIP := $(BIN)/python -m pip install --quiet --no-compile
+# ... and where it is never made, every process that is started compiles all it imports: seconds each
+unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
 .PHONY: demo test lint bench docs wheel debug-test readme clean
