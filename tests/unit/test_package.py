@@ -25,7 +25,7 @@ LAYERS = {
     "_core": 1, "exceptions": 1, "_version": 1, "_notebook": 1,
     "privacy": 2, "base": 2, "rng": 2, "noise": 2, "parallel": 2, "datasets": 2, "_docs": 2, "inputs": 2,
     "accounting": 3, "postprocessing": 3, "testing": 3,
-    "central": 4, "local": 4,
+    "central": 4, "local": 4, "shuffle": 4,
     "statistics": 5,
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6,
     "audit": 7, "pipeline": 7,
