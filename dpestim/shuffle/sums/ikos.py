@@ -62,7 +62,8 @@ class IKOSLaw(SumLaw):
     @property
     def notes(self):
         """What shares do and do not hide."""
-        return (f"Of shares in no order only their sum is told, up to a distance of {self._spread(self.n_honest):.1e}.",)
+        distance = self._spread(self.n_honest)
+        return (f"Of shares in no order only their sum is told, up to a distance of {distance:.1e}.",)
 
     def _spread(self, n_honest):
         return shares_distance(n_honest, self.report_width, MODULUS)

@@ -9,8 +9,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln
 
-#: Users up to which the recursion is carried on; with a word a share, 7 shares need 4,000 or so of them, 10 need 250.
-_FEW = 4096
+#: Users from which on a bound for all more is looked for, and up to which the recursion is carried on: for shares of 64
+#: bits, 7 a user, it is found at 3,384, and at 162 for 10.
+_LEAST, _FEW = 64, 4096
 #: Logarithms are moved outward by this: more than what `gammaln` and sums of so many terms are off.
 _OUTWARD = 1e-8
 #: More shares than any number of users needs.
@@ -53,12 +54,12 @@ def log_spread(n, m, modulus):
     if n < 2:
         return math.inf  # nobody to mix with
     factorials = gammaln(np.arange(m * min(n, _FEW) + 1) + 1.0)
-    log_h, known, look = math.log(modulus), np.zeros(min(n, _FEW)), 6  # the logarithms of W_1, W_2, ...
+    log_h, known, look = math.log(modulus), np.zeros(min(n, _FEW)), _LEAST  # the logarithms of W_1, W_2, ...
     for j in range(2, len(known) + 1):
         if j == look and m >= 4:
             if _log_rest(j, m, log_h, known[: j - 1]) <= 0:  # chi^2 is at most 1 for j users and for all more
                 return min(0.0, _log_rest(n, m, log_h, known[: j - 1]))
-            look += 1 + look // 8  # (each look costs as much as several steps)
+            look += look // 8  # (each look costs as much as several steps)
         spread = _log_next(j, m, log_h, known[: j - 1], factorials)
         known[j - 1] = np.logaddexp(0.0, spread)
     return spread if len(known) == n else math.inf
