@@ -35,19 +35,54 @@ def test_number_of_shares_of_ten_thousand_users(m, bits):
                                                     (4, 3, 2, 0.093)])
 def test_bound_lies_above_brute_force(n, m, h, worst):
     """All shares of tiny cases are enumerated: the multiset is nowhere further from uniform than the bound."""
-    of_sum = [[s for s in product(range(h), repeat=m) if sum(s) % h == total] for total in range(h)]
     uniform = [{} for _ in range(h)]
     for y in product(range(h), repeat=n * m):
         _add(uniform[sum(y) % h], y, h ** -(n * m - 1.0))
     found = 0.0
-    for held in product(range(h), repeat=n):
-        law = {}
-        for rows in product(*(of_sum[s] for s in held)):
-            _add(law, sum(rows, ()), h ** -(n * (m - 1.0)))
+    for held, law in _views(n, m, h).items():
         other = uniform[sum(held) % h]
         found = max(found, sum(abs(law.get(v, 0.0) - p) for v, p in other.items()) / 2)
     assert found == pytest.approx(worst, abs=1e-3)
     assert found <= shares_distance(n, m, h)
+
+
+@pytest.mark.parametrize(("n", "m", "h"), [(2, 4, 3), (2, 4, 4), (3, 4, 2)])
+@pytest.mark.parametrize("epsilon", [0.2, 0.6, 1.5])
+def test_delta_of_tiny_protocols_by_brute_force(n, m, h, epsilon):
+    """Users of a bit each, noise and shares enumerated: delta is at most (1 + e^epsilon) times the distance."""
+    alpha, weights = math.exp(-epsilon), [1.0]
+    for i in range(600):
+        weights.append(weights[-1] * (1 / n + i) / (i + 1) * alpha)
+    one = np.zeros(h)
+    np.add.at(one, np.arange(601) % h, np.array(weights) / sum(weights))
+    noise = np.array([sum(one[i] * one[(i - z) % h] for i in range(h)) for z in range(h)])
+    views, keys = _views(n, m, h), {}
+    for law in views.values():
+        for view in law:
+            keys.setdefault(view, len(keys))
+    of_bits = {}
+    for bits in product(range(2), repeat=n):
+        of_bits[bits] = np.zeros(len(keys))
+        for held, law in views.items():
+            weight = math.prod(noise[(v - x) % h] for v, x in zip(held, bits))
+            for view, p in law.items():
+                of_bits[bits][keys[view]] += weight * p
+    worst = max(
+        np.maximum(of_bits[bits] - math.exp(epsilon) * of_bits[(1 - bits[0], *bits[1:])], 0).sum() for bits in of_bits
+    )
+    stated = (1 + math.exp(epsilon)) * shares_distance(n, m, h)
+    assert 0 < worst <= stated < 1.5
+
+
+def _views(n, m, h):
+    """Return {what users hold: the law of all shares, as a multiset}."""
+    of_sum = [[s for s in product(range(h), repeat=m) if sum(s) % h == total] for total in range(h)]
+    views = {}
+    for held in product(range(h), repeat=n):
+        law = views[held] = {}
+        for rows in product(*(of_sum[s] for s in held)):
+            _add(law, sum(rows, ()), h ** -(n * (m - 1.0)))
+    return views
 
 
 def _add(law, shares, p):

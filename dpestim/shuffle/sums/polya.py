@@ -24,8 +24,8 @@ _DIGITS = 120
 _MOST_LEVELS = 46
 #: Words of Stage.RARE that are set apart for each user: thousands of attempts, of which a user needs a few.
 _WORDS = 1 << 20
-#: Logarithms are moved outward by this: more than what `gammaln` of such numbers is off.
-_OUTWARD = 1e-6
+#: Logarithms are moved outward by this, and by so much a step: more than what `gammaln` of such numbers is off.
+_OUTWARD, _OUTWARD_STEP = 1e-6, 1e-13
 
 
 class PolyaNoise:
@@ -115,7 +115,7 @@ def epsilon_of_share(rate, steps, share):
     near += math.exp(2 * (here[-1] - n * rate)) / -math.expm1(-2 * rate)
     far = here[:-1] + there - (2 * i[:-1] + float(steps)) * rate
     top = far.max()
-    return math.log(near) - top - math.log(np.exp(far - top).sum()) + _OUTWARD
+    return math.log(near) - top - math.log(np.exp(far - top).sum()) + _OUTWARD + _OUTWARD_STEP * steps
 
 
 def _poisson(mean):
