@@ -104,12 +104,10 @@ class ShuffleProtocol(Server):
         columns = self._columns_of_width(getattr(messages, "shape", (0, 1))[-1])
         messages = columns.check_reports(messages)
         out = np.empty_like(messages)
-        for law, part in zip(columns.laws, columns.slices):
-            for group in law.message_groups:
-                place = slice(part.start + group.start, part.start + group.stop)
-                alike = np.ascontiguousarray(messages[:, place])
-                mixed = (shuffler or self._shuffler()).shuffle(alike.reshape(-1, 1))
-                out[:, place] = np.asarray(mixed).reshape(alike.shape)
+        for part in columns.slices:
+            alike = np.ascontiguousarray(messages[:, part])
+            mixed = (shuffler or self._shuffler()).shuffle(alike.reshape(-1, 1))
+            out[:, part] = np.asarray(mixed).reshape(alike.shape)
         return out
 
     def analyse(self, messages):

@@ -1,9 +1,10 @@
 """What one user sends under the shuffle model, and a proven bound on what all messages together tell."""
 
+import math
 from fractions import Fraction
 
 from dpestim.local.law import ALL, Promise, Randomizer
-from dpestim.privacy.exact import log_above
+from dpestim.privacy.exact import log_above, within
 from dpestim.privacy.outward import LARGEST, crossing, float_down
 
 #: Fixed points of a number between its bounds: 0 is the lower one, this the upper one.
@@ -41,6 +42,9 @@ class ShuffleLaw(Randomizer):
 
     def check(self):
         """Refuse a law whose bound does not keep what it promises."""
+        ratio = self.local_ratio
+        if ratio != math.inf and within(ratio.numerator, ratio.denominator, self.epsilon):
+            return  # a user's own messages keep epsilon, whatever the others do
         if self.delta_at(float_down(self.epsilon), self.n_honest) > float_down(self.delta):
             raise ValueError(f"epsilon and delta cannot be kept by {self.n_honest} honest users")
 
@@ -48,11 +52,6 @@ class ShuffleLaw(Randomizer):
     def n_honest(self):
         """Users whose messages hide each other."""
         return self.n_users - self.colluding
-
-    @property
-    def message_groups(self):
-        """Parts of a report, slices, of which each is shuffled by itself: their messages are alike."""
-        return (slice(0, self.report_width),)
 
     @property
     def promises(self):

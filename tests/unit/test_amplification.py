@@ -145,14 +145,16 @@ def test_published_figures(n, epsilon0, found, closed):
 
 
 def test_the_order_of_the_bounds():
-    for n in (10**3, 10**5, 10**7):
-        for epsilon0 in (0.1, 0.5, 2.0, 5.0):
+    for n in (10**3, 10**6):
+        for epsilon0 in (0.1, 0.5, 4.0):
             numeric = clones(n, epsilon0, 1e-8)
             assert numeric <= clones_closed(n, epsilon0, 1e-8) <= epsilon0
             if epsilon0 <= 0.5:
                 assert numeric <= erlingsson(n, epsilon0, 1e-8)
-        for law in (GRR.make(ONE, 2), GRR.make(ONE, 1000), OUE.make(ONE, 50), HR.make(ONE, 6), Duchi.make(ONE)):
-            assert best(n, law, 1e-8) == blanket(n, law, 1e-8) <= clones(n, 1.0, 1e-8) * (1 + 1e-4)
+    limit = clones(10**4, 1.0, 1e-8) * (1 + 1e-4)
+    for law in (GRR.make(ONE, 2), GRR.make(ONE, 1000), OUE.make(ONE, 50), HR.make(ONE, 6), Duchi.make(ONE)):
+        assert blanket(10**4, law, 1e-8) <= limit
+        assert best_delta(10**4, law, 0.05) == blanket_delta(10**4, law, 0.05)
 
 
 def test_more_users_less_delta_and_colluding_users_do_not_count():

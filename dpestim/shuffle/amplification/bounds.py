@@ -139,8 +139,8 @@ def best(n, law, delta, *, colluding=0):
     Examples
     --------
     >>> from dpestim.shuffle.amplification import best
-    >>> best(1, 2.0, 1e-6)
-    2.0
+    >>> round(best(1, 2.0, 1e-6), 4), best(1000, 2.0, 1e-6) < 1
+    (2.0, True)
     """
     return _epsilon(_best(law), local_epsilon(law), n, delta, colluding)
 

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dpestim.privacy.exact import canonical_epsilon, log_above
 from dpestim.shuffle.amplification.sums import MARGIN, mean_positive
 
 #: Entries of a matrix whose pairs of rows are all tried, and pairs that differ, the most.
-_ENTRIES, _PAIRS = 1 << 12, 128
+_ENTRIES, _PAIRS = 1 << 12, 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Reduction:
         p, q, w = (np.array(part) for part in (self.p, self.q, self.w))
         odds = math.exp(epsilon)
         values = (p - odds * q) / w + MARGIN * ((p + odds * q) / w).max()
-        return min(1.0, mean_positive(values, w, n) / n * (1 + 2.0**-50))
+        return min(1.0, float(mean_positive(values, w, n)) / n * (1 + 2.0**-50))
 
 
 def pair_of_clones(epsilon0):
@@ -68,8 +69,7 @@ def _pairs_of_law(law):
     if law.relaxation is not None:
         return None
     if kind is GRR:
-        p, q, others = law.p_star, law.q_star, (law.n_categories - 2) * law.q_star
-        return _both((p, q, others), (q, p, others), (q, q, others))
+        return pairs_of_likely(law.p_star, law.q_star, law.n_categories)
     if kind in (OUE, SUE):
         return _pairs_of_bits(law.p_star, law.q_star)
     if not isinstance(law, CodeReports) or len(law.input_codes) * law.n_counts > _ENTRIES:
@@ -77,6 +77,12 @@ def _pairs_of_law(law):
     if law.public_part(np.zeros((1, law.report_width), law.report_dtype)) is not None:
         return None
     return _pairs_of_rows(law.transition_matrix())
+
+
+def pairs_of_likely(p, q, n):
+    """Return the pair of a law over n outputs: the own one with probability p, each other with q, at most p."""
+    others = (n - 2) * q
+    return _both((p, q, others), (q, p, others), (q, q, others))
 
 
 def _pairs_of_bits(p, q):
@@ -93,35 +99,42 @@ def _pairs_of_bits(p, q):
 
 def _pairs_of_rows(rows):
     """Return the pairs of any two rows, without those that are like others; None where they are too many."""
-    rows = [[Fraction(x) for x in row] for row in rows]
     if len(rows[0]) == 2:  # the others are mixtures of these two, and delta is convex in a pair
         rows = [min(rows), max(rows)]
-    rows = list(dict.fromkeys(map(tuple, rows)))
+    rows, whole = _integers(rows)
+    rows = list(dict.fromkeys(rows))
     common = [min(column) for column in zip(*rows)]
     if any(w == 0 and any(column) for w, column in zip(common, zip(*rows))):
         return None
     found = set()
-    for a in rows:
-        for b in rows:
-            if a is not b:
-                found.add(_reduction(a, b, common))
-                if len(found) > _PAIRS:
-                    return None
+    for a, b in permutations(rows, 2):
+        found.add(_reduction(a, b, common, whole))
+        if len(found) > _PAIRS:
+            return None
     return tuple(sorted(found, key=lambda pair: (pair.p, pair.q, pair.w)))
 
 
-def _both(p, q, w):
-    return tuple({_reduction(p, q, w), _reduction(q, p, w)})
+def _both(*measures):
+    """Return the reduction of (p, q, w), and of (q, p, w) where it is another."""
+    (p, q, w), whole = _integers(measures)
+    return tuple({_reduction(p, q, w, whole), _reduction(q, p, w, whole)})
 
 
-def _reduction(p, q, w):
-    """Return the atoms of outputs, those of the same ratios together, in an order of their own."""
+def _integers(rows):
+    """Return (rows of Fractions as tuples of integers, their common denominator)."""
+    whole = math.lcm(*(Fraction(x).denominator for row in rows for x in row))
+    return [tuple(int(x * whole) for x in row) for row in rows], whole
+
+
+def _reduction(p, q, w, whole):
+    """Return the atoms of outputs, those of the same ratios (as floats) together, in an order of their own."""
     atoms = {}
     for x, y, z in zip(p, q, w):
         if z:
-            a, b, c = atoms.get((x / z, y / z), (0, 0, 0))
-            atoms[x / z, y / z] = (a + x, b + y, c + z)
-    return Reduction(*(tuple(map(float, part)) for part in zip(*(atoms[key] for key in sorted(atoms)))))
+            key = x / z, y / z
+            a, b, c = atoms.get(key, (0, 0, 0))
+            atoms[key] = a + x, b + y, c + z
+    return Reduction(*(tuple(mass / whole for mass in part) for part in zip(*(atoms[key] for key in sorted(atoms)))))
 
 
 def _rows(matrix):

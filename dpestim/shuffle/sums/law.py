@@ -13,8 +13,8 @@ class SumLaw(ShuffleLaw):
 
     total(counts, n)
         An unbiased estimate of the sum of the positions of n users.
-    variance(n)
-        That of `total`, at worst over their positions.
+    variance(n, counts=None)
+        That of `total`, at worst over their positions; or over those that the counts leave open.
     """
 
     code_dtype = np.dtype(np.int64)
@@ -31,6 +31,6 @@ class SumLaw(ShuffleLaw):
         """Return the estimated sum of positions."""
         raise TypeError(f"{type(self).__name__} does not say what its messages add up to")
 
-    def variance(self, n):
+    def variance(self, n, counts=None):
         """Return the variance of `total`."""
         raise TypeError(f"{type(self).__name__} does not say how far off it may be")

@@ -1,10 +1,11 @@
 """Sums and means of real numbers in the shuffle model, by the protocol that suits."""
 
 from dpestim.shuffle.sums.face import SumProtocol
+from dpestim.shuffle.sums.levels import Levels, OneLevel
 from dpestim.shuffle.sums.manybits import ManyBits
 
 #: The laws, by the name of their protocol.
-PROTOCOLS = {"cheu": ManyBits}
+PROTOCOLS = {"balle": OneLevel, "cheu": ManyBits, "recursive": Levels}
 
 
 class RealSum(SumProtocol):
@@ -14,8 +15,9 @@ class RealSum(SumProtocol):
     one user's row: the shuffler is trusted, the analyser and `colluding` users are not. ``privacy_`` says what a user's
     own messages keep without the shuffler.
 
-    **Utility.** ``sum_`` is unbiased for the clipped values. For fixed epsilon and delta the error does not grow with
-    the number n of users for "cheu", which sends about ``epsilon sqrt(n) / 3`` bits a user.
+    **Utility.** ``sum_`` is unbiased for the clipped values. For fixed epsilon and delta its error does not grow with
+    the number n of users for "cheu", which sends about ``epsilon sqrt(n) / 3`` bits a user; it grows as n^(1/6) for
+    "balle", which sends one number, and more slowly for "recursive", which sends two to four.
 
     **Complexity.** O(messages) a user; O(n messages) for the analyser, in constant memory.
 
@@ -23,7 +25,10 @@ class RealSum(SumProtocol):
     References
     ----------
     "cheu": Cheu, Smith, Ullman, Zeber, Zhilyaev (2019), "Distributed differential privacy via shuffling", EUROCRYPT,
-    section 4.3, with noise by a numeric bound. The proofs: ``real.md``, ``bits.md``.
+    section 4.3, with noise by a numeric bound. "balle": Balle, Bell, Gascon, Nissim (2019), "The privacy blanket of the
+    shuffle model", CRYPTO, section 4, with a numeric blanket and number of levels. "recursive": Balle, Bell, Gascon,
+    Nissim (2020), "Private summation in the multi-message shuffle model", CCS; levels and shares are our own. The
+    proofs: ``real.md``, ``coins.md``.
 
     Examples
     --------
@@ -39,7 +44,7 @@ class RealSum(SumProtocol):
     bounds : (low, high) or dict of (low, high), default=None
         Public range of the values, numbers or one for each column: values outside are clipped. None learns it from the
         data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    protocol : {"cheu"}, default="cheu"
+    protocol : {"cheu", "balle", "recursive"}, default="cheu"
     n_messages : int, default=None
         Messages a user; None: what suits epsilon and the number of users.
     """
@@ -63,9 +68,17 @@ class RealSum(SumProtocol):
             raise ValueError(f"protocol must be one of {sorted(PROTOCOLS)}")
         return PROTOCOLS[self.protocol]
 
+    def _law_arguments(self, column, n_columns, domain):
+        found = super()._law_arguments(column, n_columns, domain)
+        if self.n_messages is not None and "n_messages" not in found:
+            raise ValueError(f"n_messages must be None where protocol is {self.protocol!r}")
+        return found
+
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "delta": 0.01, "n_users": 4, "bounds": (-1.0, 3.0), "n_messages": 3},
                 {"epsilon": 2.0, "delta": 0.01, "n_users": 12, "bounds": ([0.0, -5.0], [1.0, 5.0]), "colluding": 2,
-                 "n_messages": 2}]
+                 "n_messages": 2},
+                {"epsilon": 1.0, "delta": 0.01, "n_users": 12, "bounds": (0.0, 1.0), "protocol": "balle"},
+                {"epsilon": 2.0, "delta": 0.01, "n_users": 12, "bounds": (0.0, 1.0), "protocol": "recursive"}]
