@@ -113,8 +113,8 @@ class IKOSLaw(SumLaw):
         """Return the estimated sum of positions."""
         return float(counts[0]) / self.steps
 
-    def variance(self, n):
-        """Return its variance: that of the noise of n users, and at most that of rounding."""
+    def variance(self, n, counts=None):
+        """Return its variance: that of the noise of n users, and that of rounding at worst."""
         rate = float(self.noise.rate)
         noise = 1 / (2 * math.sinh(rate / 2) ** 2)  # 2 alpha / (1 - alpha)^2
         return (n / self.n_honest * noise + n / 4) / self.steps**2
