@@ -37,8 +37,8 @@ _FREQUENCY_PARAMETERS = """
         "auto" learns the domain from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
     postprocess : None, str or callable, default=None
-        None keeps estimates unbiased. A name in `dpestim.postprocessing`, or a callable of (estimates,
-        standard_errors) that returns an array like estimates.
+        None keeps estimates unbiased. A name in `dpestim.postprocessing`, whose function is told what it needs of the
+        law, or a callable of (estimates, standard_errors) that returns an array like estimates.
     sparse_output : bool, default=False
         Whether `transform` returns a SciPy CSR array.
 {pays}

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 
 from dpestim._core import em
+from dpestim.postprocessing.em import Matrix, average_neighbours
 
 #: Singular values below this share of the largest are noise: inverting them would cost more than the bias they leave.
 CUT_OFF = 1e-4
@@ -121,29 +122,17 @@ class Piecewise:
         return out
 
 
-class Dense:
-    """Any channel: row i is the law of the outputs for input i (or of some of them, beside others).
+class Dense(Matrix):
+    """A matrix (or some columns of it, beside others) for inputs that are not all alike to a server of numbers.
 
     `at` has the rows of values at the edges of bins.
     """
 
     def __init__(self, rows, at=None):
-        self._rows, self._at = np.ascontiguousarray(rows, np.float64), at
+        super().__init__(rows)
+        self._at = at
         self.n_bins, self.n_outputs = self._rows.shape
         self.is_low = np.zeros(self.n_bins, bool)
-
-    def steps(self, f, counts, n_steps, smooth):
-        """Do iterations on f in place."""
-        n = counts.sum()
-        for _ in range(n_steps):
-            f *= self._rows @ (counts / np.maximum(self.expected(f), 1e-300)) / n
-            if smooth:
-                _smooth(f)
-            f /= f.sum()
-
-    def expected(self, f):
-        """Return the probability of each output under f."""
-        return f @ self._rows
 
     def rows(self):
         """Return the matrix."""
@@ -176,7 +165,7 @@ class Beside:
                     after += share * own
             f[:] = after
             if smooth:
-                _smooth(f)
+                average_neighbours(f)
             f /= f.sum()
 
     def expected(self, f):
@@ -199,14 +188,6 @@ class Beside:
     def matrix(self):
         """Return the same channel as a dense matrix of shape (n_bins, n_outputs), made from its definition."""
         return np.hstack([part.matrix() for part in self.parts])
-
-
-def _smooth(f):
-    """Average over neighbouring bins of one width, in place."""
-    if len(f) > 1:
-        f[:] = np.concatenate([
-            [(2 * f[0] + f[1]) / 3], f[:-2] / 4 + f[1:-1] / 2 + f[2:] / 4, [(f[-2] + 2 * f[-1]) / 3]
-        ])
 
 
 def _shifts(edges, cuts, window, gain, base):

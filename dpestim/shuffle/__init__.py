@@ -6,6 +6,7 @@ users together (their number is public), needs a shuffler that is trusted, and i
 
     law.py       `ShuffleLaw`: what one user sends, and a proven bound on what all messages together tell
     base.py      `ShuffleProtocol`: `encode` on the user's side, `shuffle`, `analyse`; what is promised, to whom
+    coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
 
 A protocol's neighbours are data sets of equal size that differ in one user's value. Every bound lies above the law of

@@ -8,12 +8,12 @@ import pytest
 
 from benchmarks.distributions import RIVALS, SHAPES, UNSEEN, clients
 from dpestim.local import DistributionEstimator, GRRFrequencyEstimator, LaplaceTransformer, PMTransformer
-from dpestim.local.estimates.em import maximise
 from dpestim.local.estimates.intervals import share_intervals
 from dpestim.local.estimates.model import BINS, chosen, model_of
 from dpestim.local.numbers.laplace import Laplace
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
+from dpestim.postprocessing.em import maximise
 
 N, SEEDS = 60_000, (0, 1)
 

@@ -29,9 +29,9 @@ from dpestim.local import (
 )
 from dpestim.local.channel import Dense
 from dpestim.local.estimates.distribution import _wasserstein
-from dpestim.local.estimates.em import maximise
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
+from dpestim.postprocessing.em import maximise
 from dpestim.privacy.exact import WORD, pm_weights, within
 
 LAWS = [

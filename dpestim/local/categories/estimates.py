@@ -23,10 +23,37 @@ def shown(categories):
     return (categories.astype(str) if categories.dtype.kind in "mM" else categories).tolist()
 
 
-def postprocessor(postprocess):
-    """Return the function that a parameter names, or None."""
-    if postprocess is None or callable(postprocess):
-        return postprocess
-    if isinstance(postprocess, str) and postprocess in postprocessing.__all__:
-        return getattr(postprocessing, postprocess)
-    raise ValueError(f"postprocess must be None, a callable or one of {postprocessing.__all__}, got {postprocess!r}")
+#: What a law tells a function of this name besides the estimates and their standard errors.
+_TOLD = {
+    "ibu": lambda law, counts, n: law.likelihood(counts, n),
+    "mle_apx": lambda law, counts, n: _line(*law.variance_line(counts, n)),
+    "power": lambda law, counts, n: {"smallest": 1 / max(n, 2)},
+}
+_TOLD["power_ns"] = _TOLD["power"]
+
+
+def check_postprocess(postprocess, *, of_one_law=True):
+    """Raise ValueError for what is no way to post-process, or none for estimates that several laws have part in."""
+    names = [name for name in postprocessing.__all__ if of_one_law or name != "ibu"]
+    if postprocess is not None and not callable(postprocess) and postprocess not in names:
+        raise ValueError(f"postprocess must be None, a callable or one of {names}, got {postprocess!r}")
+
+
+def postprocessed(postprocess, f, errors, *told):
+    """Return estimates as a parameter wants them; told: the law that they are of, the counts, the number of users."""
+    if postprocess is None:
+        return f
+    check_postprocess(postprocess, of_one_law=bool(told))
+    if callable(postprocess):
+        done = postprocess(f, errors)
+    else:
+        more = _TOLD[postprocess](*told) if told and postprocess in _TOLD else {}
+        done = getattr(postprocessing, postprocess)(f, errors, **more)
+    done = np.asarray(done, dtype=np.float64)
+    if done.shape != f.shape or not np.isfinite(done).all():
+        raise ValueError(f"postprocess must return a finite array of shape {f.shape}")
+    return done
+
+
+def _line(at_zero, slope):
+    return {"at_zero": np.maximum(at_zero, 0.0), "slope": slope}

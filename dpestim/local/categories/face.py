@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import CategoryEncoder, at_least_two, category_rows, columns_of, learn_categories
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
-from dpestim.local.categories.estimates import end, postprocessor, shown
+from dpestim.local.categories.estimates import check_postprocess, end, postprocessed, shown
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.server import Server
@@ -169,17 +169,8 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
     def frequencies_(self):
         """Estimated frequencies, one array per column."""
         self._check_fitted()
-        process = postprocessor(self.postprocess)
-        raw = self._unbiased()
-        if process is None:
-            return raw
-        out = []
-        for f, se in zip(raw, self.standard_errors_):
-            done = np.asarray(process(f, se), dtype=np.float64)
-            if done.shape != f.shape or not np.isfinite(done).all():
-                raise ValueError(f"postprocess must return a finite array of shape {f.shape}")
-            out.append(done)
-        return out
+        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts)
+        return [postprocessed(self.postprocess, f, se, law, counts, self._n_users) for f, se, law, counts in each]
 
     @property
     def standard_errors_(self):
@@ -191,17 +182,22 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
         """Return one (n_categories, 2) array per column: score intervals for the frequencies.
 
         Each end is the frequency whose own standard error puts the unbiased estimate `level` away, so that an interval
-        never has width 0 where the estimate happens to look certain. Normal approximation; not clipped to [0, 1]. It is
-        about the users who took part, and does not cover their being drawn from a population.
+        never has width 0 where the estimate happens to look certain. Normal approximation. It is about the users who
+        took part, and does not cover their being drawn from a population.
+
+        With `postprocess` they are the same intervals, clipped to [0, 1], where every frequency of users is: no part
+        that could be right is lost, and a post-processed frequency may lie outside. (Bootstraps of post-processed
+        frequencies do not cover what they claim: see "Negative estimates" in the user guide.) Not clipped without.
         """
         if not 0 < level < 1:
             raise ValueError("level must lie strictly between 0 and 1")
         self._check_fitted()
         z = ndtri(0.5 + level / 2)
-        return [
+        ends = [
             np.stack([end(f, -z, error), end(f, z, error)], axis=1)
             for f, error in zip(self._unbiased(), self._error_functions())
         ]
+        return ends if self.postprocess is None else [np.clip(both, 0.0, 1.0) for both in ends]
 
     def to_frame(self, level=0.95):
         """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high.
@@ -262,7 +258,7 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
 
     def _check_call_parameters(self):
         super()._check_call_parameters()
-        postprocessor(self.postprocess)
+        check_postprocess(self.postprocess)
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)

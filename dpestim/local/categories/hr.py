@@ -49,13 +49,21 @@ class HR(CodeReports, CategoricalRandomizer):
         hadamard.support(reports.reshape(-1), log_blocks, log_half, out)
         return out
 
+    def supporters(self, counts):
+        """Return the reports in the half C_x of each value: half of the transform and of the reports in its block."""
+        in_block = counts.reshape(self.n_blocks, -1).sum(axis=1)[np.arange(self.n_categories) % self.n_blocks]
+        return (self._transformed(counts, np.int64) + in_block) // 2
+
     def estimate(self, counts, n):
         """Return (2 share of C_x - share of x's block) / (probability of the own half - of another half)."""
         # sums of n reports stay below n in size, so 32 bits do for all but the largest n, at half the memory traffic
-        sums = counts.astype(np.int32 if n < 1 << 31 else np.int64).reshape(self.n_blocks, 2 * self.half)
+        return self._transformed(counts, np.int32 if n < 1 << 31 else np.int64) / (n * self._gap)
+
+    def _transformed(self, counts, dtype):
+        """Return, for each value, its supporters less the other reports in its block."""
+        sums = counts.astype(dtype).reshape(self.n_blocks, 2 * self.half)
         hadamard.fwht(sums)
-        rows = sums[:, 1:].T.reshape(-1)[: self.n_categories]  # value x stands at row x // B, block x mod B
-        return rows / (n * self._gap)
+        return sums[:, 1:].T.reshape(-1)[: self.n_categories]  # value x stands at row x // B, block x mod B
 
     def variance(self, n, f):
         """Return the exact variance of `estimate`; it depends on the share of the value's whole block."""
@@ -74,6 +82,10 @@ class HR(CodeReports, CategoricalRandomizer):
         in_block = counts.reshape(self.n_blocks, -1).sum(axis=1) / n
         in_block = np.clip(in_block, float(2 * self._other), float(self._own + self._other))
         return in_block[np.arange(self.n_categories) % self.n_blocks] / self._gap**2, -1.0
+
+    def likelihood(self, counts, n):
+        """Return what `dpestim.postprocessing.ibu` asks for: the whole law, by transforms."""
+        return {"law": Symbols(self), "counts": counts}
 
     @property
     def _gap(self):
@@ -149,10 +161,40 @@ class HR(CodeReports, CategoricalRandomizer):
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)
 
 
-def walsh_hadamard(values):
-    """Return the sums of values[t] (-1)^(number of bits that j and t share), for each j; the size is a power of two."""
+class Symbols:
+    """The law of the symbols as a channel of expectation maximisation: two transforms an iteration, O(d log d)."""
+
+    def __init__(self, law):
+        self._law, self._other, self._more = law, float(law._other) / law.half, law._gap / (2 * law.half)
+        x = np.arange(law.n_categories)
+        self._block = x % law.n_blocks
+        self._place = self._block * 2 * law.half + x // law.n_blocks + 1
+
+    def expected(self, f):
+        """Return the probability of each symbol under f."""
+        size = 2 * self._law.half
+        rows = np.zeros(self._law.n_counts)
+        rows[self._place] = f
+        in_block = rows.reshape(-1, size).sum(axis=1)
+        return self._other * f.sum() + self._more * (np.repeat(in_block, size) + walsh_hadamard(rows, size))
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place; values have no neighbours, so that nothing is smoothed."""
+        size, n = 2 * self._law.half, counts.sum()
+        for _ in range(n_steps):
+            ratio = counts / np.maximum(self.expected(f), 1e-300)
+            seen = ratio.reshape(-1, size).sum(axis=1)[self._block] + walsh_hadamard(ratio, size)[self._place]
+            f *= (self._other * ratio.sum() + self._more * seen) / n
+            f /= f.sum()
+
+
+def walsh_hadamard(values, size=None):
+    """Return the sums of values[t] (-1)^(number of bits that j and t share), for each j; the size is a power of two.
+
+    Where values are several runs of a size, each is transformed by itself.
+    """
     out, width = np.array(values, np.float64), 1
-    while width < len(out):
+    while width < (len(out) if size is None else size):
         pairs = out.reshape(-1, 2, width)
         out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
         width *= 2

@@ -51,6 +51,10 @@ class CategoricalRandomizer(Randomizer):
         """Add each category's supporting reports to counts."""
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
+    def supporters(self, counts):
+        """Return how many of the reports support each category, or None where counts do not tell."""
+        return counts
+
     def estimate(self, counts, n):
         """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
         return (counts / n - float(self.q_star)) / self._gap
@@ -65,6 +69,28 @@ class CategoricalRandomizer(Randomizer):
         """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""
         q, gap = self.q_star, self.p_star - self.q_star
         return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
+
+    def likelihood(self, counts, n):
+        """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments.
+
+        All of the likelihood where a report is one code. Else that of the number of reports which support each value,
+        as if they were independent, because counts of supports tell no more.
+        """
+        named, pure = isinstance(self, CodeReports), self._is("support_law")
+        if pure and self.n_counts == self.n_categories and self._is("estimate"):
+            pair = float(self.p_star), float(self.q_star)
+            return {"law": pair, "counts": counts} if named else {"law": pair, "counts": counts, "n": n}
+        if named:
+            return {"law": self._dense(), "counts": counts}
+        if pure or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
+            raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or "
+                             "not for so many categories: take 'mle_apx'")
+        supports = np.array([[float(p) for p in row] for row in self.support_law()])
+        return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
+
+    def _is(self, name):
+        """Tell whether a method is the one of this class, which no sub-class has replaced."""
+        return getattr(type(self), name) is getattr(CategoricalRandomizer, name)
 
     @cached_property
     def _gap(self):
@@ -98,7 +124,7 @@ class CategoricalRandomizer(Randomizer):
 
     def channel(self, n_bins):
         """Return (edges around the codes, identity, the matrix); the bins are the categories."""
-        matrix = Dense(self._matrix(LARGEST_MATRIX))
+        matrix = self._dense()
         return np.arange(matrix.n_bins + 1) - 0.5, np.arange(matrix.n_outputs), matrix
 
     def numbers_for(self, values):
@@ -112,6 +138,9 @@ class CategoricalRandomizer(Randomizer):
         """Return the variance of numbers[report] for every category."""
         matrix = np.array(self._matrix(LARGEST_SOLVED))
         return np.maximum(matrix @ np.square(numbers) - np.square(matrix @ numbers), 0.0)
+
+    def _dense(self):
+        return Dense(self._matrix(LARGEST_MATRIX))
 
     def _matrix(self, largest):
         if not isinstance(self, CodeReports) or self.n_categories * self.n_counts > largest:

@@ -2,7 +2,7 @@
 
     collector.py     `Collector`: a server whose client is its parameter `transformer`, which pays
     mean.py          `MeanEstimator`
-    distribution.py  `DistributionEstimator`, by expectation maximisation (`em.py`)
+    distribution.py  `DistributionEstimator`, by expectation maximisation
     personalized.py  `PersonalizedEstimator`: users of different settings (`groups.py`) around any server, frequency
                      estimators included, and one estimate of all (`combined.py`, with the functions of `mixtures.py`)
 """

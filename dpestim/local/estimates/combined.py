@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.metaestimators import available_if
 
-from dpestim.local.categories.estimates import postprocessor
+from dpestim.local.categories.estimates import postprocessed
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.mixtures import (
     LEAST_VARIANCE,
@@ -67,14 +67,8 @@ class Combined:
     @_estimate
     def frequencies_(self):
         """Estimated frequencies, one array for each column."""
-        process = postprocessor(getattr(self.estimator, "postprocess", None))
-        raw = self._unbiased()
-        if process is None:
-            return raw
-        out = [np.asarray(process(f, se), np.float64) for f, se in zip(raw, self.standard_errors_)]
-        if any(f.shape != done.shape or not np.isfinite(done).all() for f, done in zip(raw, out)):
-            raise ValueError("postprocess must return a finite array of the shape that it is given")
-        return out
+        name = getattr(self.estimator, "postprocess", None)
+        return [postprocessed(name, f, se) for f, se in zip(self._unbiased(), self.standard_errors_)]
 
     @_estimate
     def standard_errors_(self):

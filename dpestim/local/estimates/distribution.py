@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.collector import Collector
-from dpestim.local.estimates.em import maximise
 from dpestim.local.estimates.intervals import quantile_intervals, share_intervals
 from dpestim.local.estimates.model import BINS, Fit, chosen, likelihood_of, model_of, rebinned
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.parallel import one_thread
+from dpestim.postprocessing.em import maximise
 
 #: Bins are for people to look at, and sums over them should stay in a cache.
 MOST_BINS = 1 << 15

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from dpestim.local.channel import least_variance
-from dpestim.local.estimates.em import log_likelihood, maximise
+from dpestim.postprocessing.em import log_likelihood, maximise
 
 #: Bins of a fit.
 BINS = 256

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from dpestim.base import PrivateEstimator
-from dpestim.local.categories.estimates import postprocessor
+from dpestim.local.categories.estimates import check_postprocess
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.client import Client
@@ -202,7 +202,7 @@ class PersonalizedEstimator(Combined, Server):
         base = MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
         if not isinstance(base, Server) or isinstance(base, PersonalizedEstimator):
             raise ValueError("estimator must be None or what counts reports, such as dpestim.local.MeanEstimator")
-        postprocessor(getattr(base, "postprocess", None))
+        check_postprocess(getattr(base, "postprocess", None), of_one_law=False)
         check_random_state(_shared(base, "random_state"))
         return base
 

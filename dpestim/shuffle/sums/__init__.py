@@ -2,7 +2,6 @@
 
     law.py      `SumLaw`: a total of positions between the bounds, and its variance
     face.py     `SumProtocol`: sums and means of columns of numbers, with errors
-    bits.py     what noise bits hide: proven bounds on delta for protocols whose messages are bits
     boolean.py  one bit a user; manybits.py  many bits a user; levels.py  one level, or several
     real.py     `RealSum`, by any of the protocols
 """

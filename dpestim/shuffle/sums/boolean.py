@@ -10,8 +10,8 @@ from dpestim.local.numbers.column import NumberColumn
 from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
+from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import smallest
-from dpestim.shuffle.sums.bits import delta_of_bits
 from dpestim.shuffle.sums.face import SumProtocol
 from dpestim.shuffle.sums.law import SumLaw
 
@@ -68,7 +68,7 @@ class NoisyBit(SumLaw):
         return Fraction(WORD - self.flip, self.flip)
 
     def delta_at(self, epsilon, n_honest):
-        """Return the bound of ``bits.md``, which reveals which bits were no coins."""
+        """Return the bound of ``coins.md``, which reveals which bits were no coins."""
         return delta_of_bits(epsilon, self.flip / WORD, n_honest - 1)
 
     def message_law(self, code):
@@ -150,7 +150,7 @@ class BooleanSum(SumProtocol):
     ----------
     Cheu, Smith, Ullman, Zeber, Zhilyaev (2019), "Distributed differential privacy via shuffling", EUROCRYPT, protocol
     R^0/1 and theorem 4.5 (``calibration="paper"``, whose noise is some ten times what is needed).
-    The proofs: ``boolean.md``, ``bits.md``.
+    The proofs: ``boolean.md``, ``coins.md``.
 
     Examples
     --------

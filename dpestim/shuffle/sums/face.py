@@ -18,7 +18,8 @@ class SumProtocol(ShuffleProtocol, NumberClient):
     sum_, mean_ : ndarray of shape (n_columns,)
         Unbiased for the values as they were clipped to the bounds.
     standard_error_ : ndarray of shape (n_columns,)
-        That of `sum_`, given the values, at worst over what their messages leave open; that of `mean_` is so much over `n_users_`.
+        That of `sum_`, given the values, at worst over what their messages leave open; that of `mean_` is so much over
+        `n_users_`.
     """
 
     def release(self):
@@ -42,7 +43,8 @@ class SumProtocol(ShuffleProtocol, NumberClient):
         """Standard errors of the sums."""
         self._check_fitted()
         n = self._n_users
-        return np.array([c.width * np.sqrt(c.law.variance(n, counts)) for c, counts in zip(self._columns, self._counts)])
+        variances = [c.law.variance(n, counts) for c, counts in zip(self._columns, self._counts)]
+        return np.array([c.width for c in self._columns]) * np.sqrt(variances)
 
     def confidence_interval(self, level=0.95):
         """Return an (n_columns, 2) array: intervals for the sums of the users who took part.

@@ -10,8 +10,8 @@ from dpestim._core import bits
 from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
+from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import ONE, smallest
-from dpestim.shuffle.sums.bits import delta_of_bits
 from dpestim.shuffle.sums.law import SumLaw
 
 #: Bits a user at most: fixed points of 48 bits, times so many, are words.
@@ -70,7 +70,7 @@ class ManyBits(SumLaw):
         return Fraction(WORD - self.flip, self.flip) ** self.report_width
 
     def delta_at(self, epsilon, n_honest):
-        """Return the bound of ``bits.md`` for several bits a user."""
+        """Return the bound of ``coins.md`` for several bits a user."""
         return delta_of_bits(epsilon, self.flip / WORD, n_honest - 1, self.report_width)
 
     @property

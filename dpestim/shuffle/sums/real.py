@@ -15,9 +15,9 @@ class RealSum(SumProtocol):
     one user's row: the shuffler is trusted, the analyser and `colluding` users are not. ``privacy_`` says what a user's
     own messages keep without the shuffler.
 
-    **Utility.** ``sum_`` is unbiased for the clipped values. For fixed epsilon and delta its error does not grow with the
-    number n of users for "cheu", which sends about ``epsilon sqrt(n) / 3`` bits a user; it grows as n^(1/6) for "balle",
-    which sends one number, and more slowly for "recursive", which sends two to four.
+    **Utility.** ``sum_`` is unbiased for the clipped values. For fixed epsilon and delta its error does not grow with
+    the number n of users for "cheu", which sends about ``epsilon sqrt(n) / 3`` bits a user; it grows as n^(1/6) for
+    "balle", which sends one number, and more slowly for "recursive", which sends two to four.
 
     **Complexity.** O(messages) a user; O(n messages) for the analyser, in constant memory.
 
@@ -28,7 +28,7 @@ class RealSum(SumProtocol):
     section 4.3, with noise by a numeric bound. "balle": Balle, Bell, Gascon, Nissim (2019), "The privacy blanket of the
     shuffle model", CRYPTO, section 4, with a numeric blanket and number of levels. "recursive": Balle, Bell, Gascon,
     Nissim (2020), "Private summation in the multi-message shuffle model", CCS; levels and shares are our own. The
-    proofs: ``real.md``, ``bits.md``.
+    proofs: ``real.md``, ``coins.md``.
 
     Examples
     --------

@@ -45,6 +45,34 @@ def _leap(*way):
     return there / there.sum()
 
 
+class Matrix:
+    """Any channel: row i is the law of the outputs for input i (or proportional to it, column by column)."""
+
+    def __init__(self, rows):
+        self._rows = np.ascontiguousarray(rows, np.float64)
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place."""
+        n = counts.sum()
+        for _ in range(n_steps):
+            f *= self._rows @ (counts / np.maximum(self.expected(f), 1e-300)) / n
+            if smooth:
+                average_neighbours(f)
+            f /= f.sum()
+
+    def expected(self, f):
+        """Return the probability of each output under f."""
+        return f @ self._rows
+
+
+def average_neighbours(f):
+    """Average over neighbouring bins of one width, in place."""
+    if len(f) > 1:
+        f[:] = np.concatenate([
+            [(2 * f[0] + f[1]) / 3], f[:-2] / 4 + f[1:-1] / 2 + f[2:] / 4, [(f[-2] + 2 * f[-1]) / 3]
+        ])
+
+
 def log_likelihood(channel, f, counts):
     """Return the log-likelihood of the counts of outputs under f."""
     seen = counts > 0

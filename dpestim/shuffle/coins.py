@@ -1,4 +1,4 @@
-"""What noise bits hide: a proven bound on delta for protocols whose messages are bits. The proof: ``bits.md``."""
+"""What noise bits hide: a proven bound on delta for protocols whose messages are bits. The proof: ``coins.md``."""
 
 import math
 
@@ -33,7 +33,11 @@ def delta_of_bits(epsilon, flip, n_others, n_bits=1):
     float
         It falls in the first three.
     """
-    p, n = 2 * flip, n_others * n_bits  # with this probability a bit is a fair coin
+    return delta_among(epsilon, flip, n_others * n_bits, 2 * flip, n_bits)
+
+
+def delta_among(epsilon, flip, n, p, n_bits=1):
+    """Return the same where fair coins hide the bits: n of them are tossed, or not, each with probability p."""
     middle, reach = n * p, _REACH * math.sqrt(n * p) + 2 * _REACH
     low, high = max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
     step = -(-(high - low + 1) // max(_FEWEST, _STEPS // n_bits))
