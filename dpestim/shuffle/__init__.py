@@ -7,16 +7,19 @@ users together (their number is public), needs a shuffler that is trusted, and i
     law.py       `ShuffleLaw`: what one user sends, and a proven bound on what all messages together tell
     base.py      `ShuffleProtocol`: `encode` on the user's side, `shuffle`, `analyse`; what is promised, to whom
     coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
+    amplification/   what n shuffled messages of a local law promise: numerical bounds, and the truth for few users
+    shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
 
 A protocol's neighbours are data sets of equal size that differ in one user's value. Every bound lies above the law of
 small cases that are enumerated exactly (`dpestim.testing`).
 """
 
+from dpestim.shuffle.shuffled import ShuffledEstimator
 from dpestim.shuffle.sums.boolean import BooleanSum
 from dpestim.shuffle.sums.real import RealSum
 
-__all__ = ["BooleanSum", "RealSum"]
+__all__ = ["BooleanSum", "RealSum", "ShuffledEstimator"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Any local estimator, shuffle model"

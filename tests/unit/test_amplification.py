@@ -180,7 +180,8 @@ def test_two_levels():
     """Hashes, halves and windows against matrices of theirs, and against the truth."""
     blh, olh, hr = BLH.make(ONE, 3), OLH.make(Fraction(7, 10), 3), HR.make(Fraction(1, 2), 3)
     cases = [(blh, hashed(blh, [(0, 1, 1), (0, 0, 1)])), (olh, hashed(olh, [(0, 1, 2)])), (hr, hr.transition_matrix())]
-    cases += [(law, law.transition_matrix()) for law in (PM.make(4 * ONE, 4), PM.make(Fraction(1, 5), 4), SW.make(ONE, 4))]
+    windows = PM.make(4 * ONE, 4), PM.make(Fraction(1, 5), 4), SW.make(ONE, 4)
+    cases += [(law, law.transition_matrix()) for law in windows]
     assert {law.weights.window for law, _ in cases[3:]} == {1, 3}
     for law, rows in cases:
         for epsilon in (0.0, 0.1, 0.4):
