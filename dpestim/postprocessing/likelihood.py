@@ -10,6 +10,8 @@ from dpestim.postprocessing.simplex import norm_sub
 _STRIDE = 100
 #: Steps back to which a climb may fall.
 _MEMORY = 10
+#: What share of a log-likelihood may be rounding.
+_DIGITS = 1e-13
 
 
 def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1e-6, max_iter=10_000):
@@ -30,9 +32,10 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     n : int, default=None
         For a pair: the number of reports, each of which may support any number of values. None: each names one.
     tol : float, default=1e-6
-        Iterations end where the log-likelihood of all counts together is certainly within `tol` of its maximum.
+        Iterations end where the log-likelihood of all counts together is certainly within `tol` of its maximum, or
+        where it rises by less than its rounding.
     max_iter : int, default=10_000
-        Iterations at most; 2^-53 of the log-likelihood may be more than `tol`.
+        Iterations at most.
 
     Returns
     -------
@@ -48,10 +51,10 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     -----
     **What is exact.** Every law that is given as a matrix, or as a channel, with the counts of its outputs: the
     likelihood is concave, and its gradient bounds what is left of it. Expectation maximisation and projected
-    gradients take turns (d x n_outputs an iteration for a matrix). A pair
-    without `n`, as in randomised response: max(c_v / s - q, 0) / (p - q), O(d log d). And *any* law at all from the
-    reports themselves: ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a
-    matrix need only be proportional to probabilities.
+    gradients take turns (d x n_outputs an iteration for a matrix). A pair without `n`, as in randomised response:
+    max(c_v / s - q, 0) / (p - q), O(d log d). And *any* law at all from the reports themselves:
+    ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a matrix need only be
+    proportional to probabilities.
 
     **What is not.** Counts of supports, where a report supports several values (a pair with `n`; unary encodings, local
     hashing, subsets), do not tell the reports: then the product of the exact likelihoods of all counts, each binomial,
@@ -136,11 +139,13 @@ def _by_steps(channel, d, counts, tol, max_iter):
         raise ValueError("counts must have one number for each output of law")
     if not (channel.expected(f)[counts > 0] > 0).all():
         raise ValueError("counts must be 0 for outputs that law never has")
+    value = -np.inf
     for _ in range(0, max_iter, 2 * _STRIDE):
         # one is quick where reports say much, and slow towards 0; for the other it is the reverse
         f = maximise(channel, counts, f, smooth=False, max_iter=_STRIDE, tol=0.0, leaps=True)[0]
         f, gradient = _climb(channel, f, counts, tol)
-        if n * (gradient.max() - 1) <= tol:
+        before, value = value, log_likelihood(channel, f, counts)
+        if n * (gradient.max() - 1) <= tol or value - before <= _DIGITS * abs(value):
             break
     return f / f.sum()
 
@@ -158,7 +163,7 @@ def _climb(channel, f, counts, tol):
             break
         way = norm_sub(f + size * gradient) - f
         rise, step = n * (gradient @ way), 1.0
-        least = min(values[-_MEMORY:]) - 1e-13 * abs(values[-1])
+        least = min(values[-_MEMORY:]) - _DIGITS * abs(values[-1])
         while (value := log_likelihood(channel, f + step * way, counts)) < least + 1e-4 * step * rise and step > 1e-9:
             step /= 2
         before, there = gradient, np.maximum(f + step * way, 0.0)

@@ -20,6 +20,7 @@ from dpestim.local import (
     SUEFrequencyEstimator,
 )
 from dpestim.local.categories.estimates import postprocessed
+from dpestim.postprocessing.em import Matrix
 
 FREQUENCIES = [cls for name, cls in all_estimators() if name.endswith("FrequencyEstimator")]
 #: What functions need that estimates and standard errors do not say.
@@ -251,6 +252,20 @@ def test_ibu_from_reports_is_the_maximum_for_any_law():
         assert (likelihoods / (likelihoods @ rival)[:, None]).sum(axis=0).max() > len(X) + 1e-3
         if cls is HRFrequencyEstimator:  # its counts tell the reports
             assert np.allclose(est.set_params(postprocess="ibu").frequencies_[0], out, atol=1e-5)
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 9), (3.0, 9), (6.0, 20)])
+def test_the_transforms_of_hadamard_response_are_its_matrix(epsilon, d):
+    law = HRFrequencyEstimator(epsilon, categories=[range(d)]).randomizer()
+    rng, matrix = np.random.default_rng(0), Matrix([[float(p) for p in row] for row in law.transition_matrix()])
+    counts = rng.integers(0, 50, law.n_counts).astype(float)
+    channel = law.likelihood(counts, counts.sum())["law"]
+    f = [rng.dirichlet(np.ones(d))] * 2
+    assert np.allclose(channel.expected(f[0]), matrix.expected(f[0]), rtol=1e-12)
+    f = [each.copy() for each in f]
+    channel.steps(f[0], counts, 3, False)
+    matrix.steps(f[1], counts, 3, False)
+    assert np.allclose(f[0], f[1], rtol=1e-10)
 
 
 def test_ibu_of_supports_is_the_composite_maximum():
