@@ -17,7 +17,10 @@ from dpestim.local import (
     OLHFrequencyEstimator,
     OUEFrequencyEstimator,
     PersonalizedEstimator,
+    SDGRRFrequencyEstimator,
     SUEFrequencyEstimator,
+    URAPFrequencyEstimator,
+    URRFrequencyEstimator,
 )
 from dpestim.local.categories.estimates import postprocessed
 from dpestim.postprocessing.em import Matrix
@@ -236,6 +239,19 @@ def test_ibu_of_names_is_the_maximum_in_closed_form_and_by_iteration():
     assert np.allclose(pp.ibu(f, law=matrix, counts=counts, tol=1e-9), out, atol=1e-6)
 
 
+@pytest.mark.parametrize("cls", [URRFrequencyEstimator, URAPFrequencyEstimator])
+def test_ibu_where_probabilities_depend_on_the_value(cls):
+    est = cls(1.0, categories=[range(8)], non_sensitive=[[0, 5, 6]], postprocess="ibu", random_state=0)
+    f = est.fit(np.repeat(np.arange(8), [300, 200, 0, 100, 50, 100, 0, 250])[:, None]).frequencies_[0]
+    law, counts = est.randomizers_[0], est._counts[0]
+    supports = np.array([[float(p) for p in row] for row in law.support_law()])
+    if cls is URAPFrequencyEstimator:
+        supports, counts = np.hstack([supports, 1 - supports]), np.concatenate([counts, 1000 - counts])
+    gradient = supports @ (counts / np.maximum(f @ supports, 1e-300))
+    assert gradient.max() <= (1 + 1e-9) * counts.sum()  # the maximum: no direction leads up
+    assert f[6] == 0
+
+
 def test_ibu_from_reports_is_the_maximum_for_any_law():
     X = np.repeat(np.arange(6), [200, 100, 60, 40, 0, 0])[:, None]
     for cls in (OLHFrequencyEstimator, OUEFrequencyEstimator, HRFrequencyEstimator):
@@ -254,9 +270,13 @@ def test_ibu_from_reports_is_the_maximum_for_any_law():
             assert np.allclose(est.set_params(postprocess="ibu").frequencies_[0], out, atol=1e-5)
 
 
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 9), (3.0, 9), (6.0, 20)])
-def test_the_transforms_of_hadamard_response_are_its_matrix(epsilon, d):
-    law = HRFrequencyEstimator(epsilon, categories=[range(d)]).randomizer()
+@pytest.mark.parametrize("estimator", [
+    *(HRFrequencyEstimator(epsilon, categories=[range(d)]) for epsilon, d in ((0.5, 9), (3, 9), (6, 20))),
+    *(SDGRRFrequencyEstimator(1.0, categories=[range(9)], low_sensitivity=[low]) for low in ([1], [0, 3, 4])),
+], ids=repr)
+def test_channels_are_the_matrix_of_their_law(estimator):
+    law = estimator.randomizer()
+    d = law.n_categories
     rng, matrix = np.random.default_rng(0), Matrix([[float(p) for p in row] for row in law.transition_matrix()])
     counts = rng.integers(0, 50, law.n_counts).astype(float)
     channel = law.likelihood(counts, counts.sum())["law"]
