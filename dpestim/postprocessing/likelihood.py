@@ -52,7 +52,7 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     **What is exact.** Every law that is given as a matrix, or as a channel, with the counts of its outputs: the
     likelihood is concave, and its gradient bounds what is left of it. Expectation maximisation and projected
     gradients take turns (d x n_outputs an iteration for a matrix). A pair without `n`, as in randomised response:
-    max(c_v / s - q, 0) / (p - q), O(d log d). And *any* law at all from the reports themselves:
+    max(s c_v - q / (p - q), 0), O(d log d). And *any* law at all from the reports themselves:
     ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a matrix need only be
     proportional to probabilities.
 
