@@ -12,6 +12,7 @@
     pipeline         `check_pipeline`: which step is private, and which leaks; `share_budget`; `PrivatePipeline` refuses
     postprocessing   pure functions of estimates, which cost no privacy
     preprocessing    scalers, imputers, bins, encoders before a private model, in the central model
+    shuffle          sums and frequencies from users who trust a shuffler, and nobody else
     statistics       means, quantiles, histograms and others, with intervals, under central differential privacy
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
@@ -20,8 +21,9 @@
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
 Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> linear_model,
-preprocessing, feature_selection, naive_bayes -> statistics -> local, central -> accounting, testing, postprocessing ->
-privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
+preprocessing, feature_selection, naive_bayes -> statistics, shuffle -> local, central -> accounting, testing,
+postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
+epsilon).
 """
 
 import importlib
@@ -31,7 +33,7 @@ from dpestim._version import __version__
 
 _SUBPACKAGES = ("accounting", "audit", "central", "datasets", "feature_selection", "inspection", "linear_model",
                 "local", "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy",
-                "statistics", "testing")
+                "shuffle", "statistics", "testing")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

@@ -203,6 +203,36 @@ _NOISE_PARAMETERS = """
 """
 
 
+_SHUFFLE_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
+    delta : float, default=None
+        What may be added to the probability of any event, above 0 and below 1: it must be declared. Each of w columns
+        gets exactly delta / w.
+{own}    n_users : int, default=None
+        How many users take part at least, which is public: they hide each other, and fewer are refused. None: the rows
+        that `fit` sees; whoever encodes alone must know it.
+    colluding : int, default=0
+        How many of them may tell the analyser what they sent: the promise is kept by the others.
+{pays}
+    Attributes
+    ----------
+{attributes}
+    n_users_ : int
+        Users whose messages were counted.
+    privacy_ : PrivacyGuarantee
+        What all messages together promise to each user; `privacy_against` says what is left if more users collude.
+    randomizers_ : list of ShuffleLaw
+        The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where `fit` saw a data frame with string column names.
+
+{raises}"""
+
+
 _CENTRAL_PARAMETERS = """
     Parameters
     ----------
@@ -230,15 +260,15 @@ _TEMPLATES = {
     "sensitivity": _NOISE_PARAMETERS,
     "neighbours": _CENTRAL_PARAMETERS,
     "rows": _ROW_PARAMETERS,
+    "shuffle": _SHUFFLE_PARAMETERS,
     "categories": _FREQUENCY_PARAMETERS,
     "bounds": _NUMERIC_PARAMETERS,
     "radius": _BALL_PARAMETERS,
     "transformer": _COLLECTOR_PARAMETERS,
 }
 #: Before which shared parameter a class's own ones stand.
-_BEFORE = {"sensitivity": "{own}", "neighbours": "{own}", "rows": "{own}", "categories": "    categories : ",
-           "bounds": "    ledger : ",
-           "radius": "    ledger : ", "transformer": "{own}"}
+_BEFORE = {"sensitivity": "{own}", "neighbours": "{own}", "rows": "{own}", "shuffle": "{own}", "transformer": "{own}",
+           "categories": "    categories : ", "bounds": "    ledger : ", "radius": "    ledger : "}
 
 
 def fill_docstring(cls):

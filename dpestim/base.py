@@ -14,7 +14,8 @@ from dpestim.privacy.config import get_config
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 3
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("local", "central", "statistics", "linear_model", "preprocessing", "feature_selection", "naive_bayes")
+SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "preprocessing", "feature_selection",
+               "naive_bayes")
 
 
 class PrivateEstimator(BaseEstimator):
@@ -23,6 +24,8 @@ class PrivateEstimator(BaseEstimator):
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
     #: for it last; its clones and pickles take it along
     _bound = (None, False)
+    #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
+    _checked_as = None
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""

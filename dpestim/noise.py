@@ -104,9 +104,10 @@ class Real:
         n_digits = FIRST_DIGITS
         while True:
             low, high = probability(n_digits)
-            if self.digits + 1 <= low * (1 << self.n_bits):
+            # as integers: a product of Fractions costs ten times as much
+            if (self.digits + 1) * low.denominator <= low.numerator << self.n_bits:
                 return True
-            if self.digits >= high * (1 << self.n_bits):
+            if self.digits * high.denominator >= high.numerator << self.n_bits:
                 return False
             self.extend()
             n_digits += MORE_DIGITS

@@ -11,6 +11,8 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     noise    attempts at exact noise: discrete Laplace, discrete and rounded Gaussian, staircase
     table    any law of numbers: a search in a row of integer weights
     hadamard Hadamard response, and the fast Walsh-Hadamard transform
+    histogram  codes of clipped noise, a word a cell
+    pgr      points of projective spaces, and sums over all hyperplanes
     subset   k distinct values by multiply-shift draws
     unary    packed bits, eight by a table of 16 bits   (ties are settled exactly by rare words); column sums
     pm       the piecewise mechanisms: floats to fixed point, fixed point to codes

@@ -1,8 +1,9 @@
 """Probabilities that are known by as many digits as a question needs, to compare a uniform `Real` with.
 
 A probability is a function of a number of decimal digits that returns (low, high), Fractions around it which meet as
-the digits grow. A kernel compares the first 32 or 64 digits of a uniform real; where these tie with the probability's,
-more of both are asked for here, so that nothing is ever rounded: the coin shows its probability exactly.
+the digits grow. Those of a law, which are public, remember what they answered: every draw asks for the same. A kernel
+compares the first 32 or 64 digits of a uniform real; where these tie with the probability's, more of both are asked for
+here, so that nothing is ever rounded: the coin shows its probability exactly.
 """
 
 import math
@@ -18,16 +19,19 @@ __all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", 
 
 #: More than e^-100000; fractions of a million digits would take seconds.
 _UNDERFLOW = Fraction(1, 10**43_000)
+#: For so many numbers of digits a probability remembers its bounds; a third is needed once in some 2^64 comparisons.
+_REMEMBERED = 2
 
 
 def power(x):
     """Return the probability e^-x of a Fraction x >= 0."""
-    return lambda n_digits: exp_bounds(x, n_digits)
+    return lru_cache(maxsize=_REMEMBERED)(lambda n_digits: exp_bounds(x, n_digits))
 
 
 def binary_digit(x):
     """Return the probability 1 / (1 + e^x) of a Fraction x > 0."""
 
+    @lru_cache(maxsize=_REMEMBERED)
     def bounds(n_digits):
         low, high = exp_bounds(x, n_digits)
         return low / (1 + low), high / (1 + high)

@@ -55,6 +55,7 @@ class Calibration:
         return self.scale * (math.sqrt(size) + 8 if self.delta else size + 8 * math.sqrt(size) + 32)
 
 
+@lru_cache(maxsize=256)  # a search asks for the same laws again and again, and nothing private is among the arguments
 def calibrate(perturbation, epsilon, delta, strength, n_rows, size, shape=BINARY, evenness=1.0):
     """Return the `Calibration` of problems of one shape.
 

@@ -79,21 +79,23 @@ class Softmax:
         k, c = self.blocks, self.square
         unit = rate * c.sqrt()
 
-        def at(u):  # u = |p|^2 in [1 / K, 1]: the trace is 1 - u, and the length at most sqrt(1 + u)
-            trace, root = c * (1 - u), (1 + u).sqrt()
-            value = k * (1 + trace / (k * strength)).ln() - unit * (Decimal(2).sqrt() - root)
-            return value, unit / (2 * root) - c / (strength + trace / k)
+        # u = |p|^2 in [1 / K, 1]: the trace is 1 - u, and the length at most sqrt(1 + u)
+        def value(u):
+            trace = c * (1 - u)
+            return k * (1 + trace / (k * strength)).ln() - unit * (Decimal(2).sqrt() - (1 + u).sqrt())
+
+        def slope(u):  # (by itself: it needs no logarithm, which is what costs time here)
+            return unit / (2 * (1 + u).sqrt()) - c / (strength + c * (1 - u) / k)
 
         low, high = 1 / Decimal(self.n_classes), Decimal(1)
-        if at(high)[1] >= 0:
+        if slope(high) >= 0:
             return Decimal(0)
-        if at(low)[1] <= 0:
-            return at(low)[0]
+        if slope(low) <= 0:
+            return value(low)
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if at(middle)[1] >= 0 else (low, middle)
-        value, slope = at(low)
-        return value + slope * (high - low)  # the tangent of a concave function, where its maximum lies
+            low, high = (middle, high) if slope(middle) >= 0 else (low, middle)
+        return value(low) + slope(low) * (high - low)  # the tangent of a concave function, where its maximum lies
 
 
 #: ln(1 + e^-m), m the signed margin of a row.

@@ -33,8 +33,10 @@ object and not as one array.
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
+from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local.categories.pgr import PGRFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
@@ -64,15 +66,18 @@ __all__ = [
     "MeanEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
+    "PGRFrequencyEstimator",
     "PMTransformer",
     "PersonalizedEstimator",
     "PrivUnitTransformer",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
+    "SHEFrequencyEstimator",
     "SSFrequencyEstimator",
     "SUEFrequencyEstimator",
     "SWTransformer",
     "StaircaseTransformer",
+    "THEFrequencyEstimator",
     "URAPFrequencyEstimator",
     "URRFrequencyEstimator",
 ]

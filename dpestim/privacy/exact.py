@@ -350,17 +350,18 @@ def cap_weights(epsilon, n_top, n):
     """Return (inside, outside): n_top of n outputs of weight `inside`, the others of weight `outside`, 2^64 in all.
 
     With e' <= e^epsilon, any outside >= 2^64 / (n_top (e' - 1) + n) gives inside = (2^64 - (n - n_top) outside) / n_top
-    <= e' outside. The smallest one for which n_top divides is less than n_top steps away: n is a power of two above
-    n_top, so what is asked of outside modulo the powers of two in n_top always holds, and n is invertible modulo the
-    odd part of n_top. The other direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse.
+    <= e' outside. The smallest one for which n_top divides is less than n_top steps away: the greatest common divisor
+    of n and n_top must be a power of two, which divides 2^64, and without it n is invertible modulo n_top. The other
+    direction, outside <= inside, is checked; ``ValueError`` where a word is too coarse.
     """
     e = exp_lower(epsilon)
-    odd = n_top // (n_top & -n_top)
+    common = math.gcd(n, n_top)
+    odd = n_top // common
     outside = math.ceil(WORD / (n_top * (e - 1) + n))
-    outside += (WORD * pow(n, -1, odd) - outside) % odd if odd > 1 else 0
+    outside += (WORD // common * pow(n // common, -1, odd) - outside) % odd if odd > 1 else 0
     inside, rest = divmod(WORD - (n - n_top) * outside, n_top)
     if rest or not 0 < outside <= inside or not within(inside, outside, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the best candidates from the others")
+        raise ValueError("epsilon is too small or too large: a random word cannot tell likelier outputs from others")
     if epsilon < 1 and not uses_enough(inside, outside, epsilon):
         raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
     return inside, outside

@@ -19,6 +19,7 @@ an estimator can do decides which:
     _choices      what chooses among candidates
     _queries      what says which of many queries are above a threshold
     _stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    _shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
     _statistics   statistics: exact laws on small tables (`_plans`), what a result may depend on, errors, intervals
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
@@ -42,6 +43,7 @@ from dpestim.testing import (
     _queries,
     _rows,
     _servers,
+    _shuffle,
     _stability,
     _statistics,
 )
@@ -51,7 +53,7 @@ from dpestim.testing._tools import MechanismError, check_numeric_setting, check_
 
 #: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
 _FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
-             "votes": _stability.Votes, "statistic": _statistics.Statistics}
+             "votes": _stability.Votes, "statistic": _statistics.Statistics, "shuffle": _shuffle.Shuffles}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

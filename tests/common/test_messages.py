@@ -5,6 +5,7 @@ import datetime
 import decimal
 import functools
 import warnings
+from types import FunctionType
 
 import numpy as np
 import pandas as pd
@@ -216,11 +217,27 @@ def calls(cls, params):
                 yield name, verb, arguments, copy.copy(fitted)
 
 
+#: What a class says of its law, which sees codes and never a value.
+LAW = {"__init__", "_law_arguments", "_test_params", "_typical_parameters"}
+
+
+def code_of(cls):
+    """Return all methods of a class, inherited ones too, but for what is about its law; and what its flags are."""
+    members = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items() if name not in LAW}
+    kinds = FunctionType | property | functools.cached_property | classmethod | staticmethod
+    flags = bool | int | tuple | type(None)
+    return frozenset((name, value if isinstance(value, kinds) else repr(value))
+                     for name, value in members.items() if isinstance(value, kinds | flags) and name != "__doc__")
+
+
 def readers():
-    """Yield the registry, and of statistics those that read rows in a way of their own: the others say nothing else."""
+    """Yield the registry, and of what shares all code that meets a value one: the others say nothing else.
+
+    Frequency estimators of plain laws are such, and statistics that read rows alike.
+    """
     seen = set()
     for name, cls in all_estimators():
-        reads = getattr(cls, "_read", None) if issubclass(cls, DPStatistic) else cls
+        reads = cls._read if issubclass(cls, DPStatistic) else code_of(cls)
         if reads not in seen:
             seen.add(reads)
             yield name, cls

@@ -6,6 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
+from dpestim.shuffle import BooleanSum
+from dpestim.shuffle.base import ShuffleProtocol
 from dpestim.statistics import ContingencyTable, Histogram
 from dpestim.statistics.base import DPStatistic
 
@@ -32,16 +34,19 @@ STATISTICS = {name: "columns, and tables without rows, are data of statistics"
 
 
 def ready(cls):
-    """The default, where there is one that can be used: a sensitivity has to be declared."""
+    """The default, where there is one that can be used: a sensitivity, or a delta, has to be declared."""
+    if issubclass(cls, ShuffleProtocol):
+        return cls(delta=1e-5)
     return cls(**cls._test_params()[0]) if issubclass(cls, CentralMechanism) else cls()
 
 
 def fitted():
     """Yield what has `fit`; of statistics, which share it, one of each kind of release.
 
-    Of what takes one column only, or columns that are declared one by one, scikit-learn has no checks.
+    Of what takes one column only, or columns that are declared one by one, or nothing but 0 and 1, scikit-learn has no
+    checks.
     """
-    seen = {ContingencyTable._plan}
+    seen = {ContingencyTable._plan, BooleanSum}
     for cls in (cls for _, cls in all_estimators() if hasattr(cls, "fit")):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls
         if plan not in seen and ready(cls).__sklearn_tags__().input_tags.two_d_array:

@@ -1,8 +1,7 @@
 """Displays: what they draw, of which column, and that they need matplotlib only when they draw."""
 
-import subprocess
-import sys
 
+import _host
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -176,7 +175,7 @@ for display in (FrequencyDisplay, DistributionDisplay):
     except ImportError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = _host.run(code)
     lines = done.stdout.splitlines()
     assert len(lines) == 2
     assert all("pip install 'dpestim[plot]'" in line for line in lines)

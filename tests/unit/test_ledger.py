@@ -4,11 +4,10 @@ import copy
 import math
 import pickle
 import re
-import subprocess
-import sys
 import threading
 from fractions import Fraction
 
+import _host
 import joblib
 import numpy as np
 import pytest
@@ -528,7 +527,7 @@ print(acknowledged, n, ledger.verify() != "")
 
 
 def run(code, *arguments):
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    done = _host.run(code, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from fractions import Fraction
 
+import _host
 import pytest
 
 from dpestim.accounting import Ledger, LedgerError
@@ -24,7 +25,7 @@ def path(tmp_path):
 
 
 def run(code, *arguments):
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    done = _host.run(code, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -318,7 +319,7 @@ def drafts(folder):
 def test_drafts_of_a_killed_process_are_swept(when, join, path):
     foreign = path.with_suffix(".0123456789abcdef.new")
     foreign.write_text("not of this ledger")
-    killed = subprocess.run([sys.executable, "-c", DIE, path, when], check=False)
+    killed = _host.run(DIE, path, when)
     assert killed.returncode == -signal.SIGKILL
     assert len(drafts(path.parent)) == (3 if when == "journal" else 2)
     if not join and when != "after":
@@ -332,7 +333,7 @@ def test_drafts_of_a_killed_process_are_swept(when, join, path):
 def test_drafts_of_temporary_ledgers_are_swept(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    killed = subprocess.run([sys.executable, "-c", DIE, "", "before"], check=False)
+    killed = _host.run(DIE, "", "before")
     assert killed.returncode == -signal.SIGKILL
     assert len(drafts(tmp_path)) == 1
     assert Ledger(1.0).charge(TENTH)

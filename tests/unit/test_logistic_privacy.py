@@ -21,9 +21,10 @@ SLACK = 1e-6  # of the integration grid, relative
 
 def density_logs(rows, w, rate, strength):
     """Return ln of the density of the minimiser at each w: the density of b times the Jacobian, one dimension."""
+    rows, counts = np.unique(rows, return_counts=True)  # (nearly all are equal)
     p = expit(np.outer(w, rows))
-    b = (1 - p) @ rows - strength * w
-    return -rate * np.abs(b) + np.log((p * (1 - p)) @ (rows**2) + strength)
+    b = (1 - p) @ (counts * rows) - strength * w
+    return -rate * np.abs(b) + np.log((p * (1 - p)) @ (counts * rows**2) + strength)
 
 
 def worst_loss(rate, strength, n=11):
@@ -201,13 +202,15 @@ def hockey_sticks_1d(rest, pairs, sigma, strength, e):
     A pair is the last row of either data set; the others are the same.
     """
     reach = (12 * sigma + len(rest) + 1) / strength
-    w = np.sort(np.concatenate([np.linspace(-reach, reach, 400_001), np.linspace(-40, 40, 200_001)]))
+    w = np.sort(np.concatenate([np.linspace(-reach, reach, 100_001), np.linspace(-40, 40, 50_001)]))
 
     def density(last):
         values, counts = np.unique([*rest, last], return_counts=True)
         p = expit(np.outer(w, values))
         b = ((1 - p) * counts) @ values - strength * w
-        return norm.pdf(b, scale=sigma) * ((p * (1 - p) * counts) @ (values**2) + strength)
+        # (`norm.pdf` takes three times as long)
+        bell = np.exp(-0.5 * (b / sigma) ** 2) / (math.sqrt(2 * math.pi) * sigma)
+        return bell * ((p * (1 - p) * counts) @ (values**2) + strength)
 
     densities = {last: density(last) for last in {last for pair in pairs for last in pair}}
     for one in densities.values():

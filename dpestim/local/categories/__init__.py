@@ -2,11 +2,14 @@
 
     law.py      `CategoricalRandomizer`: what every law over d categories has (supports, frequencies, variances)
     column.py   `CategoryColumn`: a list of categories and a law
+    frequencies.py  `Frequencies`: answers, errors and intervals from counts
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
+    projective.py  finite projective spaces: which one suits, and the numbers of its points
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, grr, histogram_encoding, hr, olh, pgr, sdgrr, ss,
+unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -20,6 +23,8 @@ GUIDE = (
      "the error of OUE; but the server tries every value for every user"),
     ("d is so large that both sides must be quick", "HRFrequencyEstimator",
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
+    ("d is large, and the error must not grow", "PGRFrequencyEstimator",
+     "within a few percent of SS, reports of about log2(d) bits, and both sides are quick"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",

@@ -49,13 +49,21 @@ class HR(CodeReports, CategoricalRandomizer):
         hadamard.support(reports.reshape(-1), log_blocks, log_half, out)
         return out
 
+    def supporters(self, counts):
+        """Return the reports in the half C_x of each value: half of the transform and of the reports in its block."""
+        in_block = counts.reshape(self.n_blocks, -1).sum(axis=1)[np.arange(self.n_categories) % self.n_blocks]
+        return (self._transformed(counts, np.int64) + in_block) // 2
+
     def estimate(self, counts, n):
         """Return (2 share of C_x - share of x's block) / (probability of the own half - of another half)."""
         # sums of n reports stay below n in size, so 32 bits do for all but the largest n, at half the memory traffic
-        sums = counts.astype(np.int32 if n < 1 << 31 else np.int64).reshape(self.n_blocks, 2 * self.half)
+        return self._transformed(counts, np.int32 if n < 1 << 31 else np.int64) / (n * self._gap)
+
+    def _transformed(self, counts, dtype):
+        """Return, for each value, its supporters less the other reports in its block."""
+        sums = counts.astype(dtype).reshape(self.n_blocks, 2 * self.half)
         hadamard.fwht(sums)
-        rows = sums[:, 1:].T.reshape(-1)[: self.n_categories]  # value x stands at row x // B, block x mod B
-        return rows / (n * self._gap)
+        return sums[:, 1:].T.reshape(-1)[: self.n_categories]  # value x stands at row x // B, block x mod B
 
     def variance(self, n, f):
         """Return the exact variance of `estimate`; it depends on the share of the value's whole block."""

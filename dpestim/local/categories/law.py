@@ -51,6 +51,10 @@ class CategoricalRandomizer(Randomizer):
         """Add each category's supporting reports to counts."""
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
+    def supporters(self, counts):
+        """Return how many of the reports support each category, or None where counts do not tell."""
+        return counts
+
     def estimate(self, counts, n):
         """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
         return (counts / n - float(self.q_star)) / self._gap

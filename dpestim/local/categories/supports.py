@@ -9,7 +9,10 @@ others whose low score is s, and with those of the m others whose high score is 
 import numpy as np
 from scipy import stats
 
-from dpestim.local.guessing import TIE
+from dpestim.local.guessing import TIE, levels_of
+
+#: Nodes of a Gauss rule, exact for up to twice as many ties of values of different priors.
+_MOST_NODES = 256
 
 
 class Bits:
@@ -79,3 +82,44 @@ def success_of_sets(high, low, own, chance):
     d = len(high)
     told = np.where(has_bit, wins(high, np.ones(d, bool)), 1.0)
     return own * told + (1 - own) * wins(low, np.zeros(d, bool))
+
+
+def success_of_cells(prior, odds, own, other):
+    """Return the probability of a right guess for each value, where every cell has a code, independent of all others.
+
+    A value whose code is c scores its prior times ``odds[c]``, and the largest score wins, ties at random: where each
+    of m others ties with probability e, and scores less with probability b, that is the integral of (b + e x)^m over x
+    from 0 to 1. Values of one prior are alike, so all is done for each level of the prior: O(levels^2 codes).
+
+    Parameters
+    ----------
+    prior : ndarray of shape (d,)
+    odds : ndarray of shape (n_codes,)
+        How much likelier each code is for the value that is held; ascending.
+    own, other : ndarray of shape (n_codes,)
+        The laws of the code of the value that is held, and of another one.
+    """
+    level, values = levels_of(prior)
+    size = np.bincount(level)
+    up_to = np.append(0.0, np.cumsum(other))
+    out = np.zeros(len(values))
+    for mine in np.flatnonzero(values):
+        others = size - (np.arange(len(values)) == mine)
+        for code, chance in enumerate(own):
+            with np.errstate(divide="ignore"):
+                score = values[mine] * odds[code] / values
+            below = up_to[np.searchsorted(odds, score * (1 - TIE), side="left")]
+            tied = up_to[np.searchsorted(odds, score * (1 + TIE), side="right")] - below
+            ties = (tied > 0) & (others > 0)
+            free = np.prod(below[~ties] ** others[~ties])
+            if free:
+                out[mine] += chance * free * _mean_power(below[ties], tied[ties], others[ties])
+    return out[level]
+
+
+def _mean_power(low, rise, power):
+    """Return the integral over x from 0 to 1 of the product of (low + rise x)^power."""
+    if len(low) <= 1:
+        return np.sum(((low + rise) ** (power + 1) - low ** (power + 1)) / ((power + 1) * rise)) if len(low) else 1.0
+    nodes, weights = np.polynomial.legendre.leggauss(int(min(power.sum() // 2 + 1, _MOST_NODES)))
+    return np.prod((low + rise * (nodes[:, None] + 1) / 2) ** power, axis=1) @ weights / 2

@@ -22,6 +22,8 @@ class Unary(PackedBits, CategoricalRandomizer):
 
     #: (epsilon) -> (t1, t0), Pr[1] * 2**64 of the true bit and of every other one
     _thresholds = None
+    #: Why less than 0.99 of epsilon is used, where that is so.
+    _slack = "a bit's probability is a multiple of 2**-64, which is coarser than this epsilon needs"
 
     block_words = 1 << 18  # words and reports of a block stay near the cache, and threads run long without Python
 
@@ -35,7 +37,7 @@ class Unary(PackedBits, CategoricalRandomizer):
         self.q_star = Fraction(self.false_threshold, WORD)
         p, q = self.p_star, self.q_star
         if not uses_enough(p * (1 - q), (1 - p) * q, self.epsilon):
-            self.slack = "a bit's probability is a multiple of 2**-64, which is coarser than this epsilon needs"
+            self.slack = self._slack
 
     def privatize(self, codes, words, out):
         """Write packed bits: 16 random bits decide on eight, and where they tie the other digits have rare words."""

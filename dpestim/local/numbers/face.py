@@ -14,14 +14,70 @@ from dpestim.local.numbers.column import NumberColumn, pair_of
 from dpestim.local.sampling import SampledColumns
 
 
-class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
+class NumberClient(Client):
+    """Whatever randomises columns of numbers: it has a parameter `bounds`. A sub-class brings `_made`."""
+
+    _domain, _same_domain = "bounds", "the same bounds"
+
+    def _known_columns(self):
+        """Return the (value, name) of parameters that may have one entry for each column."""
+        return [(self.bounds, "bounds")]
+
+    def _is_scalar(self):
+        """Tell whether any number of columns suits the parameters."""
+        return not any(isinstance(v, dict) or any(np.ndim(end) for end in v)
+                       for v, _ in self._known_columns() if isinstance(v, dict | tuple | list))
+
+    def _declare(self, n_columns):
+        if n_columns is None:
+            n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
+        keys = tuple(self.bounds) if isinstance(self.bounds, dict) else None
+        for value, name in self._known_columns():
+            if isinstance(value, dict) and (keys is None or list(value) != list(keys)):
+                raise ValueError(f"{name} may have names where bounds have them, the same in the same order")
+        return self._made(*pair_of(self.bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
+
+    def _made(self, lows, highs, names, **more):
+        """Return the `Columns` of these bounds."""
+        raise TypeError(f"{type(self).__name__} does not say what it randomises")
+
+    def _like(self, columns):
+        return self._made(*_ends(columns), columns.names, inferred=columns.inferred, keys=columns.keys)
+
+    def _infer(self, X, names):
+        """Return columns whose bounds were learned from private data, which leaks."""
+        refuse_infinite(X, names)
+        warnings.warn(
+            "bounds=None learns the bounds from private data: the result has no privacy guarantee (privacy_.epsilon is "
+            "infinite). Declare the bounds.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        lows, highs = np.asarray(X.min(axis=0), np.float64), np.asarray(X.max(axis=0), np.float64)
+        room = np.where(highs > lows, 0.0, np.maximum(1.0, np.abs(lows)))  # a constant column
+        return self._made(*pair_of((lows - room, highs + room), "bounds", len(lows)), names, inferred="bounds")
+
+    def _container(self, X, strict):
+        return number_rows(X, strict=strict)
+
+    def _parts(self, X, columns, strict):
+        if not strict:
+            refuse_infinite(X, columns.names)
+        return columns.parts(X)
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows within and a little beyond the declared bounds."""
+        lows, highs = (np.array(end) for end in pair_of(self.bounds, "bounds", None))
+        return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, len(lows))), None
+
+
+class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
     """Numbers under local differential privacy; a sub-class names its `_randomizer`.
 
     A transformer learns nothing from data where `bounds` are declared, and keeps no counts: `MeanEstimator` and
     `DistributionEstimator` do.
     """
 
-    _domain, _same_domain = "bounds", "the same bounds"
     #: The values of `strategy`: what becomes of several columns.
     _strategies = ("split", "sample")
     _test_values = {"strategy": ["split", "sample"]}
@@ -95,10 +151,6 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
         for name in ("bounds_", "n_sampled_"):
             vars(self).pop(name, None)
 
-    def _known_columns(self):
-        """Return the (value, name) of parameters that may have one entry for each column."""
-        return [(self.bounds, "bounds")]
-
     def _columns_of_width(self, width):
         if self._columns is not None or not self._is_declared:
             return self._columns_now()
@@ -108,20 +160,6 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
             raise ValueError("bounds must have one number for each column, or fit must come first: a report does not "
                              f"tell how many columns there are where strategy is {self.strategy!r}")
         return self._columns_now(width // self._columns_now(1).report_width)
-
-    def _is_scalar(self):
-        """Tell whether any number of columns suits the parameters."""
-        return not any(isinstance(v, dict) or any(np.ndim(end) for end in v)
-                       for v, _ in self._known_columns() if isinstance(v, dict | tuple | list))
-
-    def _declare(self, n_columns):
-        if n_columns is None:
-            n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
-        keys = tuple(self.bounds) if isinstance(self.bounds, dict) else None
-        for value, name in self._known_columns():
-            if isinstance(value, dict) and (keys is None or list(value) != list(keys)):
-                raise ValueError(f"{name} may have names where bounds have them, the same in the same order")
-        return self._made(*pair_of(self.bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
 
     def _made(self, lows, highs, names, **more):
         if self.strategy not in self._strategies:
@@ -159,35 +197,6 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, Client):
         if best is None:
             raise wrong
         return best[1:]
-
-    def _like(self, columns):
-        return self._made(*_ends(columns), columns.names, inferred=columns.inferred, keys=columns.keys)
-
-    def _infer(self, X, names):
-        """Return columns whose bounds were learned from private data, which leaks."""
-        refuse_infinite(X, names)
-        warnings.warn(
-            "bounds=None learns the bounds from private data: the result has no privacy guarantee (privacy_.epsilon is "
-            "infinite). Declare the bounds.",
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-        lows, highs = np.asarray(X.min(axis=0), np.float64), np.asarray(X.max(axis=0), np.float64)
-        room = np.where(highs > lows, 0.0, np.maximum(1.0, np.abs(lows)))  # a constant column
-        return self._made(*pair_of((lows - room, highs + room), "bounds", len(lows)), names, inferred="bounds")
-
-    def _container(self, X, strict):
-        return number_rows(X, strict=strict)
-
-    def _parts(self, X, columns, strict):
-        if not strict:
-            refuse_infinite(X, columns.names)
-        return columns.parts(X)
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows within and a little beyond the declared bounds."""
-        lows, highs = (np.array(end) for end in pair_of(self.bounds, "bounds", None))
-        return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, len(lows))), None
 
 
 def _ends(columns):

@@ -18,10 +18,11 @@ from broken import (
     relaxed,
     rows,
     servers,
+    shuffle,
     stability,
     statistics,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           stability, statistics)
+           shuffle, stability, statistics)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

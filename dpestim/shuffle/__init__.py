@@ -1,0 +1,32 @@
+"""The shuffle model: users randomise a little, a shuffler forgets who sent what, an analyser sees what is left.
+
+One road, that of `dpestim.local`: a law turns a value into messages, a walk over blocks counts them. What differs is
+what is promised, and to whom: the view of the analyser is the multiset of all messages, so a guarantee is about all
+users together (their number is public), needs a shuffler that is trusted, and is computed, not looked up.
+
+    law.py       `ShuffleLaw`: what one user sends, and a proven bound on what all messages together tell
+    base.py      `ShuffleProtocol`: `encode` on the user's side, `shuffle`, `analyse`; what is promised, to whom
+    coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
+    sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
+    histograms/  frequencies of categories: `ShuffledHistogram`
+    shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
+    amplification/  what n shuffled messages promise, given the local law of one: bounds, proven and computed
+
+A protocol's neighbours are data sets of equal size that differ in one user's value. Every bound lies above the law of
+small cases that are enumerated exactly (`dpestim.testing`).
+"""
+
+from dpestim.shuffle.histograms.fakes import ShuffledHistogram
+from dpestim.shuffle.shuffled import ShuffledEstimator
+from dpestim.shuffle.sums.boolean import BooleanSum
+from dpestim.shuffle.sums.real import RealSum
+
+__all__ = ["BooleanSum", "RealSum", "ShuffledEstimator", "ShuffledHistogram"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Any local estimator, shuffle model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("a local estimator is in use, and its reports can be shuffled", "ShuffledEstimator",
+     "the same answers with far less noise: epsilon is that of all reports together"),
+)

@@ -1,0 +1,204 @@
+"""What all protocols share: `encode` on the user's side, `shuffle`, `analyse`; and what they promise, to whom."""
+
+import math
+
+import numpy as np
+
+from dpestim.central.base import checked_delta
+from dpestim.local.columns import Columns
+from dpestim.local.server import Server
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy._text import bound
+from dpestim.privacy.outward import whole
+
+
+class ShuffledColumns(Columns):
+    """Columns whose messages are shuffled: the promise is about all users together, and needs the shuffler."""
+
+    def with_columns(self, columns):
+        """Return other columns in the same layout."""
+        return type(self)(columns, self.inferred, self.keys)
+
+    @property
+    def n_users(self):
+        """Users that must take part."""
+        return max(law.n_users for law in self.laws)
+
+    @property
+    def local_epsilon(self):
+        """What a row's messages promise to those who see them before they are shuffled."""
+        return self._of_row([law.local_epsilon for law in self.laws])
+
+    def guarantee(self, seeded=None, times=1, n_batches=1, colluding=None):
+        """Return what all messages together promise to one user, who may have taken part several times."""
+        if self.inferred:
+            return PrivacyGuarantee(math.inf, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
+                                    notes=(f"The {self.inferred} were learned from the private data.",))
+        law = self.laws[0]
+        helpers = law.colluding if colluding is None else colluding
+        local = self.local_epsilon
+        alone = (f"a user's own messages keep a local epsilon of {bound(local)}" if local != math.inf else
+                 "a user's own messages keep nothing")
+        notes = [
+            f"The analyser sees the messages of at least {law.n_users} users, and how many there are, in no order; it "
+            f"holds where at most {helpers} of them tell the analyser what they sent.",
+            f"Without the shuffler {alone}.",
+        ]
+        if times > 1:
+            notes.append(f"A user may have taken part {times} times.")
+        if n_batches > 1:
+            notes.append(f"It counts {n_batches} batches, each shuffled by itself, and holds if nobody was in two of "
+                         "them.")
+        if len(self) > 1:
+            notes.append(f"It covers the {len(self)} columns of a row together.")
+        notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
+        epsilon = times * self._of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
+                                        for law in self.laws])
+        return PrivacyGuarantee(epsilon, min(1, times * sum(law.delta for law in self.laws)), "shuffle",
+                                Neighbours.SUBSTITUTION, seeded, tuple(dict.fromkeys(notes)))
+
+
+class ShuffleProtocol(Server):
+    """Base of protocols: client and server in one, as for any local estimator, and a shuffler between them.
+
+    A sub-class is also the client of its kind of data (`NumberClient`, `CategoryClient`), whose `_made` returns
+    `ShuffledColumns` of laws with the arguments of `_law_arguments`.
+    """
+
+    #: Which checks of `dpestim.testing` apply, and which shared text fills the docstring.
+    _checked_as = _template = "shuffle"
+
+    def encode(self, X):
+        """Turn the rows of users into their messages, on the user's side; the same as ``privatize``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_messages)
+            One row a user, the messages of all columns side by side: to be shown to nobody but the shuffler.
+
+        Notes
+        -----
+        Each call charges for a release of its rows; `n_users` must be declared, as nobody hides alone.
+        """
+        return self.privatize(X)
+
+    def shuffle(self, messages, shuffler=None):
+        """Return the same messages in an order that says nothing of who sent which: the part that must be trusted.
+
+        Parameters
+        ----------
+        messages : ndarray of shape (n_users, n_messages)
+            Of all users, as `encode` returns them.
+        shuffler : object with ``shuffle(messages)``, default=None
+            Takes and returns an array of shape (n, 1), in another order. None: a uniform one in this process.
+
+        Returns
+        -------
+        ndarray of shape (n_users, n_messages)
+            A row is no user any more.
+        """
+        columns = self._columns_of_width(getattr(messages, "shape", (0, 1))[-1])
+        messages = columns.check_reports(messages)
+        out = np.empty_like(messages)
+        for part in columns.slices:
+            alike = np.ascontiguousarray(messages[:, part])
+            mixed = (shuffler or self._shuffler()).shuffle(alike.reshape(-1, 1))
+            out[:, part] = np.asarray(mixed).reshape(alike.shape)
+        return out
+
+    def analyse(self, messages):
+        """Count the messages of one shuffle, in any order; the same as ``aggregate``; returns self."""
+        return self.aggregate(messages)
+
+    def privacy_against(self, colluding):
+        """Return what is left where so many users tell the analyser what they sent.
+
+        Parameters
+        ----------
+        colluding : int
+            From 0 to all but one of the users that must take part.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            With the declared delta; its epsilon never exceeds what a user's own messages keep without any shuffler.
+        """
+        columns = self._columns if self._n_users else self._columns_now()
+        colluding = whole(colluding, "colluding", 0)
+        if colluding >= columns.n_users:
+            raise ValueError("colluding must be less than the number of users that must take part")
+        times = (self._reports_each, self._n_batches) if self._n_users else (1, 1)
+        return columns.guarantee(self._seeded if self._n_users else self.random_state is not None, *times, colluding)
+
+    # ---------------------------------------------------------------- inside
+
+    def _shuffler(self):
+        return _Shuffler(self.random_state)
+
+    def _client(self, restart=False):
+        return self
+
+    def _law_class(self):
+        """Return the law of the messages, whose parameters are looked up by name."""
+        return self._randomizer
+
+    def _law_arguments(self, column, n_columns, domain):
+        n_users = self._n_users_declared()
+        colluding = whole(self.colluding, "colluding", 0)
+        if colluding >= n_users:
+            raise ValueError("colluding must be less than n_users")
+        known = {"delta": checked_delta(self.delta) / n_columns, "n_users": n_users, "colluding": colluding}
+        names = self._law_class().own_parameters()
+        return {name: known[name] if name in known else getattr(self, name) for name in names}
+
+    def _n_users_declared(self):
+        n_users = self.n_users if self.n_users is not None else vars(self).get("_n_rows")
+        if n_users is None:
+            raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
+        return whole(n_users, "n_users")
+
+    def _schema(self, X, strict, restart=False):
+        if self.n_users is None and restart:  # those at hand are all: their number is public
+            vars(self).pop("_declared", None)
+            self._n_rows = len(self._container(X, strict))
+        X, names, columns = super()._schema(X, strict, restart)
+        return X, names, columns
+
+    def _read_for(self, X, restart):
+        read = super()._read_for(X, restart)
+        _check_number(len(read[1][0]), read[2])
+        return read
+
+    def _aggregate(self, reports):
+        if getattr(reports, "ndim", 0) == 2:
+            columns = self._columns if self._n_users else self._columns_of_width(reports.shape[1] or 1)
+            _check_number(len(reports), columns)
+        return super()._aggregate(reports)
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_n_rows", None)
+        return state
+
+
+def _check_number(n, columns):
+    if n < columns.n_users:
+        raise ValueError(f"n_users must not exceed the users of a batch: {columns.n_users} were to hide each other, "
+                         f"and {n} are here")
+
+
+class _Shuffler:
+    """Uniform in this process."""
+
+    def __init__(self, random_state):
+        self.random_state = random_state
+
+    def shuffle(self, messages):
+        from dpestim.rng import Stage, WordSource
+
+        keys = WordSource(self.random_state).part(1).reader().dense(Stage.SUBSET, 0, 0, 0, len(messages))
+        return messages[np.argsort(keys, kind="stable")]

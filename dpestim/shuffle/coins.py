@@ -1,0 +1,109 @@
+"""What noise bits hide: a proven bound on delta for protocols whose messages are bits. The proof: ``coins.md``."""
+
+import math
+
+import numpy as np
+from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+#: Sums of floats are moved outward by this part of what they are sums of.
+_ROUNDING = 1e-11
+#: Where logarithms of factorials are part of it.
+_OF_PMF = 1e-9
+#: Numbers of noise bits that are looked at one by one; more are looked at in so many steps.
+_STEPS, _FEWEST = 2048, 16
+#: Standard deviations around the usual number of noise bits that are looked at.
+_REACH = 16
+
+
+def delta_of_bits(epsilon, flip, n_others, n_bits=1):
+    """Return an upper bound of delta for one user's bits among those of others, each flipped with probability `flip`.
+
+    Parameters
+    ----------
+    epsilon : float
+    flip : float
+        From 0 to 1/2.
+    n_others : int
+        Users besides this one who follow the protocol.
+    n_bits : int, default=1
+        Bits a user, all of which may differ.
+
+    Returns
+    -------
+    float
+        It falls in the first three.
+    """
+    return delta_among(epsilon, flip, n_others * n_bits, 2 * flip, n_bits)
+
+
+def delta_among(epsilon, flip, n, p, n_bits=1):
+    """Return the same where fair coins hide the bits: n of them are tossed, or not, each with probability p."""
+    middle, reach = n * p, _REACH * math.sqrt(n * p) + 2 * _REACH
+    low, high = max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
+    step = -(-(high - low + 1) // max(_FEWEST, _STEPS // n_bits))
+    at = np.unique(np.concatenate([[0], np.arange(low, high + 1, step)]))
+    # each number of fair coins stands for all up to the next one: fewer hide less
+    upto = np.append(_cdf(at[1:] - 1, n, 1 - p), 1.0)
+    shares = np.diff(upto, prepend=0.0) + _ROUNDING * upto
+    if n_bits == 1:
+        return min(1.0, float(shares @ _one_among(epsilon, flip, at)))
+    own = _pmf(np.arange(n_bits + 1), n_bits, flip)
+    matter = shares > 1e-30  # (of the others delta is at most 1)
+    total = sum(share * _many_among(epsilon, own, coins) for share, coins in zip(shares[matter], at[matter]))
+    return min(1.0, float(total + shares[~matter].sum()))
+
+
+def _one_among(epsilon, flip, n_coins):
+    """Return an upper bound of delta for one bit among so many fair coins (an array), all of which are added up."""
+    e = math.exp(epsilon)
+    more, less = (1 - flip) - e * flip, e * (1 - flip) - flip
+    if more <= 0:  # the bit keeps epsilon by itself
+        return np.zeros(len(n_coins))
+    at = np.ceil(more / (more + less) * (n_coins + 1)) - 1  # the largest sum that is likelier by e^epsilon
+    best = np.zeros(len(n_coins))
+    for t in (at - 1, at, at + 1):  # (rounding may be off by one)
+        upto, below = more * _cdf(t, n_coins, 0.5), less * _cdf(t - 1, n_coins, 0.5)
+        best = np.maximum(best, upto - below + _ROUNDING * (upto + below))
+    return best
+
+
+def _many_among(epsilon, own, n_coins):
+    """Return the same for several bits of a user, of which so many (probabilities) are ones if all were zeros."""
+    e, r = math.exp(epsilon), len(own) - 1
+    j = np.arange(r + 1)
+
+    def gap(t):
+        """Return how much likelier a sum of at most t is, beyond e^epsilon, rounded up."""
+        upto = _cdf(t - j, n_coins, 0.5)
+        more, less = own @ upto, e * (own[::-1] @ upto)
+        return more - less + _OF_PMF * (more + less)
+
+    low, high = -1, n_coins + r  # the gap rises up to its maximum and falls from there
+    while high - low > 2:
+        middle = (low + high) // 2
+        coins = _log_pmf(middle - j, n_coins, 0.5)
+        coins = np.exp(coins - coins.max())  # (far out they would all be 0)
+        low, high = (middle, high) if own @ coins > e * (own[::-1] @ coins) else (low, middle)
+    return max(0.0, *(gap(t) for t in range(low - 1, high + 2)))
+
+
+def _pmf(k, n, p):
+    """Return the probability of k successes of n trials, an array; accurate to a relative 1e-9 and better."""
+    return np.exp(_log_pmf(k, n, p))
+
+
+def _log_pmf(k, n, p):
+    """Return its logarithm."""
+    k = np.asarray(k, np.float64)
+    at = np.clip(k, 0, n)
+    logs = gammaln(n + 1) - gammaln(at + 1) - gammaln(n - at + 1) + xlogy(at, p) + xlog1py(n - at, -p)
+    return np.where(at == k, logs, -np.inf)
+
+
+def _cdf(k, n, q):
+    """Return the probability of at most k successes of n trials (arrays) that fail with probability q."""
+    k, n = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
+    inside = (k >= 0) & (k < n)
+    out = np.where(k < 0, 0.0, 1.0)
+    out[inside] = betainc(n[inside] - k[inside], k[inside] + 1, q)
+    return out

@@ -1,0 +1,479 @@
+"""Any local estimator behind a shuffler: the same reports, a guarantee that grows with the users."""
+
+import math
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+
+from dpestim.base import PrivateEstimator
+from dpestim.central.base import checked_delta
+from dpestim.local.client import Client
+from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.estimates.personalized import PersonalizedEstimator
+from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.server import Server, check_seeds
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy._text import bound as text_of
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.outward import float_down, whole
+from dpestim.rng import Stage, WordSource
+from dpestim.shuffle.amplification import best, best_delta, blanket_delta, largest_local
+from dpestim.shuffle.base import ShuffleProtocol
+
+#: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
+_TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
+_UNFITTED = "This ShuffledEstimator instance is not fitted yet: call fit, or analyse, first"
+
+
+class ShuffledEstimator(PrivateEstimator):
+    """Any local estimator behind a shuffler, with the largest local epsilon that the shuffle makes (epsilon, delta).
+
+    Users randomise with the wrapped estimator's law, but with a local epsilon that is larger than `epsilon`, as the
+    messages of the others hide each one's: the more users, the larger it may be. Errors are those of the wrapped
+    estimator at that local epsilon. Where it sends one message a user, as here, that is often enough; for sums alone
+    the protocols of this package that send several have smaller errors.
+
+    **Privacy.** (epsilon, delta) for data sets of equal size that differ in one user's row, where the shuffler is
+    trusted and at least ``n_users - colluding`` users follow the protocol; the number of users is public. All columns
+    of a row are one message, shuffled as a whole. The local epsilon is found by numerical bounds, proven in
+    ``amplification/bounds.md`` (and used as in ``shuffled.md``), for the integer law that is really drawn from; it
+    stays whatever the shuffler does (`local_privacy_`). Where there are too few users for shuffling to help, each
+    report is epsilon-private by itself, and delta is not needed. A call of `fit` or `encode` is charged once.
+
+    **Utility.** That of the wrapped estimator at `local_epsilon_`.
+
+    **Complexity.** That of the wrapped estimator, and a search for the local epsilon: some 20 bounds, each a few
+    milliseconds, once for each law and number of users.
+
+    Parameters
+    ----------
+    estimator : estimator of `dpestim.local` that counts reports, default=None
+        A frequency estimator, `MeanEstimator` or `DistributionEstimator`; cloned. Its epsilon (that of its transformer)
+        is replaced; its ledger, seed and `n_jobs` are used. Laws that are relaxed are refused, and so is
+        `PersonalizedEstimator`. None: ``MeanEstimator()``, which learns its bounds from the data and so protects
+        nothing.
+    epsilon : float, default=1.0
+        Of the shuffled messages of a row, in (0, 80].
+    delta : float, default=None
+        What may be added to the probability of any event, above 0 and below 1: it must be declared.
+    bound : {"best", "blanket", "clones"}, default="best"
+        How the guarantee is computed: "clones" needs only the local epsilon; "blanket" the law, which must be that of
+        a single column and have a known common part; "best" takes the law where it is known.
+    colluding : int, default=0
+        How many users may tell the analyser what they sent: the promise is kept by the others.
+    n_users : int, default=None
+        How many users take part at least; fewer are refused. None: the rows that `fit` sees. It must be declared where
+        users encode on their own.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        A copy of the wrapped one, fitted. What ends in an underscore there is an attribute here, too, such as
+        `frequencies_` or `mean_`, and `confidence_interval`, `quantile`, `quantile_interval`, `to_frame`, `release`.
+    local_epsilon_ : Fraction
+        The epsilon of one row's report: the wrapped estimator's.
+    local_privacy_ : PrivacyGuarantee
+        What a report promises to those who see it before it is shuffled.
+    privacy_ : PrivacyGuarantee
+        What all messages together promise; before any data where the domain and `n_users` are declared.
+    n_users_ : int
+        Users whose messages were counted.
+
+    Raises
+    ------
+    ValueError
+        For parameters and rows that do not fit, and for too few users; it names the parameter or column, never a value,
+        and changes and spends nothing.
+
+    References
+    ----------
+    V. Feldman, A. McMillan, K. Talwar, "Hiding among the clones: a simple and nearly optimal analysis of privacy
+    amplification by shuffling", FOCS 2021; B. Balle, J. Bell, A. Gascon, K. Nissim, "The privacy blanket of the shuffle
+    model", CRYPTO 2019, section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.local import GRRFrequencyEstimator
+    >>> from dpestim.shuffle.shuffled import ShuffledEstimator
+    >>> X = np.repeat([["tea"], ["coffee"], ["water"]], [5000, 3000, 2000], axis=0)
+    >>> drinks = GRRFrequencyEstimator(categories=[["tea", "coffee", "water"]], random_state=0)
+    >>> est = ShuffledEstimator(drinks, 0.5, delta=1e-6).fit(X)
+    >>> round(float(est.local_epsilon_), 2), bool(np.abs(est.frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.01)
+    (4.35, True)
+
+    Users, the shuffler and the analyser apart:
+
+    >>> est = ShuffledEstimator(drinks, 0.5, delta=1e-6, n_users=10_000)
+    >>> messages = est.encode(X)                        # each user, who shows it to nobody but the shuffler
+    >>> est = est.analyse(est.shuffle(messages))        # the shuffler, and the analyser
+    >>> bool(np.abs(est.frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.01)
+    True
+    """
+
+    _server = None
+    #: (users, epsilon, delta) of each shuffle that is counted, for so many colluding users; how often a user may be in.
+    _shuffles, _colluding = (), 0
+    _times = 1
+    _seeded = False
+
+    def __init__(self, estimator=None, epsilon=1.0, *, delta=None, bound="best", colluding=0, n_users=None):
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bound = bound
+        self.colluding = colluding
+        self.n_users = n_users
+
+    # ---------------------------------------------------------------- the verbs
+
+    def fit(self, X, y=None):
+        """Encode, shuffle and analyse the rows of X, streamed: counts of messages do not depend on their order."""
+        _, server, read, guarantee, n = self._read(X, restart=True)
+        source = self._pay(read, guarantee, n)
+        server._take(read, source, restart=True)
+        self._keep(server, guarantee, n, source.seeded)
+        return self
+
+    def encode(self, X):
+        """Turn the rows of users into their messages, on the user's side: one report a row, with `local_epsilon_`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            C-contiguous, of one unsigned dtype, a row a user: to be shown to nobody but the shuffler.
+
+        Notes
+        -----
+        Each call charges for a release of its rows. `n_users` and the domain must be declared: nobody hides alone.
+        """
+        self._declared_users("users encode on their own")
+        _, _, read, guarantee, n = self._read(X, restart=False)
+        source = self._pay(read, guarantee, n)
+        client, data, columns, _ = read
+        return columns.randomize(data, source, 0, client.n_jobs)
+
+    def shuffle(self, messages, shuffler=None):
+        """Return the same messages in an order that says nothing of who sent which: the part that must be trusted.
+
+        Parameters
+        ----------
+        messages : ndarray of shape (n_users, width)
+            Of all users, as `encode` returns them.
+        shuffler : object with ``shuffle(messages)``, default=None
+            Takes and returns an array of shape (n, 1), of one item a message, in another order. None: a uniform one in
+            this process.
+
+        Returns
+        -------
+        ndarray of shape (n_users, width)
+        """
+        if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
+            raise ValueError("messages must be a two-dimensional array, as encode returns it")
+        whole_rows = np.ascontiguousarray(messages).view(np.dtype((np.void, messages[:1].nbytes)))
+        if shuffler is None:
+            keys = WordSource(self.random_state).part(1).reader().dense(Stage.SUBSET, 0, 0, 0, len(messages))
+            mixed = whole_rows[np.argsort(keys, kind="stable")]
+        else:
+            mixed = np.ascontiguousarray(shuffler.shuffle(whole_rows))
+        return mixed.view(messages.dtype).reshape(messages.shape)
+
+    def analyse(self, messages):
+        """Count the messages of one shuffle, in any order, and forget what was seen before; returns self.
+
+        Messages carry numbers only: that they were made with the same parameters is for the caller to know. What no
+        user can have sent is a ValueError. Other shuffles of other users are added by `merge`.
+        """
+        n, width = self._declared_users("messages come from users"), 1
+        if getattr(messages, "ndim", 0) == 2 and messages.shape[1]:
+            width = messages.shape[1]
+        columns = self._at(self._checked()[0])._client()._columns_of_width(width)
+        server = self._server_for(n, columns.n_features)._aggregate(messages)
+        _check_number(len(messages), n)
+        self._keep(server, self._guarantee(server._columns, n), n, None if self.random_state is None else True)
+        return self
+
+    def merge(self, other, *, users="disjoint"):
+        """Add another shuffle's counts, of the same law: two shuffles, of which each has the number of its own users.
+
+        Parameters
+        ----------
+        other : ShuffledEstimator
+            Fitted.
+        users : {"disjoint", "same"}, default="disjoint"
+            Whether nobody, or perhaps everybody, is in both: then what the two promise adds up.
+        """
+        if users not in ("disjoint", "same"):
+            raise ValueError("users must be 'disjoint' or 'same'")
+        if type(other) is not type(self) or other._server is None or other is self:
+            raise ValueError("other must be another ShuffledEstimator that has seen data")
+        self._check_fitted()
+        check_seeds(self._server, other._server)
+        server = copy(self._server).merge(other._server, users=users)
+        seeded = (self._seeded, other._seeded)
+        self._seeded = True if True in seeded else None if None in seeded else False
+        self._server, self._shuffles = server, (*self._shuffles, *other._shuffles)
+        self._times = self._times + other._times if users == "same" else max(self._times, other._times)
+        self._colluding = min(self._colluding, other._colluding)
+        return self
+
+    def score(self, X, y=None):
+        """Return the wrapped estimator's score, which compares with raw data: it is **not private**."""
+        self._check_fitted()
+        return self._server.score(X, y)
+
+    # ---------------------------------------------------------------- what is promised
+
+    @property
+    def privacy_(self):
+        """What all messages together promise to each user."""
+        if self._server is None:
+            if self.n_users is None:
+                raise NotFittedError(_UNFITTED + ", or declare n_users")
+            n = whole(self.n_users, "n_users")
+            server = self._server_for(n)
+            return self._guarantee(server._client()._columns_now(), n, self.random_state is not None)
+        _, epsilon, delta = (max(part) for part in zip(*self._shuffles))
+        return self._told(self._server._columns, epsilon, delta, min(n for n, _, _ in self._shuffles), self._seeded,
+                          self._colluding)
+
+    def privacy_against(self, colluding):
+        """Return what is left where so many users tell the analyser what they sent.
+
+        Parameters
+        ----------
+        colluding : int
+            From 0 to all but one of the users of each shuffle.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            With the declared delta; its epsilon never exceeds the local one.
+        """
+        self._check_fitted()
+        n, colluding = min(n for n, _, _ in self._shuffles), whole(colluding, "colluding", 0)
+        if colluding >= n:
+            raise ValueError("colluding must be less than the number of users")
+        columns, delta = self._server._columns, max(delta for _, _, delta in self._shuffles)
+        if colluding <= self._colluding or columns.inferred:
+            return self.privacy_
+        epsilon = local = _row_epsilon(columns)
+        if delta:
+            epsilon = min(local, canonical_epsilon(best(n - colluding, _law_of(columns, local), float_down(delta))))
+        return self._told(columns, epsilon, delta, n, self._seeded, colluding)
+
+    @property
+    def local_epsilon_(self):
+        """The epsilon of one row's report."""
+        self._check_fitted()
+        return _row_epsilon(self._server._columns)
+
+    @property
+    def local_privacy_(self):
+        """What a report promises to those who see it before it is shuffled."""
+        self._check_fitted()
+        return self._server.privacy_
+
+    @property
+    def estimator_(self):
+        """The wrapped estimator, fitted: a copy, so that what is counted into it changes nothing here."""
+        self._check_fitted()
+        return copy(self._server)
+
+    @property
+    def ledger(self):
+        """The ledger of the wrapped estimator, which pays for the shuffle."""
+        return getattr(_inner(self._wrapped), "ledger", None)
+
+    @property
+    def random_state(self):
+        """The seed of the wrapped estimator."""
+        return getattr(_inner(self._wrapped), "random_state", None)
+
+    def __getattr__(self, name):
+        """Return what the wrapped estimator says of its estimates."""
+        told = name in _TOLD or (name.endswith("_") and not name.startswith("_"))
+        if told and self._server is None:
+            raise NotFittedError(_UNFITTED)
+        if told and not hasattr(type(self), name):  # (never what a property here could not say)
+            return getattr(self._server, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_is_fitted__(self):
+        return self._server is not None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(_inner(self._wrapped)).input_tags
+        return tags
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_fitted(self):
+        if self._server is None:
+            raise NotFittedError(_UNFITTED)
+
+    def _declared_users(self, why):
+        if self.n_users is None:
+            raise ValueError(f"n_users must be declared where {why}: how many take part at least")
+        return whole(self.n_users, "n_users")
+
+    def _find_ledger(self):
+        """Return the ledger of the wrapped estimator, or of the block in which either was made."""
+        inner = _inner(self._wrapped)
+        if self._bound[0] is None and getattr(inner, "_bound", (None,))[0] is not None:
+            return inner._find_ledger()
+        return super()._find_ledger()
+
+    def _is_strict(self):
+        wrapped = vars(self).get("estimator")  # (asked for before __init__, too)
+        return super()._is_strict() or any(
+            item._bound[1] for item in (wrapped, _inner(wrapped)) if isinstance(item, PrivateEstimator)
+        )
+
+    @property
+    def _wrapped(self):
+        return MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
+
+    def _read(self, X, restart):
+        """Return (columns, server, what it read of X, the guarantee, rows); nothing is spent or changed."""
+        trial = self._at(self._checked()[0])
+        X_seen = trial._client()._container(X, self._is_strict())
+        rows, width = X_seen.shape
+        n = rows if self.n_users is None else whole(self.n_users, "n_users")
+        server = self._server_for(n, width)
+        read = server._read_for(X, restart)
+        if restart:
+            _check_number(rows, n)
+        return read[2], server, read, self._guarantee(read[2], n, self.random_state is not None), n
+
+    def _pay(self, read, guarantee, n):
+        """Charge a release of the rows, once, and return its words."""
+        self._charge(guarantee, len(read[1][0]), read[2].names)
+        return WordSource(self.random_state)
+
+    def _keep(self, server, guarantee, n, seeded):
+        self._server, self._times, self._seeded = server, 1, seeded
+        self._shuffles, self._colluding = ((n, guarantee.epsilon, guarantee.delta),), int(self.colluding)
+
+    def _checked(self):
+        """Return (epsilon, delta) as Fractions, having checked all parameters that no domain is needed for."""
+        epsilon, delta = canonical_epsilon(self.epsilon), checked_delta(self.delta)
+        if self.bound not in ("best", "blanket", "clones"):
+            raise ValueError("bound must be 'best', 'blanket' or 'clones'")
+        whole(self.colluding, "colluding", 0)
+        inner = _inner(self._wrapped)
+        if isinstance(self._wrapped, PersonalizedEstimator | ShuffleProtocol) or not (
+            isinstance(self._wrapped, Server) and isinstance(inner, Client)
+        ):
+            raise ValueError("estimator must be what counts the reports of a local law, such as "
+                             "dpestim.local.MeanEstimator or a frequency estimator")
+        return epsilon, delta
+
+    def _at(self, epsilon0):
+        """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared."""
+        server, given = clone(self._wrapped), _inner(self._wrapped)
+        if hasattr(server, "transformer") and server.transformer is None:
+            server.transformer = PMTransformer()
+        inner = _inner(server)
+        inner.set_params(epsilon=epsilon0)
+        for name in ("ledger", "random_state", "n_jobs"):
+            setattr(inner, name, getattr(given, name))
+        books = [item._to_bind()[0] for item in (self, self._wrapped, given)]
+        server._bound = inner._bound = (next((book for book in books if book is not None), None), self._is_strict())
+        return server
+
+    def _server_for(self, n, width=None):
+        """Return a fresh wrapped estimator with the largest local epsilon that keeps the promise among n users."""
+        epsilon, delta = self._checked()
+        honest = n - whole(self.colluding, "colluding", 0)
+        if honest < 1:
+            raise ValueError("colluding must be less than the number of users")
+        trial = self._at(epsilon)
+        client = trial._client()
+        columns = client._columns_now(width) if client._is_declared else None
+        law = None
+        if columns is not None:
+            trial._check_columns(columns)
+            if any(part.relaxation is not None for part in columns.laws):
+                raise ValueError("estimator must not have a relaxed law: what some inputs lack in protection, no "
+                                 "shuffle is proven to add")
+            law = self._known_law(columns)
+        epsilon0 = largest_local(law, honest, epsilon, delta)
+        return trial if epsilon0 == epsilon else self._at(epsilon0)
+
+    def _known_law(self, columns):
+        """Return the law that the bound is computed of; None where only its epsilon counts."""
+        if self.bound == "clones":
+            return None
+        law = _law_of(columns, None)
+        if self.bound == "blanket":
+            if law is None:
+                raise ValueError("bound must be 'clones' or 'best' for several columns")
+            blanket_delta(1, law, 0)  # (which says why not, where it is not known)
+        return law
+
+    def _guarantee(self, columns, n, seeded=None):
+        """Return what a shuffle of n messages of these columns promises, checked with the law that is drawn from."""
+        epsilon, delta = self._checked()
+        if columns.inferred:
+            return PrivacyGuarantee(math.inf, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
+                                    notes=columns.guarantee().notes)
+        colluding, local = whole(self.colluding, "colluding", 0), _row_epsilon(columns)
+        if local <= epsilon:
+            delta = 0
+        elif best_delta(n, local if self.bound == "clones" else _law_of(columns, local), epsilon,
+                        colluding=colluding) > float_down(delta):
+            raise ValueError("estimator must have a law that follows from its epsilon alone")
+        return self._told(columns, epsilon, delta, n, seeded, colluding)
+
+    def _told(self, columns, epsilon, delta, n, seeded, colluding):
+        """Return a guarantee with what its reader should know."""
+        if epsilon == math.inf:
+            return PrivacyGuarantee(epsilon, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
+                                    notes=columns.guarantee().notes)
+        local = _row_epsilon(columns)
+        notes = [
+            f"The analyser sees one message of each of at least {n} users, and how many there are, in no order; it "
+            f"holds where at most {colluding} of them tell the analyser what they sent.",
+            f"Without the shuffler a user's own message keeps a local epsilon of {text_of(local)}.",
+        ]
+        if not delta:
+            notes.append("So few users do not hide each other with this epsilon and delta: nothing is gained by "
+                         "shuffling, and each message keeps epsilon by itself.")
+        if len(self._shuffles) > 1:
+            notes.append(f"It counts {len(self._shuffles)} shuffles, and holds if nobody was in two of them."
+                         if self._times == 1 else f"A user may have been in {self._times} shuffles.")
+        notes = tuple(dict.fromkeys([*notes, *columns.guarantee().notes]))
+        one = PrivacyGuarantee(epsilon, delta, "shuffle", Neighbours.SUBSTITUTION, seeded, notes)
+        return replace(one, epsilon=self._times * one.epsilon, delta=min(1, self._times * one.delta))
+
+
+def _inner(estimator):
+    """Return who randomises for an estimator: its transformer, where it has one, or itself."""
+    inner = getattr(estimator, "transformer", estimator)
+    return PMTransformer() if inner is None else inner
+
+
+def _row_epsilon(columns):
+    """Return the local epsilon of a row's whole report."""
+    return columns.guarantee().epsilon
+
+
+def _law_of(columns, otherwise):
+    """Return the law of a row's report where it is that of a single column."""
+    return columns.laws[0] if len(columns) == 1 and not columns.n_sampled else otherwise
+
+
+def _check_number(n, needed):
+    if n < needed:
+        raise ValueError(f"n_users must not exceed the users at hand: {needed} were to hide each other, and {n} are "
+                         "here")

@@ -1,0 +1,15 @@
+"""Sums: messages about one number a user, and what all of them add up to.
+
+    law.py      `SumLaw`: a total of positions between the bounds, and its variance
+    face.py     `SumProtocol`: sums and means of columns of numbers, with errors
+    boolean.py  one bit a user; manybits.py  many bits a user; levels.py  one level, or several
+    real.py     `RealSum`, by any of the protocols
+"""
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Sums and means, shuffle model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("a yes or no of each user is to be counted", "BooleanSum", "one bit each, and an error that does not grow with n"),
+    ("numbers are to be added up", "RealSum", "an error that does not grow with n, or one message a user"),
+)

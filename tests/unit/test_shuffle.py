@@ -1,0 +1,219 @@
+"""The shuffle model: bounds against enumerated truth, figures of the papers, totals on shapes of data, the verbs."""
+
+import math
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpestim import config_context
+from dpestim.accounting import Ledger
+from dpestim.privacy import Neighbours
+from dpestim.shuffle import BooleanSum, RealSum
+from dpestim.shuffle.coins import _one_among, delta_among, delta_of_bits
+from dpestim.shuffle.histograms.fakes import Fakes
+from dpestim.shuffle.sums.boolean import NoisyBit
+from dpestim.shuffle.sums.levels import Levels, OneLevel
+from dpestim.shuffle.sums.manybits import ManyBits
+
+EPSILONS = (0.0, 0.05, 0.3, 1.0, 2.0, 4.0)
+DELTA = Fraction(1, 10**6)
+
+
+def coins_exactly(epsilon, flip, n, p, r=1):
+    """The divergence of `coins.md`, with binomials of exact integers."""
+    total, own = 0.0, [math.comb(r, j) * flip**j * (1 - flip) ** (r - j) for j in range(r + 1)]
+    for number in range(n + 1):
+        weight = math.comb(n, number) * p**number * (1 - p) ** (n - number)
+        fair = [math.comb(number, y) / 2**number for y in range(number + 1)]
+        one = np.convolve(fair, own)
+        total += weight * np.maximum(one - math.exp(epsilon) * np.convolve(fair, own[::-1]), 0).sum()
+    return total
+
+
+@pytest.mark.parametrize(("flip", "n", "p", "r"), [(0.1, 20, 0.2, 1), (0.25, 40, 0.5, 1), (0.0, 30, 0.3, 1),
+                                                   (0.1, 30, 0.2, 3), (0.02, 60, 0.04, 2), (0.3, 35, 0.6, 7)])
+def test_coins_are_what_exact_binomials_say(flip, n, p, r):
+    for epsilon in EPSILONS:
+        truth, bound = coins_exactly(epsilon, flip, n, p, r), delta_among(epsilon, flip, n, p, r)
+        assert truth <= bound * (1 + 1e-12) + 1e-18  # (the sum here is rounded, too)
+        assert bound <= truth * (1 + 1e-7) + 1e-8
+
+
+def test_coins_bound_from_above_where_numbers_are_taken_in_steps():
+    n, flip = 300_000, 0.02
+    at = stats.binom(n, 2 * flip)
+    numbers = np.arange(*map(int, at.interval(1 - 1e-12)))
+    for epsilon in (0.01, 0.05):
+        truth = float(at.pmf(numbers) @ _one_among(epsilon, flip, numbers))
+        bound = delta_of_bits(epsilon, flip, n)
+        assert truth <= bound <= 1.2 * truth + 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10])
+@pytest.mark.parametrize("flip", [0.05, 0.2, 0.4])
+def test_a_boolean_sum_of_few_tells_no_more_than_the_bound(n, flip):
+    """All data sets of n users: only how many hold 1 matters."""
+    zero, one = np.array([1 - flip, flip]), np.array([flip, 1 - flip])
+    for epsilon in EPSILONS:
+        worst = 0.0
+        for ones in range(n):
+            others = np.ones(1)
+            for k in range(n - 1):
+                others = np.convolve(others, one if k < ones else zero)
+            p, q = np.convolve(others, zero), np.convolve(others, one)
+            e = math.exp(epsilon)
+            worst = max(worst, np.maximum(p - e * q, 0).sum(), np.maximum(q - e * p, 0).sum())
+        assert worst <= delta_of_bits(epsilon, flip, n - 1) * (1 + 1e-12) + 1e-15
+
+
+def worst_delta(laws, n, epsilon):
+    """The truth: every data set of n users, every replacement; messages of a user are a sorted tuple."""
+    e, worst = math.exp(epsilon), 0.0
+    for others in combinations_with_replacement(laws, n - 1):
+        views = {(): 1.0}
+        for law in others:
+            views = joined(views, law)
+        ends = [joined(views, law) for law in laws]
+        for a, b in product(ends, ends):
+            worst = max(worst, sum(max(0.0, p - e * b.get(view, 0.0)) for view, p in a.items()))
+    return worst
+
+
+def joined(views, law):
+    out = {}
+    for (view, p), (messages, q) in product(views.items(), law.items()):
+        key = tuple(sorted(view + messages))
+        out[key] = out.get(key, 0.0) + p * float(q)
+    return out
+
+
+@pytest.mark.parametrize("law", [
+    ManyBits.make(Fraction(1), Fraction(1, 10), 6, 0, 2),
+    ManyBits.make(Fraction(2), Fraction(1, 100), 6, 1, 3),
+    OneLevel.make(Fraction(1), Fraction(1, 10), 8, 0),
+    Levels.make(Fraction(3), Fraction(1, 10), 8, 0, 2),
+    Fakes.make(Fraction(2), 3, Fraction(1, 10), 5, 0),
+    Fakes.make(Fraction(3), 2, Fraction(1, 10), 6, 2),
+], ids=repr)
+def test_protocols_of_few_users_tell_no_more_than_their_bounds(law):
+    assert not law.not_enumerated
+    codes = law.input_codes[np.unique(np.linspace(0, len(law.input_codes) - 1, 3).astype(int))]
+    laws = [law.message_law(code) for code in codes]
+    for n in (1, 2, 3):
+        for epsilon in EPSILONS[1::2]:
+            truth, bound = worst_delta(laws, n, epsilon), law.delta_at(epsilon, n)
+            assert truth <= bound * (1 + 1e-9) + 1e-15
+            if isinstance(law, Fakes):  # whose bound is exact
+                assert bound <= truth * (1 + 1e-6) + 1e-9
+
+
+def test_figures_of_the_papers_and_of_the_formulas():
+    # 9.4: noise bits that hide r bits of a user
+    assert delta_of_bits(1.0, 0.528 / 2, 999, 32) <= 1e-6 <= delta_of_bits(1.0, 0.51 / 2, 999, 32)
+    assert delta_of_bits(1.0, 0.407 / 2, 3999, 64) <= 1e-6 <= delta_of_bits(1.0, 0.39 / 2, 3999, 64)
+    # 9.3: the paper's noise is some ten times what is needed
+    numeric, paper = (NoisyBit.make(Fraction(999, 1000), DELTA, 10_000, 0, how) for how in ("numeric", "paper"))
+    coins = [2 * law.flip / 2**64 * 10_000 for law in (numeric, paper)]
+    assert coins[1] == pytest.approx(64 * math.log(4e6) / 0.999**2, rel=1e-9)
+    assert 60 < coins[0] < 100
+    assert paper.delta_at(0.25, 10_000) < 1e-6
+    # 9.5: the best number of intervals, 4 at n = 10^4 and 19 at 10^6 with the paper's blanket, more with a numeric one
+    assert 4 <= OneLevel.make(Fraction(1), DELTA, 10_000, 0).sizes[0] <= 12
+    assert 19 <= OneLevel.make(Fraction(1), DELTA, 10**6, 0).sizes[0] <= 60
+
+
+def test_a_blanket_is_as_small_as_the_bound_allows():
+    law = OneLevel.make(Fraction(1, 2), DELTA, 5000, 0)
+    (keep, other), = law.weights
+    assert keep + (law.n_counts - 1) * other == 2**64
+    assert 0.9e-6 < law.delta_at(0.5, 5000) <= 1e-6
+
+
+SHAPES = {
+    "smooth": lambda rng, n: rng.uniform(size=n),
+    "skewed": lambda rng, n: rng.exponential(0.05, n),
+    "two humps": lambda rng, n: np.where(rng.random(n) < 0.3, rng.normal(0.1, 0.02, n), rng.normal(0.9, 0.02, n)),
+    "point mass": lambda rng, n: np.full(n, 0.37),
+    "zeros": lambda rng, n: np.zeros(n),
+    "rare ones": lambda rng, n: (rng.random(n) < 0.01).astype(float),
+}
+
+
+@pytest.mark.parametrize("protocol", ["balle", "cheu", "recursive"])
+def test_intervals_cover_the_sum_whatever_the_shape(protocol):
+    n, repeats, covered, ratios = 3000, 30, 0, {}
+    for name, draw in SHAPES.items():
+        X = draw(np.random.default_rng(0), n).reshape(-1, 1)
+        truth, est = np.clip(X, 0, 1).sum(), RealSum(1.0, delta=1e-5, bounds=(0, 1), protocol=protocol)
+        errors = []
+        for seed in range(repeats):
+            est.set_params(random_state=seed).fit(X)
+            (low, high), = est.confidence_interval(0.9)
+            covered += low <= truth <= high
+            errors.append(est.sum_[0] - truth)
+        ratios[name] = np.std(errors) / est.standard_error_[0]
+    total = repeats * len(SHAPES)
+    assert stats.binom.sf(covered - 1, total, 0.9) < 1 - 1e-4
+    assert stats.binom.cdf(covered, total, 0.9) > 1e-4
+    assert max(ratios.values()) < 1.5
+    assert min(ratios.values()) > 0.3
+
+
+def test_only_zeros_and_ones_are_yes_and_no():
+    with pytest.raises(ValueError, match="column 0 must have no other values than 0 and 1"):
+        BooleanSum(delta=1e-5).fit([[0.5], [1.0]])
+    with config_context(strict=True):
+        assert BooleanSum(delta=1e-5).fit(np.array([[0.5], [1.0]])).n_users_ == 2
+    for X in (np.array([[True], [False]]), np.array([[1], [0]]), [[1.0], [0.0]]):
+        assert BooleanSum(delta=1e-5, random_state=0).fit(X).sum_ == BooleanSum(delta=1e-5, random_state=0).fit(
+            [[1], [0]]).sum_
+
+
+def test_verbs_and_promises():
+    X = (np.arange(3000) % 3 == 0).reshape(-1, 1)
+    ledger = Ledger(2.0, delta=1e-4)
+    device = BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100, ledger=ledger)
+    messages = device.encode(X)
+    server = BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100)
+    server.analyse(device.shuffle(messages))
+    assert abs(server.sum_[0] - 1000) < 6 * server.standard_error_[0]
+    assert ledger.spent().model == "shuffle"
+    assert ledger.spent().neighbours is Neighbours.SUBSTITUTION
+    assert (ledger.spent().epsilon, ledger.spent().delta) == (1, DELTA)
+    text = str(server.privacy_)
+    assert "the shuffler must be trusted" in text
+    assert "at least 3000 users" in text
+    assert "at most 100" in text
+    left = [server.privacy_against(k).epsilon for k in (0, 100, 1000, 2990, 2999)]
+    assert left[0] == left[1] == 1 < left[2] < left[3] <= left[4] <= server.randomizers_[0].local_epsilon
+    with pytest.raises(ValueError, match="n_users"):
+        server.analyse(messages[:2999])
+    with pytest.raises(ValueError, match="n_users"):
+        BooleanSum(1.0, delta=1e-6).encode(X)
+    two = server.merge(BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100).fit(X))
+    assert two.n_users_ == 6000
+    assert "2 batches" in str(two.privacy_)
+
+
+def test_columns_share_the_budget():
+    X = np.random.default_rng(0).uniform([0, -5], [1, 5], (2000, 2))
+    est = RealSum(1.0, delta=1e-5, bounds=([0, -5], [1, 5]), protocol="balle", random_state=0).fit(X)
+    assert [law.epsilon for law in est.randomizers_] == [Fraction(1, 2)] * 2
+    assert sum(law.delta for law in est.randomizers_) == Fraction(1, 10**5) == est.privacy_.delta
+    assert (np.abs(est.sum_ - X.sum(axis=0)) < 5 * est.standard_error_).all()
+    assert est.score(X) == pytest.approx(-np.square(est.mean_ - X.mean(axis=0)).mean(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("params", "name"), [
+    ({"protocol": "ikea"}, "protocol"), ({"protocol": "balle", "n_messages": 2}, "n_messages"),
+    ({"protocol": "cheu", "n_messages": 0}, "n_messages"), ({"protocol": "cheu", "n_messages": 1 << 15}, "n_messages"),
+    ({"protocol": "recursive", "n_messages": 9}, "n_messages"), ({"bounds": (1, 0)}, "bounds"),
+])
+def test_bad_parameters_are_named(params, name):
+    with pytest.raises(ValueError, match=name):
+        RealSum(**{"delta": 1e-5, "bounds": (0, 1), **params}).fit([[0.5]] * 10)
+    with pytest.raises(ValueError, match="calibration"):
+        BooleanSum(delta=1e-5, calibration="best").fit([[0]])
