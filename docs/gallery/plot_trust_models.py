@@ -2,7 +2,7 @@
 Three models of trust: the same mean, the same histogram
 ========================================================
 
-Who must be trusted, and what does it cost? In the **local** model nobody: every user's own device randomises. In the
+Who must be trusted, and what does it cost? In the **local** model nobody: users' own devices randomise. In the
 **shuffle** model a shuffler, which forgets who sent which message. In the **central** model whoever holds the data. Here
 are errors over the number n of users, measured, at one epsilon, with the powers of n that theory has: the root of n for
 local reports, its sixth root for one shuffled message a user, none for several, and none for a central release.
