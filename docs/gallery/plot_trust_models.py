@@ -3,9 +3,9 @@ Three models of trust: the same mean, the same histogram
 ========================================================
 
 Who must be trusted, and what does it cost? In the **local** model nobody: users' own devices randomise. In the
-**shuffle** model a shuffler, which forgets who sent which message. In the **central** model whoever holds the data. Here
-are errors over the number n of users, measured, at one epsilon, with the powers of n that theory has: the root of n for
-local reports, its sixth root for one shuffled message a user, none for several, and none for a central release.
+**shuffle** model a shuffler, which forgets who sent which message. In the **central** model whoever holds the data.
+These are errors over the number n of users, measured, at one epsilon, beside the powers of n that theory has: the root
+of n for local reports, its sixth root for one shuffled message a user, none for several, none for a central release.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, MeanEstimator
 from dpestim.shuffle import RealSum, ShuffledEstimator, ShuffledHistogram
 from dpestim.statistics import Histogram, Sum
 
-EPSILON, DELTA, REPEATS = 1.0, 1e-6, 10
+EPSILON, DELTA, REPEATS = 1.0, 1e-6, 20
 SIZES = [1000, 10_000, 100_000, 1_000_000]
 COLORS = {"local": "#d55e00", "shuffle": "#0072b2", "central": "#009e73"}
 rng = np.random.default_rng(0)
