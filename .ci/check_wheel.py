@@ -31,7 +31,8 @@ SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms"
                                                        "ledger", "linear", "local", "logistic", "margins",
                                                        "model_selection", "naive_bayes", "numbers", "one_pass",
                                                        "personalized", "pipeline", "postprocessing",
-                                                       "preprocessing", "share_budget", "softmax", "sparse_vector",
+                                                       "preprocessing", "share_budget", "shuffled", "softmax",
+                                                       "sparse_vector",
                                                        "stability", "statistics", "statistics_guarantees",
                                                        "statistics_users")))
 
