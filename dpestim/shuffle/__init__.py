@@ -7,21 +7,26 @@ users together (their number is public), needs a shuffler that is trusted, and i
     law.py       `ShuffleLaw`: what one user sends, and a proven bound on what all messages together tell
     base.py      `ShuffleProtocol`: `encode` on the user's side, `shuffle`, `analyse`; what is promised, to whom
     coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
-    amplification/   what n shuffled messages of a local law promise: numerical bounds, and the truth for few users
-    shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
+    histograms/  frequencies of categories: `ShuffledHistogram`
+    shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
+    amplification/  what n shuffled messages promise, given the local law of one: bounds, proven and computed
 
 A protocol's neighbours are data sets of equal size that differ in one user's value. Every bound lies above the law of
 small cases that are enumerated exactly (`dpestim.testing`).
 """
 
+from dpestim.shuffle.histograms.fakes import ShuffledHistogram
 from dpestim.shuffle.shuffled import ShuffledEstimator
 from dpestim.shuffle.sums.boolean import BooleanSum
 from dpestim.shuffle.sums.real import RealSum
 
-__all__ = ["BooleanSum", "RealSum", "ShuffledEstimator"]
+__all__ = ["BooleanSum", "RealSum", "ShuffledEstimator", "ShuffledHistogram"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Any local estimator, shuffle model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
-GUIDE = ()
+GUIDE = (
+    ("a local estimator is in use, and its reports can be shuffled", "ShuffledEstimator",
+     "the same answers with far less noise: epsilon is that of all reports together"),
+)

@@ -2,6 +2,7 @@
 
     law.py      `CategoricalRandomizer`: what every law over d categories has (supports, frequencies, variances)
     column.py   `CategoryColumn`: a list of categories and a law
+    frequencies.py  `Frequencies`: answers, errors and intervals from counts
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     projective.py  finite projective spaces: which one suits, and the numbers of its points

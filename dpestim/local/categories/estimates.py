@@ -29,7 +29,7 @@ _TOLD = {
     "mle_apx": lambda law, counts, n: _line(*law.variance_line(counts, n)),
     "power": lambda law, counts, n: {"smallest": 1 / max(n, 2)},
 }
-_TOLD["power_ns"] = _TOLD["power"]
+_TOLD["power_ns"] = _TOLD["calibrate"] = _TOLD["power"]
 
 
 def check_postprocess(postprocess, *, of_one_law=True):

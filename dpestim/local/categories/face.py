@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
-from scipy.special import ndtri
 from sklearn.base import TransformerMixin
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import CategoryEncoder, at_least_two, category_rows, columns_of, learn_categories
+from dpestim.inputs import CategoryEncoder, category_rows, columns_of, learn_categories
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
-from dpestim.local.categories.estimates import check_postprocess, end, postprocessed, shown
+from dpestim.local.categories.estimates import shown
+from dpestim.local.categories.frequencies import Frequencies
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.server import Server
@@ -71,7 +71,7 @@ class CategoryClient(Client):
         return self._randomizer.make(self._share(n_columns), len(encoder.categories), **more)
 
 
-class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
+class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
     """Frequencies of categorical columns under local differential privacy; a sub-class names its `_randomizer`.
 
     ``fit`` is ``privatize``, ``aggregate`` and ``release`` in a row, streamed block by block so that reports are never
@@ -99,10 +99,6 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def release(self):
-        """Return `frequencies_`: the counts made into estimates, post-processed as `postprocess` says."""
-        return self.frequencies_
-
     # ---------------------------------------------------------------- scikit-learn's face
 
     def fit_transform(self, X, y=None, **fit_params):
@@ -127,27 +123,6 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
         self._check_fitted()
         return self._support(self.privatize(X))
 
-    def score(self, X, y=None):
-        """Return minus the mean squared error against the plain frequencies of X, over the union of the domains.
-
-        The score compares with raw data. It is **not private**: an exact, unmetered release of X, which a ledger
-        records as an entry of epsilon 0 and strict mode refuses.
-        """
-        self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
-        X, _, columns = self._schema(X, False)
-        self._note_score(X.shape[0])
-        total, size = 0.0, 0
-        for column, values, estimate in zip(columns, columns_of(X), self.frequencies_):
-            name = column.name
-            seen = CategoryEncoder(at_least_two(learn_categories(values, name, allow_missing=True)), name)
-            truth = np.bincount(seen.encode(values), minlength=len(seen.categories)) / X.shape[0]
-            plain = dict(zip(seen.plain_categories(), truth))
-            errors = [f - plain.pop(v, 0.0) for v, f in zip(column.encoder.plain_categories(), estimate)]
-            errors += [f for f in plain.values() if f]  # a category that was never declared is estimated as 0
-            total, size = total + float(np.square(errors).sum()), size + len(errors)
-        return -total / size
-
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each column of `transform`."""
         self._check_fitted()
@@ -163,67 +138,6 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
             [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in shown(cats)], dtype=object
         )
 
-    # ---------------------------------------------------------------- what was learned
-
-    @property
-    def frequencies_(self):
-        """Estimated frequencies, one array per column."""
-        self._check_fitted()
-        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts)
-        return [postprocessed(self.postprocess, f, se, law, counts, self._n_users) for f, se, law, counts in each]
-
-    @property
-    def standard_errors_(self):
-        """Standard errors of the unbiased estimates, one array per column."""
-        self._check_fitted()
-        return [error(np.clip(f, 0.0, 1.0)) for f, error in zip(self._unbiased(), self._error_functions())]
-
-    def confidence_interval(self, level=0.95):
-        """Return one (n_categories, 2) array per column: score intervals for the frequencies.
-
-        Each end is the frequency whose own standard error puts the unbiased estimate `level` away, so that an interval
-        never has width 0 where the estimate happens to look certain. Normal approximation. It is about the users who
-        took part, and does not cover their being drawn from a population.
-
-        With `postprocess` they are the same intervals, clipped to [0, 1], where every frequency of users is: no part
-        that could be right is lost, and a post-processed frequency may lie outside. (Bootstraps of post-processed
-        frequencies do not cover what they claim: see "Negative estimates" in the user guide.) Not clipped without.
-        """
-        if not 0 < level < 1:
-            raise ValueError("level must lie strictly between 0 and 1")
-        self._check_fitted()
-        z = ndtri(0.5 + level / 2)
-        ends = [
-            np.stack([end(f, -z, error), end(f, z, error)], axis=1)
-            for f, error in zip(self._unbiased(), self._error_functions())
-        ]
-        return ends if self.postprocess is None else [np.clip(both, 0.0, 1.0) for both in ends]
-
-    def to_frame(self, level=0.95):
-        """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high.
-
-        Frequencies are post-processed where `postprocess` is set; the standard error and the interval are always those
-        of the unbiased estimate, so a post-processed frequency may lie outside its interval.
-        """
-        self._check_fitted()
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
-
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(self.categories_))])
-        parts = zip(names, self.categories_, self.frequencies_, self.standard_errors_, self.confidence_interval(level))
-        return pd.concat(
-            [
-                pd.DataFrame(
-                    {"feature": n, "category": c, "frequency": f, "standard_error": s, "ci_low": ci[:, 0],
-                     "ci_high": ci[:, 1]}
-                )
-                for n, c, f, s, ci in parts
-            ],
-            ignore_index=True,
-        )
-
     # ---------------------------------------------------------------- inside
 
     @classmethod
@@ -235,39 +149,10 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
             {"epsilon": 3.0, "categories": [list(range(9))]},
         ]
 
-    def _test_data(self, n_rows, seed=0):
-        """Return rows drawn from the declared categories with unequal frequencies, as an object array."""
-        rng = np.random.default_rng(seed)
-        X = np.empty((n_rows, len(self.categories)), dtype=object)
-        for j, categories in enumerate(self.categories):
-            values = np.empty(len(categories), dtype=object)
-            values[:] = list(categories)
-            weights = np.arange(1, len(values) + 1.0) ** 0.5
-            X[:, j] = values[rng.choice(len(values), n_rows, p=weights / weights.sum())]
-        return X, None
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _client(self, restart=False):
-        return self
-
-    def _check_call_parameters(self):
-        super()._check_call_parameters()
-        check_postprocess(self.postprocess)
-
-    def _freeze(self, columns, names):
-        super()._freeze(columns, names)
-        self.categories_ = [c.categories for c in columns]
-
-    def _forget(self):
-        super()._forget()
-        self._thaw()
-        vars(self).pop("categories_", None)
 
     def _support(self, reports):
         if not self.sparse_output:
@@ -283,14 +168,3 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
             for law, part in zip(self._columns.laws, self._columns.slices)
         ]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
-
-    def _error_functions(self):
-        """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""
-        lines = [r.variance_line(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
-        return [
-            lambda f, at_zero=at_zero, slope=slope: np.sqrt(np.maximum(at_zero + slope * f, 0.0) / self._n_users)
-            for at_zero, slope in lines
-        ]
-
-    def _unbiased(self):
-        return [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]

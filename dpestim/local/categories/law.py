@@ -27,7 +27,7 @@ class CategoricalRandomizer(Randomizer):
     n_counts : int
         Where it is not `n_categories`.
 
-    and brings `support` besides.
+    and brings `support` besides; `supporters` where counts are something else.
     """
 
     def __init__(self, epsilon, n_categories):
@@ -52,8 +52,8 @@ class CategoricalRandomizer(Randomizer):
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
     def supporters(self, counts):
-        """Return how many of the reports support each category, or None where counts do not tell."""
-        return counts
+        """Return how many of the reports support each category; None, where the law does not say how counts tell."""
+        return counts if self.n_counts == self.n_categories else None
 
     def estimate(self, counts, n):
         """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
@@ -76,17 +76,25 @@ class CategoricalRandomizer(Randomizer):
         All of the likelihood where a report is one code. Else that of the number of reports which support each value,
         as if they were independent, because counts of supports tell no more.
         """
-        named, pure = isinstance(self, CodeReports), self._is("support_law")
-        if pure and self.n_counts == self.n_categories and self._is("estimate"):
-            pair = float(self.p_star), float(self.q_star)
+        named, pair = isinstance(self, CodeReports), self.support_pair()
+        if pair is not None and self.n_counts == self.n_categories:
             return {"law": pair, "counts": counts} if named else {"law": pair, "counts": counts, "n": n}
         if named:
             return {"law": self._dense(), "counts": counts}
-        if pure or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
+        if self._is("support_law") or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
             raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or "
                              "not for so many categories: take 'mle_apx'")
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
+
+    def support_pair(self):
+        """Return the probabilities that a report supports its own value, and another one, for `likelihood`.
+
+        Numbers, or an array each, where they depend on the value that is supported. None where they depend on who
+        reports, or where counts are not of supports.
+        """
+        pure = self._is("support_law") and self._is("estimate")
+        return (float(self.p_star), float(self.q_star)) if pure else None
 
     def _is(self, name):
         """Tell whether a method is the one of this class, which no sub-class has replaced."""
