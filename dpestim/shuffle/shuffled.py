@@ -23,7 +23,7 @@ from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import Stage, WordSource
-from dpestim.shuffle.amplification import best, best_delta, blanket_delta, largest_local
+from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
@@ -433,8 +433,7 @@ class ShuffledEstimator(PrivateEstimator):
         colluding, local = whole(self.colluding, "colluding", 0), _row_epsilon(columns)
         if local <= epsilon:
             delta = 0
-        elif best_delta(n, local if self.bound == "clones" else _law_of(columns, local), epsilon,
-                        colluding=colluding) > float_down(delta):
+        elif not keeps(local if self.bound == "clones" else _law_of(columns, local), n - colluding, epsilon, delta):
             raise ValueError("estimator must have a law that follows from its epsilon alone")
         return self._told(columns, epsilon, delta, n, seeded, colluding)
 
