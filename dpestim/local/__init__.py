@@ -32,6 +32,7 @@ object and not as one array.
 """
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
+from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
@@ -55,9 +56,11 @@ from dpestim.local.numbers.sw import SWTransformer
 __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
+    "CMSFrequencyEstimator",
     "DistributionEstimator",
     "DuchiTransformer",
     "GRRFrequencyEstimator",
+    "HCMSFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
     "LaplaceTransformer",

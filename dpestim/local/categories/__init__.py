@@ -4,9 +4,11 @@
     column.py   `CategoryColumn`: a list of categories and a law
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
+    open.py     `OpenFrequencyEstimator`: columns that nobody lists the values of, and `estimate(values)`
+    sketch.py   `Sketch`: public hashes to buckets, and what collisions do to estimates
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, cms, grr, hr, olh, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -20,6 +22,9 @@ GUIDE = (
      "the error of OUE; but the server tries every value for every user"),
     ("d is so large that both sides must be quick", "HRFrequencyEstimator",
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
+    ("nobody can list the values, or they are too many to count", "HCMSFrequencyEstimator",
+     "one bit, 2^20 values in no time, and `estimate(values)` for values that were never declared"),
+    ("the same, and more bits may be sent", "CMSFrequencyEstimator", "the error of OUE, at 1,024 bits for 2^20 values"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",
