@@ -36,6 +36,7 @@ from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEst
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+from dpestim.local.categories.rappor import RAPPORFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
@@ -70,6 +71,7 @@ __all__ = [
     "PMTransformer",
     "PersonalizedEstimator",
     "PrivUnitTransformer",
+    "RAPPORFrequencyEstimator",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SSFrequencyEstimator",

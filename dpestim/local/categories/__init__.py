@@ -6,9 +6,11 @@
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     open.py     `OpenFrequencyEstimator`: columns that nobody lists the values of, and `estimate(values)`
     sketch.py   `Sketch`: public hashes to buckets, and what collisions do to estimates
+    state.py    `ClientState`: permanent answers, which clients keep between reports
+    regression.py  least squares of bits on candidates, and its exact variance
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
-One idea a file, law and face, with its proof beside it: binary, cms, grr, hr, olh, sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, cms, grr, hr, olh, rappor, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -25,6 +27,8 @@ GUIDE = (
     ("nobody can list the values, or they are too many to count", "HCMSFrequencyEstimator",
      "one bit, 2^20 values in no time, and `estimate(values)` for values that were never declared"),
     ("the same, and more bits may be sent", "CMSFrequencyEstimator", "the error of OUE, at 1,024 bits for 2^20 values"),
+    ("users report again and again", "RAPPORFrequencyEstimator",
+     "all reports from one stored answer have one epsilon together; less accurate than OUE for a single one"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",

@@ -8,7 +8,7 @@ import numpy as np
 from dpestim._core import grr, hadamard, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local.categories.open import OpenFrequencyEstimator
-from dpestim.local.categories.sketch import Sketch
+from dpestim.local.categories.sketch import Sketch, drawn_below
 from dpestim.local.categories.unary import OUE
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.exact import grr_weights
@@ -37,7 +37,7 @@ class CMS(Sketch):
 
     def privatize(self, codes, words, out):
         """Write the number of a hash and unary-encoded buckets."""
-        hashes = self._drawn(words, self.n_hashes)
+        hashes = drawn_below(self.n_hashes, words)
         bits = words.scratch(len(codes) * self.bits.report_width, np.uint8).reshape(len(codes), -1)
         self.bits.privatize(self.buckets(codes, hashes), words, bits)
         out[:, 0], out[:, 1], out[:, 2:] = hashes & 255, hashes >> 8, bits
@@ -128,7 +128,7 @@ class HCMS(FieldReports, Sketch):
 
     def privatize(self, codes, words, out):
         """Write (hash, row, sign) for each code."""
-        cells, answers = self._drawn(words, self.n_hashes * self.n_buckets), np.empty(len(codes), np.uint8)
+        cells, answers = drawn_below(self.n_hashes * self.n_buckets, words), np.empty(len(codes), np.uint8)
         hashes, rows = np.divmod(cells, np.uint32(self.n_buckets))
         signs = self._signs(codes, hashes, rows)
         grr.privatize(signs, words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.weights.other,

@@ -173,7 +173,7 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
     def frequencies_(self):
         """Estimated frequencies, one array per column."""
         self._check_fitted()
-        process = postprocessor(self.postprocess)
+        process = self._postprocessor()
         raw = self._unbiased()
         if process is None:
             return raw
@@ -266,7 +266,10 @@ class FrequencyEstimator(TransformerMixin, Server, CategoryClient):
 
     def _check_call_parameters(self):
         super()._check_call_parameters()
-        postprocessor(self.postprocess)
+        self._postprocessor()
+
+    def _postprocessor(self):
+        return postprocessor(self.postprocess)
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)

@@ -31,9 +31,9 @@ class Sketch(CategoricalRandomizer):
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories)
-        _whole(n_buckets, "n_buckets", 2, 1 << 24)
-        _whole(n_hashes, "n_hashes", 1, MOST_HASHES)
-        _whole(hash_seed, "hash_seed", 0, WORD - 1)
+        check_whole(n_buckets, "n_buckets", 2, 1 << 24)
+        check_whole(n_hashes, "n_hashes", 1, MOST_HASHES)
+        check_whole(hash_seed, "hash_seed", 0, WORD - 1)
         self.n_buckets = self._default_buckets() if n_buckets is None else n_buckets
         if self.n_buckets & (self.n_buckets - 1):
             raise ValueError("n_buckets must be a power of two")
@@ -73,13 +73,6 @@ class Sketch(CategoricalRandomizer):
         return np.ascontiguousarray(drawn & np.uint32(m - 1), np.uint32)
 
     # ---------------------------------------------------------------- hashes
-
-    def _drawn(self, words, size):
-        """Return a number below size for each row, from the words of a public seed."""
-        seeds = words.dense(Stage.SEED, 1)
-        high, low = seeds >> np.uint64(32), seeds & np.uint64(0xFFFFFFFF)
-        size = np.uint64(size)  # floor(word * size / 2^64), which fits, as size is below 2^32
-        return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
 
     def buckets(self, codes, hashes):
         """Return the bucket of each code under a hash of its own."""
@@ -148,6 +141,14 @@ class Sketch(CategoricalRandomizer):
         return 0.0 if self.is_exact else 1 / (self.n_hashes * (self.n_buckets - 1))
 
 
-def _whole(value, name, least, most):
+def drawn_below(size, words):
+    """Return a number below size, itself below 2^32, for each row, from the words of a public seed."""
+    seeds, size = words.dense(Stage.SEED, 1), np.uint64(size)
+    high, low = seeds >> np.uint64(32), seeds & np.uint64(0xFFFFFFFF)
+    return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
+
+
+def check_whole(value, name, least, most):
+    """Raise ValueError unless a parameter is None or an integer in a range."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
         raise ValueError(f"{name} must be an integer from {least} to {most}")
