@@ -345,7 +345,7 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
     """
 
     _randomizer = RAPPOR
-        _test_values = {"n_bits": [16], "n_hashes": [1, 3], "n_cohorts": [5], "f": [0.3], "p": [0.3], "q": [0.7]}
+    _test_values = {"n_bits": [16], "n_hashes": [1, 3], "n_cohorts": [5], "f": [0.3], "p": [0.3], "q": [0.7]}
     _more_parameters = """
     n_bits : int, default=128
         Bits of a Bloom filter, a multiple of 8, from 8 to 65,536.
@@ -360,7 +360,6 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
         Probabilities that a report has a 1 where the permanent answer has a 0, and a 1; p below q. None: as far apart
         as epsilon allows for one report, and p = 1 - q where neither is given.
     """
-    _more_attributes = ""
 
     def __init__(self, epsilon=1.0, *, categories="auto", n_bits=128, n_hashes=2, n_cohorts=8, f=None, p=None, q=None,
                  postprocess=None, sparse_output=False, ledger=None, random_state=None, n_jobs=None):
