@@ -10,7 +10,8 @@ from scipy import optimize, stats
 
 from dpestim.local import RAPPORFrequencyEstimator
 from dpestim.local.categories.rappor import RAPPOR
-from dpestim.privacy.exact import WORD, canonical_epsilon, rappor_thresholds, uses_enough, within
+from dpestim.privacy.exact import WORD, canonical_epsilon, uses_enough, within
+from dpestim.privacy.rappor import rappor_thresholds
 
 ALPHA = 1e-6
 

@@ -9,10 +9,15 @@ from dpestim._core import grr, hadamard, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below
+from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
+from dpestim.local.guessing import TIE
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.exact import grr_weights
 from dpestim.rng import Stage
+
+#: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
+MOST_GUESSED = 64
 
 
 class CMS(Sketch):
@@ -90,6 +95,24 @@ class CMS(Sketch):
     def support_odds(self):
         """How much likelier a report is for a value that it supports."""
         return self.bits.support_odds
+
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value: the likeliest of a bucket stands for it.
+
+        Over all hashes, or where there are many over some of them, evenly spaced.
+        """
+        out, odds = np.zeros(len(prior)), [float(part) for part in self.support_odds]
+        hashes = np.unique(np.linspace(0, self.n_hashes - 1, MOST_GUESSED).astype(np.uint32))
+        for j in hashes:
+            bucket = self.buckets(self.input_codes, np.full(len(prior), j))
+            top = np.zeros(self.n_buckets)
+            np.maximum.at(top, bucket, prior)
+            best = prior >= top[bucket] * (1 - TIE)
+            n_best = np.bincount(bucket[best], minlength=self.n_buckets)
+            won = success_of_sets(*(top * part for part in odds), np.full(self.n_buckets, float(self.p_star)),
+                                  Bits(float(self.bits.q_star)))
+            out += best * won[bucket] / n_best[bucket]
+        return out / len(hashes)
 
     def law_indices(self, codes, reports):
         """Return (bucket of the value under the report's hash, the bits as an integer)."""
@@ -178,6 +201,24 @@ class HCMS(FieldReports, Sketch):
     def support_odds(self):
         """How much likelier a sign is for a value that has it."""
         return self.weights.keep, self.weights.other
+
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value.
+
+        Over all hashes and rows, or where there are many over some of them, drawn once and for all.
+        """
+        n_cells, out = self.n_hashes * self.n_buckets, np.zeros(len(prior))
+        cells = np.arange(n_cells)
+        if n_cells > 4 * MOST_GUESSED:
+            cells = np.random.default_rng(0).integers(0, n_cells, 4 * MOST_GUESSED)
+        for cell in cells:
+            hash_, row = (np.full(len(prior), part) for part in divmod(int(cell), self.n_buckets))
+            sign = self._signs(self.input_codes, hash_, row)
+            for seen in (0, 1):
+                likely = np.where(sign == seen, float(self.p_star), 1 - float(self.p_star))
+                best = prior * likely >= (prior * likely).max() * (1 - TIE)
+                out += likely * best / np.count_nonzero(best)
+        return out / len(cells)
 
     def law_indices(self, codes, reports):
         """Return (sign of the value in the report's row, reported sign)."""

@@ -14,9 +14,10 @@ from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.patterns import draw_patterns, words_for
 from dpestim.local.categories.regression import BitRegression
 from dpestim.local.categories.sketch import check_whole, drawn_below
-from dpestim.local.categories.state import ClientState
-from dpestim.local.columns import Column, Columns
-from dpestim.privacy.exact import WORD, canonical_amount, log_above, rappor_thresholds, uses_enough
+from dpestim.local.categories.state import ClientState, step_of
+from dpestim.local.guessing import BestGuess, Runs
+from dpestim.privacy.exact import WORD, canonical_amount, log_above, uses_enough
+from dpestim.privacy.rappor import rappor_thresholds
 from dpestim.rng import Stage, WordSource
 
 #: Candidates that are decoded at a time: what they take is a square matrix. Bits of Bloom filters that are kept.
@@ -190,6 +191,16 @@ class RAPPOR(CategoricalRandomizer):
         above, below = self.thresholds.odds
         return Fraction(above, below) ** self.n_hashes
 
+    def guessing(self, prior):
+        """Return how often the best guess is right, for each value, over all cohorts; n_bits is 8."""
+        if self.n_bits > 8:
+            return super().guessing(prior)  # refuses
+        law, out = np.array(self.transition_matrix(), np.float64), np.zeros(len(prior))
+        for cohort in range(self.n_cohorts):
+            masks = self.masks(self.input_codes, np.full(len(prior), cohort))[:, 0]
+            out += BestGuess(Runs.of_matrix(law[np.searchsorted(self._filters, masks)]), prior).success
+        return out / self.n_cohorts
+
     @property
     def epsilon_infinity(self):
         """Epsilon of any number of reports of one value from one permanent answer: a Fraction rounded up, or inf."""
@@ -273,30 +284,6 @@ def _share(value, name):
     if value > 1:
         raise ValueError(f"{name} must be None or a probability")
     return value
-
-
-class _Permanent(Column):
-    """A column's client that stops at the permanent answer."""
-
-    def __init__(self, column):
-        super().__init__(column.name, column.law)
-        self.law = _Step(column.law, column.law.permanent)
-
-
-class _Instantaneous(Column):
-    """A column's client that goes on from the permanent answer."""
-
-    def __init__(self, column):
-        super().__init__(column.name, column.law)
-        self.law = _Step(column.law, column.law.instantaneous)
-
-
-class _Step:
-    """One of the two randomisations, as the walk over the rows sees a law: blocks, and so words, are the same."""
-
-    def __init__(self, law, privatize):
-        self.privatize = privatize
-        self.report_dtype, self.report_width, self.block_rows = law.report_dtype, law.report_width, law.block_rows
 
 
 class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
@@ -386,7 +373,7 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
         """
         data, columns, _ = self._read(X)
         source = WordSource(self.random_state)
-        answers = Columns([_Permanent(c) for c in columns]).randomize(data, source, 0, self.n_jobs)
+        answers = step_of(columns, "permanent").randomize(data, source, 0, self.n_jobs)
         return ClientState(tuple(np.ascontiguousarray(answers[:, part]) for part in columns.slices),
                            tuple(columns.laws))
 
@@ -416,7 +403,7 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
         data, columns, _ = self._read(X)
         state.check(columns.laws, len(data[0]))
         source = self._pay(columns, len(data[0]))
-        return Columns([_Instantaneous(c) for c in columns]).randomize(state.answers, source, 0, self.n_jobs)
+        return step_of(columns, "instantaneous").randomize(state.answers, source, 0, self.n_jobs)
 
     @property
     def epsilon_infinity_(self):

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-#: Eigenvalues of the normal equations below this share of the largest one are none.
+#: The least part of a candidate's bits that those before it may leave unexplained, squared; less is rounding.
 _RANK = 1e-9
 
 
@@ -27,16 +27,20 @@ class BitRegression:
         # public weights: the variances of the bits if all candidates were held equally often
         mean = zero + (one - zero) * self.design.mean(axis=1)
         self.weights = 1 / (mean * (1 - mean))
-        self._normal = self.design.T @ (self.weights[:, None] * self.design)
-        values = linalg.eigvalsh(self._normal)
-        if values[0] <= _RANK * values[-1]:
+        normal = self.design.T @ (self.weights[:, None] * self.design)
+        try:
+            self._root = np.linalg.cholesky(normal)
+            least = np.square(np.diag(self._root)) / np.diag(normal)  # what no earlier candidate's bits explain
+        except np.linalg.LinAlgError:
+            least = np.zeros(1)
+        if least.min() <= _RANK:
             raise ValueError(f"n_bits and n_cohorts are too few to tell the {self.d} categories apart by their bits: "
                              "take more")
 
     @cached_property
     def inverse(self):
         """What makes estimates of shares of bits; of no use to clients, and so made when it is needed."""
-        return linalg.solve(self._normal, (self.weights[:, None] * self.design).T, assume_a="pos")
+        return linalg.cho_solve((self._root, True), (self.weights[:, None] * self.design).T)
 
     def shares(self, rows, n):
         """Return unbiased estimates of how many users' Bloom filters have each bit, by cohort, as shares of 1."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpestim.local.columns import Column, Columns
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClientState:
@@ -36,3 +38,16 @@ class ClientState:
             raise ValueError("state must have been made by an estimator of the same parameters and categories")
         if self.n_rows != n_rows:
             raise ValueError(f"state must have one answer for each row of X: it has {self.n_rows}, X has {n_rows}")
+
+
+def step_of(columns, step):
+    """Return columns whose laws do one of their two steps, a method like `privatize`, to reports of the same shape."""
+    return Columns([Column(c.name, _Step(c.law, getattr(c.law, step))) for c in columns])
+
+
+class _Step:
+    """One of the two randomisations, as the walk over the rows sees a law: its blocks and words are the same."""
+
+    def __init__(self, law, privatize):
+        self.privatize = privatize
+        self.report_dtype, self.report_width, self.block_rows = law.report_dtype, law.report_width, law.block_rows
