@@ -98,7 +98,8 @@ def test_open_columns(cls):
     np.testing.assert_array_equal(twice.estimate(["no"]).frequencies, f[1:2])
     assert pickle.loads(pickle.dumps(est)).estimate(["no"]) == est.estimate(["no"])
     assert est.merge(cls(4.0, categories=None, random_state=1).fit(X[:100])).n_users_ == 10_100
-    for ask in (lambda: est.frequencies_, lambda: est.transform(X[:3]), est.get_feature_names_out, est.release):
+    for ask in (lambda: est.frequencies_, lambda: est.transform(X[:3]), est.get_feature_names_out, est.release,
+                lambda: est.score(X[:3])):
         with pytest.raises(ValueError, match="categories must list"):
             ask()
     for bad in ("yes", [], 3, np.zeros((2, 2))):
@@ -157,7 +158,8 @@ def test_strict_mode_takes_any_value(cls):
 
 @pytest.mark.parametrize("cls", SKETCHES)
 @pytest.mark.parametrize("params", [{"n_buckets": 6}, {"n_buckets": 1}, {"n_hashes": 0}, {"n_hashes": 1.0},
-                                    {"hash_seed": -1}, {"n_hashes": 1 << 16, "n_buckets": 1 << 16}])
+                                    {"hash_seed": -1}, {"hash_seed": None},
+                                    {"n_hashes": 1 << 16, "n_buckets": 1 << 16}])
 def test_parameters_are_checked(cls, params):
     with pytest.raises(ValueError, match=next(iter(params))):
         cls(1.0, categories=[range(9)], **params).fit([[1], [2]])

@@ -25,7 +25,7 @@ GUIDE = (
     ("d is so large that both sides must be quick", "HRFrequencyEstimator",
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
     ("nobody can list the values, or they are too many to count", "HCMSFrequencyEstimator",
-     "one bit, 2^20 values in no time, and `estimate(values)` for values that were never declared"),
+     "one bit besides a public number, and `estimate(values)` for values that were never declared"),
     ("the same, and more bits may be sent", "CMSFrequencyEstimator", "the error of OUE, at 1,024 bits for 2^20 values"),
     ("users report again and again", "RAPPORFrequencyEstimator",
      "all reports from one stored answer have one epsilon together; less accurate than OUE for a single one"),

@@ -312,8 +312,8 @@ class HCMSFrequencyEstimator(_SketchFrequencyEstimator):
 
     Each user draws one of a few public hashes and a public row of a Hadamard matrix, and sends the sign of the row at
     the bucket of the own value. The server keeps two counters for each cell, whatever the domain is, and `estimate`
-    answers for any value afterwards. The quickest and shortest report there is; `CMSFrequencyEstimator` is more
-    accurate above an epsilon of about 1, at a bit for each bucket.
+    answers for any value afterwards. No report is shorter or made and counted more quickly; `CMSFrequencyEstimator` is
+    more accurate, most of all above an epsilon of about 1, at a bit for each bucket.
 
     With ``categories=None``, or None in place of a column's list, a column is open: any string, bytes, number or bool
     may be held, and enters by a public 32-bit hash; `estimate` answers, as `frequencies_` and `transform` need a list.

@@ -53,6 +53,18 @@ class OpenFrequencyEstimator(FrequencyEstimator):
         f = law.estimate_of(codes, counts, self._n_users)
         return Estimates(f, law.error_of(codes, f, counts, self._n_users))
 
+    def get_feature_names_out(self, input_features=None):
+        """Return feature_category for each column of `transform`; an open column has none."""
+        self._check_fitted()
+        self._check_closed()
+        return super().get_feature_names_out(input_features)
+
+    def score(self, X, y=None):
+        """Return minus the mean squared error against the plain frequencies of X; an open column has none."""
+        self._check_fitted()
+        self._check_closed()
+        return super().score(X, y)
+
     # ---------------------------------------------------------------- inside
 
     @property
@@ -79,12 +91,6 @@ class OpenFrequencyEstimator(FrequencyEstimator):
     def _supports(self, reports):
         self._check_closed()
         return super()._supports(reports)
-
-    def get_feature_names_out(self, input_features=None):
-        """Return feature_category for each column of `transform`; an open column has none."""
-        self._check_fitted()
-        self._check_closed()
-        return super().get_feature_names_out(input_features)
 
     def _check_closed(self):
         if any(categories is None for categories in self.categories_):

@@ -41,7 +41,7 @@ class RAPPOR(CategoricalRandomizer):
         super().__init__(epsilon, n_categories)
         for name, value, least, most in (("n_bits", n_bits, 8, 1 << 16), ("n_hashes", n_hashes, 1, 32),
                                          ("n_cohorts", n_cohorts, 1, 256)):
-            check_whole(_given(value, name), name, least, most)
+            check_whole(value, name, least, most)
         if n_bits % 8 or n_bits < 2 * n_hashes:
             raise ValueError("n_bits must be a multiple of 8, and at least twice n_hashes")
         f, p, q = (_share(value, name) for name, value in (("f", f), ("p", p), ("q", q)))
@@ -270,12 +270,6 @@ class RAPPOR(CategoricalRandomizer):
         return counts.reshape(self.n_cohorts, self.n_bits + 1)
 
 
-def _given(value, name):
-    if value is None:
-        raise ValueError(f"{name} must be an integer")
-    return value
-
-
 def _share(value, name):
     """Return a probability as the exact Fraction that it prints as, or None."""
     if value is None:
@@ -431,6 +425,6 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
         """Return settings that the common checks run with."""
         return [
             {"epsilon": 2.0, "categories": [[0, 1, 2, 3]], "n_bits": 8, "n_hashes": 1, "n_cohorts": 2},
-            {"epsilon": 6.0, "categories": [["a", "b", "c"], [False, True]], "n_bits": 8, "n_cohorts": 4, "f": 0.25},
-            {"epsilon": 4.0, "categories": [list(range(9))], "n_bits": 8, "n_cohorts": 4, "f": 0.125, "q": 0.75},
+            {"epsilon": 6.0, "categories": [["a", "b", "c"], [False, True]], "n_bits": 8, "n_cohorts": 4, "f": 0.125,
+             "q": 0.75},
         ]

@@ -31,8 +31,8 @@ class Sketch(CategoricalRandomizer):
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories)
-        check_whole(n_buckets, "n_buckets", 2, 1 << 24)
-        check_whole(n_hashes, "n_hashes", 1, MOST_HASHES)
+        check_whole(n_buckets, "n_buckets", 2, 1 << 24, optional=True)
+        check_whole(n_hashes, "n_hashes", 1, MOST_HASHES, optional=True)
         check_whole(hash_seed, "hash_seed", 0, WORD - 1)
         self.n_buckets = self._default_buckets() if n_buckets is None else n_buckets
         if self.n_buckets & (self.n_buckets - 1):
@@ -148,7 +148,9 @@ def drawn_below(size, words):
     return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
 
 
-def check_whole(value, name, least, most):
-    """Raise ValueError unless a parameter is None or an integer in a range."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
-        raise ValueError(f"{name} must be an integer from {least} to {most}")
+def check_whole(value, name, least, most, *, optional=False):
+    """Raise ValueError unless a parameter is an integer in a range, or None where it is optional."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} must be {'None or ' if optional else ''}an integer from {least} to {most}")
