@@ -32,11 +32,13 @@ object and not as one array.
 """
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
+from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.pgr import PGRFrequencyEstimator
+from dpestim.local.categories.rappor import RAPPORFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
@@ -57,9 +59,11 @@ from dpestim.local.numbers.sw import SWTransformer
 __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
+    "CMSFrequencyEstimator",
     "DistributionEstimator",
     "DuchiTransformer",
     "GRRFrequencyEstimator",
+    "HCMSFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
     "LaplaceTransformer",
@@ -70,6 +74,7 @@ __all__ = [
     "PMTransformer",
     "PersonalizedEstimator",
     "PrivUnitTransformer",
+    "RAPPORFrequencyEstimator",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SHEFrequencyEstimator",

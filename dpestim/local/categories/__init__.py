@@ -7,9 +7,13 @@
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     projective.py  finite projective spaces: which one suits, and the numbers of its points
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
+    open.py     `OpenFrequencyEstimator`: columns that nobody lists the values of, and `estimate(values)`
+    sketch.py   `Sketch`: public hashes to buckets, and what collisions do to estimates
+    state.py    `ClientState`: permanent answers, which clients keep between reports
+    regression.py  least squares of bits on candidates, and its exact variance
 
-One idea a file, law and face, with its proof beside it: binary, grr, histogram_encoding, hr, olh, pgr, sdgrr, ss,
-unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, cms, grr, histogram_encoding, hr, olh, pgr, rappor,
+sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -25,6 +29,11 @@ GUIDE = (
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
     ("d is large, and the error must not grow", "PGRFrequencyEstimator",
      "within a few percent of SS, reports of about log2(d) bits, and both sides are quick"),
+    ("nobody can list the values, or they are too many to count", "HCMSFrequencyEstimator",
+     "one bit besides a public number, and `estimate(values)` for values that were never declared"),
+    ("the same, and more bits may be sent", "CMSFrequencyEstimator", "the error of OUE, at 1,024 bits for 2^20 values"),
+    ("users report again and again", "RAPPORFrequencyEstimator",
+     "all reports from one stored answer have one epsilon together; less accurate than OUE for a single one"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",
