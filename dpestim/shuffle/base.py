@@ -52,6 +52,7 @@ class ShuffledColumns(Columns):
         if len(self) > 1:
             notes.append(f"It covers the {len(self)} columns of a row together.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
+        notes += [note for law in self.laws for note in law.notes]
         epsilon = times * self._of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
                                         for law in self.laws])
         return PrivacyGuarantee(epsilon, min(1, times * sum(law.delta for law in self.laws)), "shuffle",

@@ -11,9 +11,11 @@ from sklearn.utils import get_tags
 
 from dpestim.base import PrivateEstimator
 from dpestim.central.base import checked_delta
+from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
+from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
 from dpestim.privacy import Neighbours, PrivacyGuarantee
@@ -99,7 +101,7 @@ class ShuffledEstimator(PrivateEstimator):
     --------
     >>> import numpy as np
     >>> from dpestim.local import GRRFrequencyEstimator
-    >>> from dpestim.shuffle.shuffled import ShuffledEstimator
+    >>> from dpestim.shuffle import ShuffledEstimator
     >>> X = np.repeat([["tea"], ["coffee"], ["water"]], [5000, 3000, 2000], axis=0)
     >>> drinks = GRRFrequencyEstimator(categories=[["tea", "coffee", "water"]], random_state=0)
     >>> est = ShuffledEstimator(drinks, 0.5, delta=1e-6).fit(X)
@@ -115,6 +117,7 @@ class ShuffledEstimator(PrivateEstimator):
     True
     """
 
+    _checked_as = "shuffled"
     _server = None
     #: (users, epsilon, delta) of each shuffle that is counted, for so many colluding users; how often a user may be in.
     _shuffles, _colluding = (), 0
@@ -455,6 +458,22 @@ class ShuffledEstimator(PrivateEstimator):
         notes = tuple(dict.fromkeys([*notes, *columns.guarantee().notes]))
         one = PrivacyGuarantee(epsilon, delta, "shuffle", Neighbours.SUBSTITUTION, seeded, notes)
         return replace(one, epsilon=self._times * one.epsilon, delta=min(1, self._times * one.delta))
+
+    # ---------------------------------------------------------------- for the checks
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with: few users, and a delta at which they hide each other."""
+        return [
+            {"estimator": GRRFrequencyEstimator(categories=[["a", "b", "c"]]), "epsilon": 0.5, "delta": 0.05,
+             "n_users": 4},
+            {"estimator": MeanEstimator(DuchiTransformer(bounds=(0.0, 1.0))), "epsilon": 1.0, "delta": 0.01,
+             "n_users": 7, "colluding": 1},
+        ]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows that suit the wrapped estimator."""
+        return self._wrapped._test_data(n_rows, seed)
 
 
 def _inner(estimator):

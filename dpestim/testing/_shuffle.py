@@ -95,7 +95,7 @@ def check_bound_lies_above_the_truth(shuffles):
         for n in FEW:
             for epsilon in EPSILONS:
                 stated = law.delta_at(epsilon, n)
-                require(stated * (1 + 1e-9) >= _worst_delta(laws, n, epsilon), "the bound lies below the exact delta")
+                require(stated * (1 + 1e-9) >= worst_delta(laws, n, epsilon), "the bound lies below the exact delta")
         deltas = [law.delta_at(epsilon, law.n_honest) for epsilon in EPSILONS]
         require(all(a >= b for a, b in pairwise(deltas)), "delta must fall with epsilon")
         require(law.delta_at(float(law.epsilon), law.n_honest) <= float_up(law.delta), "the law must keep its delta")
@@ -272,7 +272,7 @@ def _p_value(seen, stated):
     return float(stats.chisquare(observed, wanted).pvalue)
 
 
-def _worst_delta(laws, n, epsilon):
+def worst_delta(laws, n, epsilon):
     """Return the largest delta at epsilon of all messages of n users, over all data sets and replacements."""
     worst, e = 0.0, math.exp(epsilon)
     for others in combinations_with_replacement(range(len(laws)), n - 1):

@@ -22,6 +22,7 @@ from dpestim.local import (
     OUEFrequencyEstimator,
     PersonalizedEstimator,
     PMTransformer,
+    SSFrequencyEstimator,
     URRFrequencyEstimator,
 )
 from dpestim.privacy import Neighbours
@@ -219,7 +220,7 @@ def test_strict_mode_and_learned_domains():
     ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator"),
     ({"estimator": PersonalizedEstimator(GRR)}, "estimator"),
     ({"estimator": URRFrequencyEstimator(categories=[LETTERS], non_sensitive=[["a"]])}, "estimator"),
-    ({"estimator": OLHFrequencyEstimator(categories=[LETTERS]), "bound": "blanket"}, "law"),
+    ({"estimator": SSFrequencyEstimator(categories=[LETTERS]), "bound": "blanket"}, "law"),
 ])
 def test_bad_parameters(params, name):
     ledger = Ledger(2, delta=2 * DELTA, durability="fast")

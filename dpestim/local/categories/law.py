@@ -27,7 +27,7 @@ class CategoricalRandomizer(Randomizer):
     n_counts : int
         Where it is not `n_categories`.
 
-    and brings `support` besides.
+    and brings `support` besides; `supporters` where counts are something else.
     """
 
     def __init__(self, epsilon, n_categories):
@@ -52,8 +52,8 @@ class CategoricalRandomizer(Randomizer):
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
     def supporters(self, counts):
-        """Return how many of the reports support each category, or None where counts do not tell."""
-        return counts
+        """Return how many of the reports support each category; None, where the law does not say how counts tell."""
+        return counts if self.n_counts == self.n_categories else None
 
     def estimate(self, counts, n):
         """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
