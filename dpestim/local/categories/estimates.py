@@ -25,7 +25,7 @@ def shown(categories):
 
 #: What a law tells a function of this name besides the estimates and their standard errors.
 _TOLD = {
-    "ibu": lambda law, counts, n: law.likelihood(counts, n),
+    "ibu": lambda law, counts, n: law.likelihood(counts, n) if hasattr(law, "likelihood") else None,
     "mle_apx": lambda law, counts, n: _line(*law.variance_line(counts, n)),
     "power": lambda law, counts, n: {"smallest": 1 / max(n, 2)},
 }
