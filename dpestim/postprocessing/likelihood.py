@@ -62,7 +62,8 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
 
     ``postprocess="ibu"`` takes law and counts from the mechanism, and is exact where a report is one code of an
     alphabet: for binary, generalised, sensitivity-aware and utility-optimised randomised response and Hadamard
-    response.
+    response. Where counts are not of supports (sums of noisy numbers), or a matrix would have more than 2^24 entries,
+    it is `mle_apx`.
 
     References
     ----------

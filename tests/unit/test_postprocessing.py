@@ -24,6 +24,7 @@ from dpestim.local import (
 )
 from dpestim.local.categories.estimates import postprocessed
 from dpestim.postprocessing.em import Matrix
+from dpestim.shuffle import ShuffledHistogram
 
 FREQUENCIES = [cls for name, cls in all_estimators() if name.endswith("FrequencyEstimator")]
 #: What functions need that estimates and standard errors do not say.
@@ -403,7 +404,7 @@ def test_the_argument_is_not_changed(name):
 # ---------------------------------------------------------------- by name
 
 
-@pytest.mark.parametrize("cls", FREQUENCIES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [*FREQUENCIES, ShuffledHistogram], ids=lambda cls: cls.__name__)
 def test_every_name_is_for_every_mechanism(cls):
     for params in cls._test_params()[:2]:
         est = cls(**params, random_state=0)

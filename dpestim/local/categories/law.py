@@ -71,19 +71,21 @@ class CategoricalRandomizer(Randomizer):
         return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
 
     def likelihood(self, counts, n):
-        """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments.
+        """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments, or None.
 
         All of the likelihood where a report is one code. Else that of the number of reports which support each value,
-        as if they were independent, because counts of supports tell no more.
+        as if they were independent, because counts of supports tell no more. None where counts are not of supports, or
+        the matrix that all this takes would be too large.
         """
         named, pair = isinstance(self, CodeReports), self.support_pair()
         if pair is not None and self.n_counts == self.n_categories:
             return {"law": pair, "counts": counts} if named else {"law": pair, "counts": counts, "n": n}
+        if self.n_categories * self.n_counts > LARGEST_MATRIX:
+            return None
         if named:
             return {"law": self._dense(), "counts": counts}
-        if self._is("support_law") or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
-            raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or "
-                             "not for so many categories: take 'mle_apx'")
+        if self._is("support_law") or self.n_counts != self.n_categories:
+            return None
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
 
