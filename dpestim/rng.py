@@ -52,6 +52,9 @@ class Stage(IntEnum):
     ROUNDING = 4  # unbiased rounding to a grid
     SUBSET = 5  # which columns a row reports
     SUBSET_AGAIN = 6  # the same, where words of the first draw allow no uniform one
+    PERMANENT = 7  # the answer that a client keeps, of which every report is a noisy copy
+    PERMANENT_RARE = 8  # ... and its rare words
+    COINS = 9  # fair bits besides the response
 
 
 def check_random_state(random_state):

@@ -34,6 +34,9 @@ object and not as one array.
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
+from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
+from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
+from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
@@ -60,6 +63,10 @@ __all__ = [
     "GRRFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
+    "LGRRFrequencyEstimator",
+    "LOLOHAFrequencyEstimator",
+    "LOSUEFrequencyEstimator",
+    "LOUEFrequencyEstimator",
     "LaplaceTransformer",
     "MeanEstimator",
     "OLHFrequencyEstimator",

@@ -44,17 +44,21 @@ class Unary(PackedBits, CategoricalRandomizer):
 
     def _draw(self, codes, words, out):
         """Write every bit as if it were false, and return the words; the first of a record is for its true bit."""
-        law, width = bit_patterns(self.false_threshold), self.report_width
-        drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
-        ties = words.scratch(len(codes) * width + 1, np.uint32)
+        return self._draw_bits(self.false_threshold, len(codes), words, out)
+
+    def _draw_bits(self, threshold, n, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
+        """Write n reports of bits that are 1 with probability threshold / 2**64, and return the words."""
+        law, width, per_record = bit_patterns(threshold), self.report_width, 1 + -(-self.report_width // 4)
+        drawn = words.dense(stage, per_record).reshape(-1, per_record)
+        ties = words.scratch(n * width + 1, np.uint32)
         ties = ties[: unary.draw(drawn, law.table, out, ties)]
         if len(ties):
             per_row, first = RARE_WORDS * width, ties.astype(np.uint64) * RARE_WORDS
-            rare = words.sparse(Stage.RARE, per_row, first)
+            rare = words.sparse(rare_stage, per_row, first)
             for place in ties[: unary.settle(drawn, ties, rare, law.edges, out)].tolist():
                 # all 64 digits were a boundary's, once in 2**48 ties or less: the others decide
                 row, group = divmod(place, width)
-                digits = words.sparse(Stage.RARE, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
+                digits = words.sparse(rare_stage, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
                 out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
         return drawn
 
