@@ -34,6 +34,7 @@ object and not as one array.
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
+from dpestim.local.categories.idue import IDUEFrequencyEstimator
 from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
 from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
 from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
@@ -63,6 +64,7 @@ __all__ = [
     "GRRFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
+    "IDUEFrequencyEstimator",
     "LGRRFrequencyEstimator",
     "LOLOHAFrequencyEstimator",
     "LOSUEFrequencyEstimator",
