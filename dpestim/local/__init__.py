@@ -38,6 +38,7 @@ from dpestim.local.categories.idue import IDUEFrequencyEstimator
 from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
 from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
 from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
+from dpestim.local.categories.metric import MetricFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
@@ -71,6 +72,7 @@ __all__ = [
     "LOUEFrequencyEstimator",
     "LaplaceTransformer",
     "MeanEstimator",
+    "MetricFrequencyEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PMTransformer",

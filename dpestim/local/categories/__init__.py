@@ -6,7 +6,10 @@
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, olh, sdgrr, ss, unary, urap, urr.
+    longitudinal.py  `Memoised`, `ClientState`, `LongitudinalEstimator`: clients that keep what they said
+
+One idea a file, law and face, with its proof beside it: binary, grr, hr, idue, lgrr, loloha, lunary, metric, olh,
+sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -22,6 +25,12 @@ GUIDE = (
      "log2(d) + 1 bits and little work; the error grows where a few values hold most users, and above an epsilon of 1"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
+    ("the same users are asked again and again", "LOLOHAFrequencyEstimator",
+     "a value that stays is reported for one price; with few values LGRR, where d bits may be sent LOSUE"),
+    ("values differ in how much protection they need", "IDUEFrequencyEstimator",
+     "each has an epsilon of its own, and all have a plain guarantee"),
+    ("only nearby values must hide among each other", "MetricFrequencyEstimator",
+     "distant ones are told apart better; at most 128 values"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",
      "it names them, and says what is left; no plain guarantee"),
     ("some values are nobody's secret", "URRFrequencyEstimator",

@@ -196,8 +196,8 @@ class IDUEFrequencyEstimator(FrequencyEstimator):
     local differential privacy, with finer promises inside. Choose it where values differ in how secret they are and all
     need some protection; where some need none, `URAPFrequencyEstimator`.
 
-    **Privacy.** epsilon-local differential privacy for a row, exact, which is what a ledger is charged; and for values x
-    and x' the smaller of their own epsilons, exact (integer thresholds, verified for every pair of levels after the
+    **Privacy.** epsilon-local differential privacy for a row, exact, which is what a ledger is charged; and for values
+    x and x' the smaller of their own epsilons, exact (integer thresholds, verified for every pair of levels after the
     optimisation, proof in ``idue.md``). Neighbours: any two rows of one user; no other party is trusted. An epsilon of
     min(max E, 2 min E) for own epsilons E costs no accuracy: they imply it.
 

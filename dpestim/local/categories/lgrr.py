@@ -66,7 +66,9 @@ class LGRRFrequencyEstimator(LongitudinalEstimator):
     >>> import numpy as np
     >>> from dpestim.local import LGRRFrequencyEstimator
     >>> X = np.repeat([["tea"], ["coffee"], ["water"]], [5000, 3000, 2000], axis=0)
-    >>> est = LGRRFrequencyEstimator(1.0, epsilon_permanent=2.0, categories=[["tea", "coffee", "water"]], random_state=0)
+    >>> est = LGRRFrequencyEstimator(
+    ...     1.0, epsilon_permanent=2.0, categories=[["tea", "coffee", "water"]], random_state=0
+    ... )
     >>> state = est.client_state(X)
     >>> first, second = est.privatize(X, state=state), est.privatize(X, state=state)
     >>> np.abs(est.aggregate(second).frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.05

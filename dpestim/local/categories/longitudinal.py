@@ -78,7 +78,8 @@ class Memoised:
 
     def keep_permanent(self, epsilon):
         """Note the epsilon of the kept answer: None is twice that of the first report."""
-        self.epsilon_permanent = 2 * self.epsilon if epsilon is None else canonical_epsilon(epsilon, "epsilon_permanent")
+        kept = 2 * self.epsilon if epsilon is None else epsilon
+        self.epsilon_permanent = canonical_epsilon(kept, "epsilon_permanent")
         if self.epsilon_permanent <= self.epsilon:
             raise ValueError("epsilon_permanent must be above epsilon: the first report is a noisy copy of the kept "
                              "answer")
@@ -271,7 +272,9 @@ class LongitudinalEstimator(FrequencyEstimator):
             raise ValueError("state must be None or what client_state returned")
         data, columns, _ = self._read(X)
         state.check(columns, len(data[0]))
-        self._charge(self._all_reports(columns, state.n_reports + 1, state.n_reports), len(data[0]), columns.names)
+        if self._find_ledger() is not None:
+            more = self._all_reports(columns, state.n_reports + 1, state.n_reports)
+            self._charge(more, len(data[0]), columns.names)
         return state.report(columns, data, WordSource(self.random_state), self.n_jobs)
 
     def privacy_of(self, state):
