@@ -36,6 +36,11 @@ from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEst
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
+from dpestim.local.categories.idue import IDUEFrequencyEstimator
+from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
+from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
+from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
+from dpestim.local.categories.metric import MetricFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.pgr import PGRFrequencyEstimator
 from dpestim.local.categories.rappor import RAPPORFrequencyEstimator
@@ -66,8 +71,14 @@ __all__ = [
     "HCMSFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
+    "IDUEFrequencyEstimator",
+    "LGRRFrequencyEstimator",
+    "LOLOHAFrequencyEstimator",
+    "LOSUEFrequencyEstimator",
+    "LOUEFrequencyEstimator",
     "LaplaceTransformer",
     "MeanEstimator",
+    "MetricFrequencyEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PGRFrequencyEstimator",

@@ -12,7 +12,10 @@
     state.py    `ClientState`: permanent answers, which clients keep between reports
     regression.py  least squares of bits on candidates, and its exact variance
 
-One idea a file, law and face, with its proof beside it: binary, cms, grr, histogram_encoding, hr, olh, pgr, rappor,
+    longitudinal.py  `Memoised`, `LongitudinalEstimator`: clients that keep what they said
+
+One idea a file, law and face, with its proof beside it: binary, cms, grr, histogram_encoding, hr, idue, lgrr, loloha,
+lunary, metric, olh, pgr, rappor,
 sdgrr, ss, unary, urap, urr.
 """
 
@@ -36,6 +39,12 @@ GUIDE = (
      "all reports from one stored answer have one epsilon together; less accurate than OUE for a single one"),
     ("only accuracy counts", "SSFrequencyEstimator",
      "on average over the values none is more accurate; d bits and many draws a user"),
+    ("the same users are asked again and again", "LOLOHAFrequencyEstimator",
+     "a value that stays is reported for one price; with few values LGRR, where d bits may be sent LOSUE"),
+    ("values differ in how much protection they need", "IDUEFrequencyEstimator",
+     "each has an epsilon of its own, and all have a plain guarantee"),
+    ("only nearby values must hide among each other", "MetricFrequencyEstimator",
+     "distant ones are told apart better; at most 128 values"),
     ("some values need less protection than others", "SDGRRFrequencyEstimator",
      "it names them, and says what is left; no plain guarantee"),
     ("some values are nobody's secret", "URRFrequencyEstimator",
