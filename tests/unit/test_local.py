@@ -463,7 +463,7 @@ def test_bad_reports_are_found_in_every_row_and_column(cls):
     for row in range(10):
         for column in range(3):
             bad = reports.copy()
-            bad[row, (column + 1) * width - 1] = np.iinfo(bad.dtype).max
+            bad[row, column * width : (column + 1) * width] = np.iinfo(bad.dtype).max
             with pytest.raises(ValueError, match="report"):
                 est.aggregate(bad)
 
