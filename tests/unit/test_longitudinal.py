@@ -138,7 +138,7 @@ def test_what_all_reports_promise():
 def joint(law, values):
     """The exact law of the reports of a sequence of values, over all kept answers."""
     d = law.n_categories
-    k1, o1, k2, o2 = law.first.own, law.first.others, law.second.own, law.second.others
+    k1, o1, k2, o2 = (Fraction(w, WORD) for step in (law.first, law.second) for w in (step.keep, step.other))
     out, held = {}, sorted(set(values))
     for kept in product(range(d), repeat=len(held)):
         table = dict(zip(held, kept))
