@@ -32,6 +32,7 @@ object and not as one array.
 """
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
+from dpestim.local.categories.dbitflip import DBitFlipFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
 from dpestim.local.categories.idue import IDUEFrequencyEstimator
@@ -60,6 +61,7 @@ from dpestim.local.numbers.sw import SWTransformer
 __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
+    "DBitFlipFrequencyEstimator",
     "DistributionEstimator",
     "DuchiTransformer",
     "GRRFrequencyEstimator",

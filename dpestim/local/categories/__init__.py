@@ -8,8 +8,8 @@
 
     longitudinal.py  `Memoised`, `ClientState`, `LongitudinalEstimator`: clients that keep what they said
 
-One idea a file, law and face, with its proof beside it: binary, grr, hr, idue, lgrr, loloha, lunary, metric, olh,
-sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: binary, dbitflip, grr, hr, idue, lgrr, loloha, lunary, metric,
+olh, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.

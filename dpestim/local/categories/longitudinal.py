@@ -301,6 +301,7 @@ class LongitudinalEstimator(FrequencyEstimator):
             return once if n_reports else PrivacyGuarantee(0)
         plain, kept = _totals(columns.laws, n_reports)
         spent, spent_kept = _totals(columns.laws, before)
+        spent = 0 if plain == math.inf else spent
         names = ", ".join(columns.names)
         return PrivacyGuarantee(
             plain - spent, model="local", neighbours=Neighbours.LOCAL, seeded=self.random_state is not None,
