@@ -33,6 +33,7 @@ object and not as one array.
 
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local.categories.dbitflip import DBitFlipFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
@@ -65,6 +66,7 @@ __all__ = [
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
     "CMSFrequencyEstimator",
+    "DBitFlipFrequencyEstimator",
     "DistributionEstimator",
     "DuchiTransformer",
     "GRRFrequencyEstimator",

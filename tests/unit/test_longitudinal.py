@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpestim.local import (
+    DBitFlipFrequencyEstimator,
     LGRRFrequencyEstimator,
     LOLOHAFrequencyEstimator,
     LOSUEFrequencyEstimator,
@@ -138,7 +139,7 @@ def test_what_all_reports_promise():
 def joint(law, values):
     """The exact law of the reports of a sequence of values, over all kept answers."""
     d = law.n_categories
-    k1, o1, k2, o2 = law.first.own, law.first.others, law.second.own, law.second.others
+    k1, o1, k2, o2 = (Fraction(w, WORD) for step in (law.first, law.second) for w in (step.keep, step.other))
     out, held = {}, sorted(set(values))
     for kept in product(range(d), repeat=len(held)):
         table = dict(zip(held, kept))
@@ -184,3 +185,16 @@ def test_several_columns_share_both_epsilons():
     assert est.privacy_of(state).relaxed_epsilon == 3
     assert [law.epsilon_permanent for law in est.fit(X).randomizers_] == [Fraction(3, 2)] * 2
     assert (est.aggregate(reports).frequencies_[1].sum() - 1) < 1e-9
+
+
+def test_dbitflip_repeats_itself_and_promises_nothing_for_a_change():
+    est, X = DBitFlipFrequencyEstimator(3.0, n_bits=3, categories=CATEGORIES, random_state=0), rows()
+    state = est.client_state(X)
+    first = est.privatize(X, state=state)
+    np.testing.assert_array_equal(est.privatize(X, state=state), first)
+    assert est.privacy_of(state).epsilon == math.inf
+    assert est.privacy_of(state).relaxed_epsilon == 3
+    moved = est.privatize((X + 1) % 6, state=state)
+    np.testing.assert_array_equal(moved[:, 0], first[:, 0])
+    assert (moved[:, 1] != first[:, 1]).any()
+    np.testing.assert_array_equal(est.privatize(X, state=state), first)

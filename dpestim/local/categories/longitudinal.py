@@ -108,7 +108,8 @@ class _Step:
     """One step of a memoised law as the walk over blocks takes it."""
 
     def __init__(self, law, write, dtype, width):
-        self.block_rows, self.privatize = law.block_rows, write
+        # (one step takes about half of the law's words, so that a block has room for twice the rows)
+        self.block_rows, self.privatize = 2 * law.block_rows, write
         self.report_dtype, self.report_width = np.dtype(dtype), width
 
 
@@ -154,14 +155,14 @@ class ClientState:
 
     def __init__(self, columns, n_rows):
         self._identity = columns.inferred, [c.identity() for c in columns]
-        self._memos = [None] * len(columns)
+        self._memos, self._known = [None] * len(columns), columns
         self.n_rows, self.n_reports = n_rows, 0
 
     def __repr__(self):
         return f"ClientState(n_rows={self.n_rows}, n_reports={self.n_reports})"
 
     def __getstate__(self):
-        return {**vars(self), "version": self._version}
+        return {**vars(self), "_known": None, "version": self._version}
 
     def __setstate__(self, state):
         if state.get("version") != self._version:
@@ -170,8 +171,10 @@ class ClientState:
 
     def check(self, columns, n_rows=None):
         """Raise ValueError unless it belongs to these columns and this many rows."""
-        if self._identity != (columns.inferred, [c.identity() for c in columns]):
-            raise ValueError("state must have been made by a client of the same law and the same categories")
+        if columns is not self._known:  # (comparing long lists of categories takes time)
+            if self._identity != (columns.inferred, [c.identity() for c in columns]):
+                raise ValueError("state must have been made by a client of the same law and the same categories")
+            self._known = columns
         if n_rows is not None and n_rows != self.n_rows:
             raise ValueError(f"X must have the {self.n_rows} rows of state, in the same order, got {n_rows}")
 
@@ -298,6 +301,7 @@ class LongitudinalEstimator(FrequencyEstimator):
             return once if n_reports else PrivacyGuarantee(0)
         plain, kept = _totals(columns.laws, n_reports)
         spent, spent_kept = _totals(columns.laws, before)
+        spent = 0 if plain == math.inf else spent
         names = ", ".join(columns.names)
         return PrivacyGuarantee(
             plain - spent, model="local", neighbours=Neighbours.LOCAL, seeded=self.random_state is not None,

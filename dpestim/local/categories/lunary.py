@@ -56,7 +56,9 @@ class LongitudinalUnary(Memoised, Unary):
         else:  # a kept 1 takes a coin instead
             coins = words.dense(Stage.COINS, self.n_coin_words).view(np.uint8)
             coins = coins.reshape(len(answers), -1)[:, : self.report_width]
-            out ^= (out ^ coins) & answers
+            coins = np.bitwise_xor(coins, out)
+            coins &= answers
+            out ^= coins
         if self.n_categories % 8:
             out[:, -1] &= (1 << self.n_categories % 8) - 1
 

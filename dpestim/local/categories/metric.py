@@ -156,7 +156,7 @@ class MetricFrequencyEstimator(FrequencyEstimator):
     """
 
     _randomizer = Metric
-    _typical_domain = 128
+    _typical_domain = 32
     _more_parameters = """
     distance : callable or list of array-like, default=None
         ``distance(a, b)`` of two categories, or for each column a symmetric matrix in the order of `categories`,
