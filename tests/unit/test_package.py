@@ -27,7 +27,7 @@ LAYERS = {
     "privacy": 2, "base": 2, "rng": 2, "noise": 2, "parallel": 2, "datasets": 2, "_docs": 2, "inputs": 2,
     "accounting": 3, "postprocessing": 3, "testing": 3,
     "central": 4, "local": 4,
-    "statistics": 5,
+    "statistics": 5, "shuffle": 5,
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6,
     "audit": 7, "pipeline": 7,
     "inspection": 8, "model_selection": 8,
