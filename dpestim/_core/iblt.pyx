@@ -2,8 +2,12 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+cdef enum:
+    AHEAD = 16  # keys whose cells are fetched before they are needed
+
 cdef extern from "shuffle.h" nogil:
     uint64_t dpestim_product(uint64_t a, uint64_t b, uint64_t *low) noexcept
+    void DPESTIM_PREFETCH(const void *at) noexcept
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -36,20 +40,25 @@ def insert(
     uint64_t[:, ::1] table,        # IN and OUT  3 equal sub-tables of cells: count, key words, check
 ):
     """Add keys to a table."""
-    cdef Py_ssize_t i, w, at, n_words = keys.shape[1], third = table.shape[0] // 3
-    cdef uint64_t h
+    cdef Py_ssize_t batch, i, k, w, at, n_words = keys.shape[1], third = table.shape[0] // 3
+    cdef uint64_t h[AHEAD]
     cdef int j
     if third < 1 or table.shape[0] != 3 * third or table.shape[1] != n_words + 2 or n_words < 1:
         raise ValueError("table and keys do not fit")
     with nogil:
-        for i in range(keys.shape[0]):
-            h = hashed(&keys[i, 0], n_words, salt)
-            for j in range(3):
-                at = cell(h, j, third)
-                table[at, 0] += 1
-                for w in range(n_words):
-                    table[at, w + 1] += keys[i, w]
-                table[at, n_words + 1] += check(h)
+        for batch in range((keys.shape[0] + AHEAD - 1) // AHEAD):
+            i = batch * AHEAD
+            for k in range(min(AHEAD, keys.shape[0] - i)):
+                h[k] = hashed(&keys[i + k, 0], n_words, salt)
+                for j in range(3):
+                    DPESTIM_PREFETCH(&table[cell(h[k], j, third), 0])
+            for k in range(min(AHEAD, keys.shape[0] - i)):
+                for j in range(3):
+                    at = cell(h[k], j, third)
+                    table[at, 0] += 1
+                    for w in range(n_words):
+                        table[at, w + 1] += keys[i + k, w]
+                    table[at, n_words + 1] += check(h[k])
 
 
 def peel(
@@ -60,39 +69,42 @@ def peel(
 ):
     """Take out the keys of cells that hold one, as long as there are any; return how many."""
     cdef Py_ssize_t n_words = keys.shape[1], third = table.shape[0] // 3, most = keys.shape[0]
-    cdef Py_ssize_t found = 0, waiting, start, w, at, other
+    cdef Py_ssize_t found = 0, queued = 0, first = 0, w, at, other
     cdef uint64_t h
     cdef int j
-    cdef bint own
     if (third < 1 or table.shape[0] != 3 * third or table.shape[1] != n_words + 2 or n_words < 1
             or pending.shape[0] != table.shape[0]):
         raise ValueError("table, pending and keys do not fit")
     with nogil:
-        for start in range(table.shape[0]):
-            if table[start, 0] != 1:
-                continue
-            pending[0] = start
-            waiting = 1
-            while waiting and found < most:
-                waiting -= 1
-                at = pending[waiting]
-                if table[at, 0] != 1:
-                    continue
-                h = hashed(&table[at, 1], n_words, salt)
-                own = check(h) == table[at, n_words + 1] and cell(h, <int>(at // third), third) == at
-                if not own:  # not what an honest user wrote
-                    continue
-                for w in range(n_words):
-                    keys[found, w] = table[at, w + 1]
+        # counts only fall, so a cell begins with 1 or falls to 1, once: each is queued at most once
+        for at in range(table.shape[0]):
+            if table[at, 0] == 1:
+                pending[queued] = at
+                queued += 1
+        while first < queued and found < most:
+            if first + 2 * AHEAD < queued:
+                DPESTIM_PREFETCH(&table[pending[first + 2 * AHEAD], 0])
+            if first + AHEAD < queued:
+                h = hashed(&table[pending[first + AHEAD], 1], n_words, salt)
                 for j in range(3):
-                    other = cell(h, j, third)
-                    table[other, 0] -= 1
-                    for w in range(n_words):
-                        table[other, w + 1] -= keys[found, w]
-                    table[other, n_words + 1] -= check(h)
-                    # every cell waits at most once: its count reaches 1 from above once at most
-                    if table[other, 0] == 1 and waiting < table.shape[0]:
-                        pending[waiting] = other
-                        waiting += 1
-                found += 1
+                    DPESTIM_PREFETCH(&table[cell(h, j, third), 0])
+            at = pending[first]
+            first += 1
+            if table[at, 0] != 1:
+                continue
+            h = hashed(&table[at, 1], n_words, salt)
+            if check(h) != table[at, n_words + 1] or cell(h, <int>(at // third), third) != at:
+                continue  # not what an honest user wrote
+            for w in range(n_words):
+                keys[found, w] = table[at, w + 1]
+            for j in range(3):
+                other = cell(h, j, third)
+                table[other, 0] -= 1
+                for w in range(n_words):
+                    table[other, w + 1] -= keys[found, w]
+                table[other, n_words + 1] -= check(h)
+                if table[other, 0] == 1:
+                    pending[queued] = other
+                    queued += 1
+            found += 1
     return found

@@ -1,6 +1,6 @@
 """`BucketShuffler`: a shuffle whose accesses to memory, bucket by bucket, say nothing."""
 
-from math import ceil, exp, log, log2
+from math import exp, log
 
 import numpy as np
 
@@ -25,7 +25,8 @@ class BucketShuffler:
 
     **Utility.** The multiset is unchanged: where a bucket overflows, all is drawn again, and nothing is dropped.
 
-    **Complexity.** O(n log n / 4) moves, between 2 and 4 slots for each message (message and key of 4 bytes); n < 2**31.
+    **Complexity.** O(n log n / 4) moves; between 2 and 4 slots (message and key of 4 bytes) for each
+    message, where these fill a bucket; n < 2**31.
 
     Parameters
     ----------
@@ -52,8 +53,8 @@ class BucketShuffler:
 
     References
     ----------
-    G. Asharov et al., Bucket Oblivious Sort: An Extremely Simple Oblivious Sort, SOSA 2020, section 3 (oblivious
-    random bin assignment) and section 4 (random permutation); the bound is ours, in ``bucket.md``.
+    G. Asharov et al., Bucket Oblivious Sort: An Extremely Simple Oblivious Sort, SOSA 2020 (oblivious
+    random bin assignment, random permutation); groups of 16 and the bound are ours, in ``bucket.md``.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class BucketShuffler:
 
     def _shape(self, n):
         """Return the number of bits of a key and the messages of a bucket at the start."""
-        bits = max(0, ceil(log2(max(1, 2 * n) / self.bucket_size)))
+        bits = max(0, -(-2 * n // self.bucket_size) - 1).bit_length()
         return bits, -(-n // (1 << bits))
 
     def failure_probability(self, n):

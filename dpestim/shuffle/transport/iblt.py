@@ -35,10 +35,12 @@ class IBLTShuffler:
     Parameters
     ----------
     secure_sum : SecureSum or None, default=None
-        What adds up the tables, one a message: ``bits`` of it must be 64. None adds each key to one table at once, which
-        is the same sum.
+        What adds up the tables, one a message: ``bits`` of it must be 64. None adds each key to one table at
+        once, which is the same sum.
     cells : int or None, default=None
-        Cells of a table. None takes 1.5 n + 50 below 1,000 messages, and from there on 1.3 n, but never fewer than 1,550.
+        Cells of a table. None takes 1.5 n + 50 below 1,000 messages, from there on 1.3 n, but at least 1,550.
+    attempts : int, default=3
+        How often users send at most, at least 1: again with new nonces where a table could not be taken apart.
     random_state : None, int or NumPy generator, default=None
         None draws secure words at each call; an int repeats nonces and order and must not be used for a release.
 
@@ -47,12 +49,12 @@ class IBLTShuffler:
     ValueError
         For messages that are not an array of an unsigned type with one or two axes; or a bad parameter.
     DecodeError
-        Where messages are left that cannot be taken out; it says how many. None is returned then.
+        Where messages are left that cannot be taken out in any attempt; it says how many. None is returned then.
 
     References
     ----------
-    M. T. Goodrich, M. Mitzenmacher, Invertible Bloom Lookup Tables, Allerton 2011, sections 2 and 3 (tables, listing).
-    J. Bell et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead, CCS 2020, section 5 (shuffling).
+    M. T. Goodrich, M. Mitzenmacher, Invertible Bloom Lookup Tables, Allerton 2011 (tables, listing).
+    J. Bell et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead, CCS 2020 (shuffling).
 
     Examples
     --------
@@ -62,13 +64,16 @@ class IBLTShuffler:
     [1, 1, 2, 3]
     """
 
-    def __init__(self, secure_sum=None, *, cells=None, random_state=None):
+    def __init__(self, secure_sum=None, *, cells=None, attempts=3, random_state=None):
         if secure_sum is not None and not (isinstance(secure_sum, SecureSum) and secure_sum.bits == 64):
             raise ValueError("secure_sum must be None or a SecureSum of 64 bits")
         if cells is not None and (not isinstance(cells, int) or not 3 <= cells < 1 << 33):
             raise ValueError("cells must be None or an integer from 3 to 2**33 - 1")
+        if not isinstance(attempts, int) or attempts < 1:
+            raise ValueError("attempts must be an integer of at least 1")
         check_random_state(random_state)
-        self.secure_sum, self.cells, self.random_state = secure_sum, cells, random_state
+        self.secure_sum, self.cells = secure_sum, cells
+        self.attempts, self.random_state = attempts, random_state
 
     def n_cells(self, n):
         """Return the number of cells for n messages, a multiple of 3."""
@@ -82,13 +87,18 @@ class IBLTShuffler:
         """Return the messages, an array (n,) or (n, width) of an unsigned type, in a uniformly random order."""
         out, rows = rows_of_bytes(messages)
         source = WordSource(self.random_state)
-        keys, salt = self._keys(rows, source.part(0))
-        table = self._sum(keys, salt)
-        found = self._peel(table, salt, *keys.shape)
         n, width = rows.shape
+        for attempt in range(1, self.attempts + 1):
+            keys, salt = self._keys(rows, source.part(attempt))
+            found, left = self._peel(self._sum(keys, salt), salt, *keys.shape)
+            if not left:
+                break
+        else:
+            raise DecodeError(f"{left} of {n} messages could not be taken out of a table of {self.n_cells(n)} cells in "
+                              f"attempt {attempt}, so that none is returned: take more cells or attempts")
         if n:
             rows[:] = found.view(np.uint8)[:, :width]
-        return permuted(out, rows, source.part(1))
+        return permuted(out, rows, source.part(0))
 
     def _keys(self, rows, source):
         """Return what each user writes, message and nonce, and the public salt of the table."""
@@ -113,10 +123,8 @@ class IBLTShuffler:
         return self.secure_sum.sum(tables.reshape(len(keys), -1)).reshape(shape)
 
     def _peel(self, table, salt, n, n_words):
-        """Return all n keys of a table, in no particular order, or raise."""
+        """Return the keys of a table, in no particular order, and how many of n are left in it."""
         found = np.empty((n, n_words), np.uint64)
         n_found = kernel.peel(table, salt, np.empty(len(table), np.int64), found)
-        if n_found < n or table.any():
-            raise DecodeError(f"{n - n_found} of {n} messages could not be taken out of the table of {len(table)} cells; "
-                              "none is returned: send again, with new nonces or more cells")
-        return found
+        # all found and something left: cells that no honest user wrote
+        return found, n - n_found or int(table.any())

@@ -13,7 +13,7 @@ from dpestim.rng import Stage, WordReader, WordSource, check_random_state
 _PRIME = (1 << 127) - 1
 
 #: What the users of one sum hold: their secrets, whose neighbour is who, and the shares that neighbours keep.
-_Round = namedtuple("_Round", "ring mask_secrets self_seeds neighbours mask_shares self_shares threshold")
+_Round = namedtuple("_Round", "mask_secrets self_seeds neighbours mask_shares self_shares threshold")
 
 
 class SecureSum:
@@ -28,8 +28,8 @@ class SecureSum:
 
     **Utility.** The sum of the vectors of the survivors modulo 2**bits, exactly, or an error.
 
-    **Complexity.** For n users, k neighbours, vectors of length L, s dropped: O(n k L) words of AES, O(n k t) operations
-    modulo a prime, O((n - s) L) memory. k grows with log n; it is n - 1 for few users.
+    **Complexity.** For n users, k neighbours, vectors of length L, s dropped: O(n k L) words of AES, O(n k t)
+    operations modulo a prime, O(n L) memory. k grows with log n; it is n - 1 for few users.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class SecureSum:
     References
     ----------
     J. Bell, K. Bonawitz, A. Gascon, T. Lepoint, M. Raykova, Secure Single-Server Aggregation with (Poly)Logarithmic
-    Overhead, CCS 2020, algorithm 2; the number of neighbours by our ``secure_sum.md``, in the manner of their section 3.5.
+    Overhead, CCS 2020 (the protocol for users who follow it); the number of neighbours by our ``secure_sum.md``.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class SecureSum:
             kept = np.flatnonzero(~gone[around.neighbours[user]])[: around.threshold]
             seed = _recover([(int(at) + 1, shares[at]) for at in kept])
             if not gone[user]:
-                total -= _mask(b"self", seed, len(total))
+                total -= _mask(b"self", len(total), seed)
                 continue
             for other in around.neighbours[user][~gone[around.neighbours[user]]]:
                 # what the neighbour added for this pair, made from the secret that was recovered
@@ -142,19 +142,18 @@ class SecureSum:
         shares = np.zeros((2, n, k), object)
         for power in range(threshold - 1, -1, -1):
             shares = (shares * points + numbers[:, :, power, np.newaxis]) % _PRIME
-        return _Round(ring, numbers[0, :, 0], numbers[1, :, 0], neighbours, *shares, threshold)
+        return _Round(numbers[0, :, 0], numbers[1, :, 0], neighbours, *shares, threshold)
 
     def _masked(self, around, user, vector):
         """Return what a user sends."""
-        out = vector + _mask(b"self", around.self_seeds[user], len(vector))
+        out = vector + _mask(b"self", len(vector), around.self_seeds[user])
         for other in around.neighbours[user]:
             out += _pair_mask(user, other, around.mask_secrets[user], around.mask_secrets[other], len(vector))
         return out & self._modulus
 
 
-def _mask(name, *numbers_and_size):
+def _mask(name, size, *numbers):
     """Return pseudo-random words: AES-256 in counter mode under a hash of secrets."""
-    *numbers, size = numbers_and_size
     text = b"".join(int(number).to_bytes(16, "big") for number in numbers)
     reader = WordReader(hashlib.sha256(b"dpestim secure sum " + name + text).digest())
     return reader.dense(Stage.NOISE, 0, 0, 0, size)
@@ -166,8 +165,8 @@ def _pair_mask(user, other, secret, other_secret, size):
     A hash of both secrets stands in for the agreement on a key, which needs one secret and the other's public key.
     """
     if user < other:
-        return _mask(b"pair", secret, other_secret, size)
-    return np.uint64(0) - _mask(b"pair", other_secret, secret, size)
+        return _mask(b"pair", size, secret, other_secret)
+    return np.uint64(0) - _mask(b"pair", size, other_secret, secret)
 
 
 def _recover(points):
