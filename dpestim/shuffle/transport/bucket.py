@@ -6,7 +6,7 @@ import numpy as np
 
 from dpestim._core import shuffle as kernel
 from dpestim.rng import WordSource, check_random_state
-from dpestim.shuffle.transport.messages import ShuffleWords, rows_of_bytes
+from dpestim.shuffle.transport.messages import ShuffleWords, check_integer, rows_of_bytes
 
 #: Bits of a key that one pass looks at: 16 buckets are in private memory at a time.
 _BITS = 4
@@ -33,7 +33,7 @@ class BucketShuffler:
     bucket_size : int, default=512
         Slots of a bucket, even, from 2 to 2**20. At most half of them are filled at the start.
     attempts : int, default=3
-        How often to draw at most, at least 1.
+        How often to draw at most, from 1 to 1,000.
     record_trace : bool, default=False
         Whether to keep the trace of buckets, for tests.
     random_state : None, int or NumPy generator, default=None
@@ -68,10 +68,10 @@ class BucketShuffler:
     """
 
     def __init__(self, bucket_size=512, *, attempts=3, record_trace=False, random_state=None):
-        if not isinstance(bucket_size, int) or bucket_size % 2 or not 2 <= bucket_size <= 1 << 20:
-            raise ValueError("bucket_size must be an even integer from 2 to 2**20")
-        if not isinstance(attempts, int) or attempts < 1:
-            raise ValueError("attempts must be an integer of at least 1")
+        check_integer("bucket_size", bucket_size, 2, 1 << 20)
+        if bucket_size % 2:
+            raise ValueError("bucket_size must be even")
+        check_integer("attempts", attempts, 1, 1000)
         check_random_state(random_state)
         self.bucket_size, self.attempts = bucket_size, attempts
         self.record_trace, self.random_state = record_trace, random_state

@@ -5,7 +5,7 @@ import numpy as np
 from dpestim._core import iblt as kernel
 from dpestim.exceptions import DecodeError
 from dpestim.rng import Stage, WordSource, check_random_state
-from dpestim.shuffle.transport.messages import rows_of_bytes
+from dpestim.shuffle.transport.messages import check_integer, rows_of_bytes
 from dpestim.shuffle.transport.secure_sum import SecureSum
 from dpestim.shuffle.transport.uniform import permuted
 
@@ -40,7 +40,7 @@ class IBLTShuffler:
     cells : int or None, default=None
         Cells of a table. None takes 1.5 n + 50 below 1,000 messages, from there on 1.3 n, but at least 1,550.
     attempts : int, default=3
-        How often users send at most, at least 1: again with new nonces where a table could not be taken apart.
+        How often users send at most, from 1 to 1,000: again with new nonces where a table could not be taken apart.
     random_state : None, int or NumPy generator, default=None
         None draws secure words at each call; an int repeats nonces and order and must not be used for a release.
 
@@ -67,10 +67,9 @@ class IBLTShuffler:
     def __init__(self, secure_sum=None, *, cells=None, attempts=3, random_state=None):
         if secure_sum is not None and not (isinstance(secure_sum, SecureSum) and secure_sum.bits == 64):
             raise ValueError("secure_sum must be None or a SecureSum of 64 bits")
-        if cells is not None and (not isinstance(cells, int) or not 3 <= cells < 1 << 33):
-            raise ValueError("cells must be None or an integer from 3 to 2**33 - 1")
-        if not isinstance(attempts, int) or attempts < 1:
-            raise ValueError("attempts must be an integer of at least 1")
+        if cells is not None:
+            check_integer("cells, where it is not None,", cells, 3, 1 << 33)
+        check_integer("attempts", attempts, 1, 1000)
         check_random_state(random_state)
         self.secure_sum, self.cells = secure_sum, cells
         self.attempts, self.random_state = attempts, random_state

@@ -1,5 +1,6 @@
 """What messages are, what a shuffler is, and the words that a shuffle draws."""
 
+from numbers import Integral
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -47,6 +48,12 @@ def rows_of_bytes(messages):
     copy = np.array(messages, order="C")
     n = len(copy)
     return copy, copy.reshape(n, -1).view(np.uint8) if n else np.empty((0, 1), np.uint8)
+
+
+def check_integer(name, value, low, high):
+    """Raise ValueError unless a parameter is an integer from low to high."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+        raise ValueError(f"{name} must be an integer from {low} to {high}")
 
 
 class ShuffleWords:

@@ -4,10 +4,12 @@ import hashlib
 from collections import namedtuple
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Real
 
 import numpy as np
 
 from dpestim.rng import Stage, WordReader, WordSource, check_random_state
+from dpestim.shuffle.transport.messages import MOST_MESSAGES, check_integer
 
 #: Shares are points of polynomials over the integers modulo this prime.
 _PRIME = (1 << 127) - 1
@@ -62,8 +64,9 @@ class SecureSum:
     """
 
     def __init__(self, bits=64, *, dropout=0.1, corrupt=0.1, random_state=None):
-        if not isinstance(bits, int) or not 1 <= bits <= 64:
-            raise ValueError("bits must be an integer from 1 to 64")
+        check_integer("bits", bits, 1, 64)
+        if not (isinstance(dropout, Real) and isinstance(corrupt, Real)):
+            raise ValueError("dropout and corrupt must be numbers")
         if not (dropout >= 0 and corrupt >= 0 and dropout + corrupt < 1):
             raise ValueError("dropout and corrupt must be at least 0, and below 1 together")
         check_random_state(random_state)
@@ -71,7 +74,10 @@ class SecureSum:
 
     def graph(self, n):
         """Return the number of neighbours of each of n users and how many of their shares recover a seed."""
-        return _graph(n, int(Fraction(self.dropout) * n), int(Fraction(self.corrupt) * n))
+        check_integer("n", n, 2, MOST_MESSAGES)
+        # 0.3 of 10 is meant to be 3, though the float lies below
+        gone, corrupt = (int(Fraction(x).limit_denominator(10**6) * n) for x in (self.dropout, self.corrupt))
+        return _graph(int(n), gone, corrupt)
 
     def sum(self, vectors, dropped=()):
         """Return the sum of the vectors (n, L) of those who did not drop out, modulo 2**bits.
