@@ -22,9 +22,10 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.outward import float_down, whole
-from dpestim.rng import Stage, WordSource
+from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
+from dpestim.shuffle.transport import UniformShuffler
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
 _TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
@@ -171,9 +172,8 @@ class ShuffledEstimator(PrivateEstimator):
         ----------
         messages : ndarray of shape (n_users, width)
             Of all users, as `encode` returns them.
-        shuffler : object with ``shuffle(messages)``, default=None
-            Takes and returns an array of shape (n, 1), of one item a message, in another order. None: a uniform one in
-            this process.
+        shuffler : Shuffler, default=None
+            None: a `UniformShuffler` in this process.
 
         Returns
         -------
@@ -181,13 +181,7 @@ class ShuffledEstimator(PrivateEstimator):
         """
         if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
             raise ValueError("messages must be a two-dimensional array, as encode returns it")
-        whole_rows = np.ascontiguousarray(messages).view(np.dtype((np.void, messages[:1].nbytes)))
-        if shuffler is None:
-            keys = WordSource(self.random_state).part(1).reader().dense(Stage.SUBSET, 0, 0, 0, len(messages))
-            mixed = whole_rows[np.argsort(keys, kind="stable")]
-        else:
-            mixed = np.ascontiguousarray(shuffler.shuffle(whole_rows))
-        return mixed.view(messages.dtype).reshape(messages.shape)
+        return (shuffler or UniformShuffler(self.random_state)).shuffle(messages)
 
     def analyse(self, messages):
         """Count the messages of one shuffle, in any order, and forget what was seen before; returns self.

@@ -115,7 +115,7 @@ def test_the_verbs():
 
     class Backwards:
         def shuffle(self, items):
-            assert items.shape == (2000, 1)
+            assert items.shape == (2000, 2)
             return items[::-1]
 
     assert np.array_equal(rows.shuffle(messages, Backwards()), messages[::-1])

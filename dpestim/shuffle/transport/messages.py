@@ -60,7 +60,7 @@ class ShuffleWords:
     """The words of one shuffle: a stream for swaps, one for keys, one for what is spare."""
 
     def __init__(self, source):
-        self._reader = source.reader()
+        self._reader = source.part(1).reader()  # (a protocol may have drawn its noise from the same seed)
         self.spare = self._reader.dense(Stage.RARE, 0, 0, 0, N_SPARE).copy()
 
     def swaps(self, start, size):
