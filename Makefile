@@ -17,6 +17,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/yrbss_model.py --output demo-output
 	$(BIN)/python examples/statistics.py --output demo-output
 	$(BIN)/python examples/whole_pipeline.py
+	$(BIN)/python examples/mixnet.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
