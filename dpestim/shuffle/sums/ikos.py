@@ -38,9 +38,10 @@ class IKOSLaw(SumLaw):
 
     References
     ----------
-    Ishai, Kushilevitz, Ostrovsky, Sahai (2006), "Cryptography from anonymity", FOCS. Balle, Bell, Gascon, Nissim (2020),
-    "Private summation in the multi-message shuffle model", CCS; Ghazi, Manurangsi, Pagh, Velingker (2020), "Private
-    aggregation from fewer anonymous messages", EUROCRYPT. The bound on the number of shares is our own: ``ikos.md``.
+    Ishai, Kushilevitz, Ostrovsky, Sahai (2006), "Cryptography from anonymity", FOCS. Balle, Bell, Gascon, Nissim
+    (2020), "Private summation in the multi-message shuffle model", CCS. Ghazi, Manurangsi, Pagh, Velingker (2020),
+    "Private aggregation from fewer anonymous messages", EUROCRYPT. The bound on the number of shares is our own:
+    ``ikos.md``.
     """
 
     #: A user's block takes so little time that Python is felt between blocks of the usual size.
