@@ -33,7 +33,14 @@ def shares_distance(n, m, modulus):
     Returns
     -------
     float
-        A total variation distance, whatever the users add; it falls in n and m.
+        A total variation distance, whatever the users add. One user alone has nobody to mix with: 1.
+
+    Examples
+    --------
+    >>> import math
+    >>> from dpestim.shuffle.sums.shares import least_shares, shares_distance
+    >>> round(math.log2(shares_distance(10_000, 10, 1 << 32)), 1), least_shares(2.0**-40, 10_000, 1 << 32)
+    (-43.9, 10)
     """
     return min(1.0, math.exp(min(1.0, log_spread(n, m, modulus) / 2)) / 2)
 
