@@ -10,7 +10,8 @@ from dpestim.local.server import Server
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound
 from dpestim.privacy.outward import whole
-from dpestim.shuffle.transport import UniformShuffler
+from dpestim.rng import WordSource
+from dpestim.shuffle.transport.uniform import shuffled
 
 
 class ShuffledColumns(Columns):
@@ -84,9 +85,16 @@ class ShuffleProtocol(Server):
 
         Notes
         -----
-        Each call charges for a release of its rows; `n_users` must be declared, as nobody hides alone.
+        Each call charges for a release of its rows; `n_users` must be declared, as nobody hides alone. With a seed
+        each call repeats the noise of the one before.
         """
         return self.privatize(X)
+
+    def privatize(self, X):
+        """Do what `encode` does."""
+        if self.n_users is None:
+            raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
+        return super().privatize(X)
 
     def shuffle(self, messages, shuffler=None):
         """Return the same messages in an order that says nothing of who sent which: the part that must be trusted.
@@ -106,11 +114,11 @@ class ShuffleProtocol(Server):
         """
         columns = self._columns_of_width(getattr(messages, "shape", (0, 1))[-1])
         messages = columns.check_reports(messages)
-        out = np.empty_like(messages)
-        for part in columns.slices:
-            alike = np.ascontiguousarray(messages[:, part])
-            mixed = (shuffler or UniformShuffler(self.random_state)).shuffle(alike.reshape(-1, 1))
-            out[:, part] = np.asarray(mixed).reshape(alike.shape)
+        out, source = np.empty_like(messages), WordSource(self.random_state)
+        for number, part in enumerate(columns.slices):  # in other orders, as nothing may tell which belong to one user
+            alike = np.ascontiguousarray(messages[:, part]).reshape(-1, 1)
+            mixed = shuffled(alike, shuffler, source.part(1 + number))
+            out[:, part] = mixed.reshape(len(messages), -1)
         return out
 
     def analyse(self, messages):
@@ -158,7 +166,7 @@ class ShuffleProtocol(Server):
     def _n_users_declared(self):
         n_users = self.n_users if self.n_users is not None else vars(self).get("_n_rows")
         if n_users is None:
-            raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
+            raise ValueError("n_users must be declared, or fit must come first: how many take part at least")
         return whole(n_users, "n_users")
 
     def _schema(self, X, strict, restart=False):

@@ -25,7 +25,7 @@ from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
-from dpestim.shuffle.transport import UniformShuffler
+from dpestim.shuffle.transport.uniform import shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
 _TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
@@ -181,7 +181,7 @@ class ShuffledEstimator(PrivateEstimator):
         """
         if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
             raise ValueError("messages must be a two-dimensional array, as encode returns it")
-        return (shuffler or UniformShuffler(self.random_state)).shuffle(messages)
+        return shuffled(messages, shuffler, WordSource(self.random_state).part(1))
 
     def analyse(self, messages):
         """Count the messages of one shuffle, in any order, and forget what was seen before; returns self.

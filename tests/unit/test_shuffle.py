@@ -217,3 +217,68 @@ def test_bad_parameters_are_named(params, name):
         RealSum(**{"delta": 1e-5, "bounds": (0, 1), **params}).fit([[0.5]] * 10)
     with pytest.raises(ValueError, match="calibration"):
         BooleanSum(delta=1e-5, calibration="best").fit([[0]])
+
+
+class Wrong:
+    """A shuffler that gives back something else."""
+
+    def __init__(self, change):
+        self.shuffle = change
+
+
+@pytest.mark.parametrize("change", [lambda m: np.repeat(m[:1], len(m), axis=0), lambda m: m[1:],
+                                    lambda m: m.astype(float), lambda m: None])
+def test_a_shuffler_that_loses_or_changes_messages_is_noticed(change):
+    protocol = RealSum(1.0, delta=1e-5, bounds=(0, 1), n_users=100, random_state=0)
+    messages = protocol.encode(np.full((100, 1), 0.5))
+    with pytest.raises(ValueError, match="shuffler must return the same messages"):
+        protocol.shuffle(messages, Wrong(change))
+
+
+@pytest.mark.parametrize("seed", [7, None])
+def test_no_order_links_the_columns_of_a_user(seed):
+    """Under one order for both columns every pair of equal numbers would stay together."""
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 1000, axis=0)
+    protocol = RealSum(4.0, delta=1e-5, bounds=([0, 0], [1, 1]), protocol="balle", n_users=2000, random_state=seed)
+    messages = protocol.encode(X)
+    mixed = protocol.shuffle(messages)
+    middle = np.median(messages, axis=0)
+    linked = [np.mean((m > middle)[:, 0] == (m > middle)[:, 1]) for m in (messages, mixed)]
+    assert linked[0] > 0.85
+    assert abs(linked[1] - 0.5) < 0.1
+
+
+def test_what_messages_do_not_tell_is_asked_for():
+    X = np.repeat([[0.0, 1.0]], 500, axis=0)
+    protocol = RealSum(2.0, delta=1e-5, bounds=(0, 1), protocol="cheu", n_users=500)
+    messages = protocol.encode(X)
+    with pytest.raises(ValueError, match="one number for each column"):
+        protocol.analyse(messages)
+    protocol.set_params(bounds=([0, 0], [1, 1])).analyse(messages)
+    assert (np.abs(protocol.sum_ - [0, 500]) < 6 * protocol.standard_error_).all()
+    with pytest.raises(ValueError, match="n_users"):
+        RealSum(delta=1e-5, bounds=(0, 1)).fit(X).encode(X[:1])
+
+
+def test_a_share_that_is_lost_is_noticed():
+    protocol = RealSum(1.0, delta=1e-5, bounds=(0, 1), n_users=1000)
+    messages = protocol.encode(np.full((1000, 1), 0.5))
+    messages[3, 2] += np.uint64(1 << 60)
+    with pytest.raises(ValueError, match="shares are missing or others"):
+        _ = protocol.analyse(messages).sum_
+
+
+EXTREME = [1e-20, 1e-9, 1e-3, 45, 80]
+REFUSED = {(1e-20, p) for p in ("balle", "cheu", "ikos", "recursive")} | {(80, "ikos")}
+
+
+@pytest.mark.parametrize("epsilon", EXTREME)
+@pytest.mark.parametrize("protocol", ["balle", "cheu", "ikos", "recursive"])
+def test_extreme_epsilons_work_or_are_named(protocol, epsilon):
+    est = RealSum(epsilon, delta=1e-6, bounds=(0, 1), protocol=protocol, random_state=0)
+    if (epsilon, protocol) in REFUSED:
+        with pytest.raises(ValueError, match="epsilon"):
+            est.fit(np.full((500, 1), 0.5))
+        return
+    est.fit(np.full((500, 1), 0.5))
+    assert abs(est.sum_[0] - 250) < 7 * est.standard_error_[0]

@@ -138,7 +138,8 @@ class ShuffledHistogram(Frequencies, ShuffleProtocol, CategoryClient):
 
     **Utility.** Unbiased; a count has the variance ``n k p (1 - p)``, where k places of each user hold any one category
     with probability p: about the same number of users whatever n and the number of categories are (6.5 at epsilon 1 and
-    delta 1e-6).
+    delta 1e-6). Delta decides how large it is once epsilon is above some 4: there, and with few users, local reports
+    (`ShuffledEstimator`, or no shuffler at all) may be more accurate.
 
     **Complexity.** O(1 + fakes) a user, ``randomizer().n_fakes`` of them on average; O(messages) for the analyser, in
     memory for the counts.

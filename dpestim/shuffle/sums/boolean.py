@@ -31,6 +31,8 @@ class NoisyBit(BitMessages, SumLaw):
         if calibration not in _CALIBRATIONS:
             raise ValueError(f"calibration must be one of {_CALIBRATIONS}")
         self.flip = self._of_paper() if calibration == "paper" else self._least()
+        if 2 * self.flip >= WORD:
+            raise ValueError("epsilon is too small: words of 64 bits cannot express the noise")
 
     def _least(self):
         """Return the least number of words, to a relative 2^-20, that the bound allows."""

@@ -10,6 +10,9 @@ from dpestim.local.numbers.face import NumberClient
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 
+#: Columns at most whose number is found out from the width of messages.
+_MOST_GUESSED = 8
+
 
 class SumProtocol(ShuffleProtocol, NumberClient):
     """Base of protocols for sums; a sub-class has an ``__init__`` and names its `_randomizer`."""
@@ -18,8 +21,8 @@ class SumProtocol(ShuffleProtocol, NumberClient):
     sum_, mean_ : ndarray of shape (n_columns,)
         Unbiased for the values as they were clipped to the bounds.
     standard_error_ : ndarray of shape (n_columns,)
-        That of `sum_`, given the values, at worst over what their messages leave open; that of `mean_` is so much over
-        `n_users_`.
+        That of `sum_`, given the values, at worst over what their messages leave open (too large where values need
+        little rounding and messages are few); that of `mean_` is so much over `n_users_`.
     """
 
     def release(self):
@@ -89,7 +92,10 @@ class SumProtocol(ShuffleProtocol, NumberClient):
             return self._columns_now()
         if not self._is_scalar():
             return self._columns_now(None)
-        for n in range(1, width + 1):  # (more columns have a smaller share each, and may need more messages)
-            if width % n == 0 and self._columns_now(n).report_width == width:
-                return self._columns_now(n)
-        raise ValueError("messages must be as wide as encode returns them")
+        fits = [n for n in range(1, min(width, _MOST_GUESSED) + 1)
+                if width % n == 0 and self._columns_now(n).report_width == width]
+        if len(fits) > 1:  # (more columns have a smaller share of epsilon each, and may send fewer messages)
+            raise ValueError("bounds must have one number for each column: messages do not tell how many there are")
+        if not fits:
+            raise ValueError("messages must be as wide as encode returns them; of many columns declare bounds for each")
+        return self._columns_now(fits[0])

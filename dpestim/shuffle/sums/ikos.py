@@ -19,6 +19,8 @@ MODULUS = 1 << 64
 MOST_STEPS, MOST_SUM = 1 << 30, 1 << 62
 #: Sums of a few numbers of at most 1 are moved outward by this part.
 _UP = 1 + 1e-9
+#: Standard deviations beyond which no noise is (a part of 1e-24): only shares that are missing lead there.
+_FAR = 40
 
 
 class IKOSLaw(SumLaw):
@@ -67,7 +69,8 @@ class IKOSLaw(SumLaw):
         self.noise = polya_noise(Fraction(self._epsilon) / grid, self.n_honest)
         distance = float_down(self.delta) / (1 + math.exp(self._epsilon)) / _UP**2 - self.noise.distance
         if distance <= 0:
-            raise ValueError("delta is too small for this epsilon: noise in words of 128 bits is no nearer to its law")
+            raise ValueError("delta is too small, or epsilon too large, for shares with noise of words of 128 bits: "
+                             "take another protocol")
         self.report_width = least_shares(distance, self.n_honest, MODULUS)
         self.report_bits = 64 * self.report_width
         self.n_words = self.report_width + 1
@@ -124,7 +127,10 @@ class IKOSLaw(SumLaw):
 
     def total(self, counts, n):
         """Return the estimated sum of positions."""
-        return float(counts[0]) / self.steps
+        total = float(counts[0]) / self.steps
+        if abs(total - n / 2) > n / 2 + _FAR * math.sqrt(self.variance(n)):
+            raise ValueError("messages must be all that were sent, as they were sent: shares are missing or others")
+        return total
 
     def variance(self, n, counts=None):
         """Return its variance: that of the noise of n users, and that of rounding at worst."""

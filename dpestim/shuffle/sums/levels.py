@@ -51,19 +51,29 @@ class Levels(SumLaw):
             raise ValueError(f"n_messages must be None or an integer from 1 to {max(_MESSAGES)}")
         strength = 2 * math.log(2 / delta) / self.n_honest  # about the blanket of a level, times epsilon squared
         plans = [_plan(strength / float(self.epsilon) ** 2, m) for m in ([n_messages] if n_messages else _MESSAGES)]
-        self.sizes, self.shares = min(plans)[1:]
+        self._take(*min(plans)[1:])
+        if n_messages is None:  # with few users one level may be better than the plan of several
+            spread, found = self.variance(n_users), (self.sizes, self.shares, self.weights)
+            self._take(*_plan(strength / float(self.epsilon) ** 2, 1)[1:])
+            if self.variance(n_users) > spread:
+                self._take(*found)
         last = len(self.sizes) - 1
-        self.alphabets = tuple(k + (i == last) for i, k in enumerate(self.sizes))
-        self.weights = tuple(
-            _weights(self.epsilon * share, self.delta / len(self.sizes), self.n_honest, n)
-            for share, n in zip(self.shares, self.alphabets)
-        )
-        self.offsets = tuple(sum(self.alphabets[:i]) for i in range(last + 1))
         self.n_counts, self.report_width, self.n_words = sum(self.alphabets), last + 1, last + 2
         self.report_dtype = max(smallest_dtype(self.n_counts), np.dtype(np.uint16), key=lambda t: t.itemsize)
         self.report_bits = (last + 1) * math.log2(self.n_counts)
         if math.prod(self.alphabets) > _ENUMERATED:
             self.not_enumerated = "it has many levels"
+
+    def _take(self, sizes, shares, weights=None):
+        """Take these sizes and shares, with the weights that the bound allows."""
+        last = len(sizes) - 1
+        self.sizes, self.shares = sizes, shares
+        self.alphabets = tuple(k + (i == last) for i, k in enumerate(sizes))
+        self.offsets = tuple(sum(self.alphabets[:i]) for i in range(last + 1))
+        self.weights = weights or tuple(
+            _weights(self.epsilon * share, self.delta / len(sizes), self.n_honest, n)
+            for share, n in zip(shares, self.alphabets)
+        )
 
     @cached_property
     def local_ratio(self):
@@ -206,6 +216,8 @@ def _finer(strength, m):
 def _weights(epsilon, delta, n_honest, n):
     """Return (keep, other), words for the own one of n levels and for each other: the least blanket that is enough."""
     alone = math.ceil(WORD / (exp_lower(epsilon) + n - 1))  # with so many a message needs nobody else
+    if n * alone >= WORD:
+        raise ValueError("epsilon is too small: words of 64 bits cannot express the blanket")
     epsilon, delta = float_down(epsilon), float_down(delta)
 
     def fits(other):
@@ -215,7 +227,8 @@ def _weights(epsilon, delta, n_honest, n):
     while high > 1 << 20 and fits(high // 2):
         high //= 2
     step = max(1, high >> _PRECISION)
-    other = min(high, smallest(lambda k: fits(min(high, k * step)), high // (2 * step), high // step + 1) * step)
+    steps = smallest(lambda k: fits(min(high, k * step)), max(1, high // (2 * step)), high // step + 1)
+    other = min(high, steps * step)
     return WORD - (n - 1) * other, other
 
 

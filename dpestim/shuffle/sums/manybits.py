@@ -30,6 +30,8 @@ class ManyBits(BitMessages, SumLaw):
         if n_messages is None:  # rounding has a variance of at most n / (4 r^2), noise of about 25 / epsilon^2
             many = min(MOST_BITS, max(1, math.ceil(float(self.epsilon) * math.sqrt(n_users) / 3)))
             found = [(r, flip) for r in {1, many} if (flip := self._least(r)) is not None]
+            if not found:
+                raise ValueError("epsilon is too small: words of 64 bits cannot express the noise")
             n_messages, self.flip = min(found, key=lambda each: self._variance(n_users, *each))
         else:
             if isinstance(n_messages, bool) or not isinstance(n_messages, int) or not 1 <= n_messages <= MOST_BITS:
@@ -51,13 +53,14 @@ class ManyBits(BitMessages, SumLaw):
 
         high = WORD // 2 - (WORD >> _PRECISION)
         if r == 1:  # with so many a bit needs nobody else
-            high = min(high, math.ceil(WORD / (exp_lower(self.epsilon) + 1)))
-        if not fits(high):
+            high = math.ceil(WORD / (exp_lower(self.epsilon) + 1))
+        if 2 * high >= WORD or (r > 1 and not fits(high)):
             return None
         while high > 1 << 20 and fits(high // 2):
             high //= 2
         step = max(1, high >> _PRECISION)
-        return min(high, smallest(lambda k: fits(min(high, k * step)), high // (2 * step), high // step + 1) * step)
+        steps = smallest(lambda k: fits(min(high, k * step)), max(1, high // (2 * step)), high // step + 1)
+        return min(high, steps * step)
 
     @property
     def local_ratio(self):

@@ -48,8 +48,9 @@ class RealSum(SumProtocol):
         data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     protocol : {"ikos", "cheu", "recursive", "balle"}, default="ikos"
         What is sent: shares of 64 bits whose sum alone tells anything, some ten of them; many bits; a few levels; one
-        level. Errors grow in this order, and so does what is left where the shuffler, or the way to it, fails: shares
-        protect nobody alone, and without one of them the sum is noise.
+        level. With many users errors grow in this order, and so does what is left where the shuffler, or the way to it,
+        fails: shares protect nobody alone, and without one of them the sum is noise (an error). Shares need an epsilon
+        of at most about 60, and a delta that words of 128 bits can tell from 0.
     n_messages : int, default=None
         Messages a user of "cheu" and "recursive"; None: what suits epsilon and the number of users.
     grid : int, default=None
@@ -72,7 +73,7 @@ class RealSum(SumProtocol):
 
     @property
     def _randomizer(self):
-        if self.protocol not in PROTOCOLS:
+        if not isinstance(self.protocol, str) or self.protocol not in PROTOCOLS:
             raise ValueError(f"protocol must be one of {sorted(PROTOCOLS)}")
         return PROTOCOLS[self.protocol]
 

@@ -1,5 +1,7 @@
 """`UniformShuffler`: every order equally likely, by the shuffle of Fisher and Yates."""
 
+import numpy as np
+
 from dpestim._core import shuffle as kernel
 from dpestim.rng import WordSource, check_random_state
 from dpestim.shuffle.transport.messages import ShuffleWords, rows_of_bytes
@@ -65,3 +67,22 @@ def permuted(out, rows, source):
         drawn = words.swaps(done, last - first)
         used = words.check(kernel.swaps(rows, first, last, drawn, words.spare, used))
     return out
+
+
+def shuffled(messages, shuffler, source):
+    """Return messages as a shuffler orders them, or, where it is None, uniformly by the words of a source.
+
+    Raises ValueError where it returns others.
+    """
+    if shuffler is None:
+        return permuted(*rows_of_bytes(messages), source)
+    mixed = np.asarray(shuffler.shuffle(messages))
+    if mixed.shape != messages.shape or mixed.dtype != messages.dtype or not _same_messages(mixed, messages):
+        raise ValueError("shuffler must return the same messages, in another order")
+    return mixed
+
+
+def _same_messages(mixed, messages):
+    """Tell whether two arrays have the same messages: each column and its square have the same sum, modulo 2^64."""
+    one, two = (part.astype(np.uint64) for part in (mixed, messages))
+    return all(np.array_equal(a.sum(axis=0), b.sum(axis=0)) for a, b in ((one, two), (one * one, two * two)))
