@@ -9,8 +9,8 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 _ROUNDING = 1e-11
 #: Where logarithms of factorials are part of it.
 _OF_PMF = 1e-9
-#: Numbers of noise bits that are looked at one by one; more are looked at in so many steps.
-_STEPS, _FEWEST = 2048, 16
+#: Numbers of coins that are looked at one by one, or in so many steps; in fewer where a user has several bits.
+_STEPS, _FEW_STEPS = 2048, 64
 #: Standard deviations around the usual number of noise bits that are looked at.
 _REACH = 16
 
@@ -40,7 +40,7 @@ def delta_among(epsilon, flip, n, p, n_bits=1):
     """Return the same where fair coins hide the bits: n of them are tossed, or not, each with probability p."""
     middle, reach = n * p, _REACH * math.sqrt(n * p) + 2 * _REACH
     low, high = max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
-    step = -(-(high - low + 1) // max(_FEWEST, _STEPS // n_bits))
+    step = -(-(high - low + 1) // (_STEPS if n_bits == 1 else _FEW_STEPS))
     at = np.unique(np.concatenate([[0], np.arange(low, high + 1, step)]))
     # each number of fair coins stands for all up to the next one: fewer hide less
     upto = np.append(_cdf(at[1:] - 1, n, 1 - p), 1.0)
