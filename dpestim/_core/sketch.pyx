@@ -4,6 +4,7 @@ Hash j maps the bits of a code to the exclusive or of columns: bit i of the code
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 cdef extern from "hadamard.h" nogil:
     uint64_t dpestim_parity(uint64_t x) noexcept
@@ -63,39 +64,57 @@ def signs(
                 rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 
+cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(m):
+        row[i] += lanes[i]
+    for i in range(8 * ((m + 7) // 8)):  # (also what is beyond m, or it would overflow)
+        lanes[i] = 0
+
+
 def count(
     const uint8_t[:, ::1] reports,   # IN   (n, 2 + width): the number of a hash, low byte first, then packed bits
     int64_t[:, ::1] counts,          # OUT  (k, 8 * width or up to 7 less), added to
 ):
-    """Add the bits of every report to the row of its hash; return whether all reports had a row and its bits."""
+    """Add the bits of every report to the row of its hash; return whether all reports had a row and its bits.
+
+    Bits are added as bytes, eight at a time, and to the row after 255 reports at the latest, before a byte overflows.
+    """
     cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i, b
     cdef Py_ssize_t k = counts.shape[0], m = counts.shape[1], j
-    cdef uint32_t byte
-    cdef int64_t *row
+    cdef uint64_t spread[256]  # the eight bits of a byte as eight bytes, in the order of memory
+    cdef uint64_t *lanes
+    cdef uint64_t *own
+    cdef uint8_t *waiting
     cdef bint good = True
     if width != (m + 7) // 8 or m == 0:
         raise ValueError("reports and counts differ in width")
+    lanes, waiting = <uint64_t *>calloc(k * width + 1, sizeof(uint64_t)), <uint8_t *>calloc(k + 1, 1)
+    if lanes == NULL or waiting == NULL:
+        free(lanes)
+        free(waiting)
+        raise MemoryError("not enough memory to count reports")
     with nogil:
+        for i in range(256):
+            for b in range(8):
+                (<uint8_t *>&spread[i])[b] = i >> b & 1
         for i in range(n):
             j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
             if j >= k:
                 good = False
                 break
-            row = &counts[j, 0]
-            for b in range(width - 1):
-                byte = reports[i, 2 + b]
-                row[8 * b] += byte & 1
-                row[8 * b + 1] += byte >> 1 & 1
-                row[8 * b + 2] += byte >> 2 & 1
-                row[8 * b + 3] += byte >> 3 & 1
-                row[8 * b + 4] += byte >> 4 & 1
-                row[8 * b + 5] += byte >> 5 & 1
-                row[8 * b + 6] += byte >> 6 & 1
-                row[8 * b + 7] += byte >> 7
-            byte = reports[i, 1 + width]
-            for b in range(8 * (width - 1), m):
-                row[b] += byte & 1
-                byte >>= 1
+            own = lanes + j * width
+            for b in range(width):
+                own[b] += spread[reports[i, 2 + b]]
+            waiting[j] += 1
+            if waiting[j] == 255:
+                _flush(<uint8_t *>own, &counts[j, 0], m)
+                waiting[j] = 0
+        for j in range(k):
+            if waiting[j]:
+                _flush(<uint8_t *>(lanes + j * width), &counts[j, 0], m)
+    free(lanes)
+    free(waiting)
     return good
 
 

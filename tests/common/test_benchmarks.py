@@ -77,6 +77,15 @@ def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
     assert all(row.ours > 0 and row.baseline is None for row in rows)
 
 
+def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
+    from benchmarks import longitudinal, sketches
+
+    settings = type("Settings", (), {"n": 3000, "quick": True})
+    rows = [*sketches.rows(settings), *longitudinal.rows(settings)]
+    assert len(rows) == 6 + 4
+    assert all(row.ours > 0 and row.ratio > 0 and row.target and row.met is None for row in rows)
+
+
 def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     from benchmarks import statistics
 

@@ -183,3 +183,15 @@ def test_counts_refuse_hashes_that_do_not_exist():
     for refuse in (law.check_reports, lambda r: law.count(r, np.zeros(20, np.int64))):
         with pytest.raises(ValueError, match="hash below 5"):
             refuse(reports)
+
+
+@pytest.mark.parametrize("m", [2, 8, 32])
+def test_counts_are_sums_of_bits_also_where_bytes_fill_up(m):
+    rng, k, n = np.random.default_rng(0), 3, 2000  # more than 255 reports of each hash, and of every bit
+    law = CMS(1, m * k, n_hashes=k, n_buckets=m)
+    hashes, bits = rng.integers(0, k, n), rng.random((n, m)) < 0.9
+    reports = np.zeros((n, law.report_width), np.uint8)
+    reports[:, 0], reports[:, 2:] = hashes, np.packbits(bits, axis=1, bitorder="little")
+    counts = np.ones(law.n_counts, np.int64)
+    law.count(reports, counts)
+    np.testing.assert_array_equal(counts.reshape(k, m), 1 + np.stack([bits[hashes == j].sum(axis=0) for j in range(k)]))
