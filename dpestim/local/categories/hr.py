@@ -68,8 +68,8 @@ class HR(CodeReports, CategoricalRandomizer):
     def variance(self, n, f):
         """Return the exact variance of `estimate`; it depends on the share of the value's whole block."""
         f = np.broadcast_to(np.asarray(f, dtype=np.float64), self.n_categories)
-        in_block = np.bincount(np.arange(f.size) % self.n_blocks, weights=f, minlength=self.n_blocks)
-        share = np.clip(in_block, 0.0, 1.0)[np.arange(f.size) % self.n_blocks]
+        place = np.arange(f.size) & (self.n_blocks - 1)  # (a power of two)
+        share = np.clip(np.bincount(place, weights=f, minlength=self.n_blocks), 0.0, 1.0)[place]
         both = float((self._own + self._other) / (self._own - self._other) ** 2)
         none = float(2 * self._other / (self._own - self._other) ** 2)
         return (share * both + (1 - share) * none - f) / n

@@ -88,6 +88,11 @@ class CategoricalRandomizer(Randomizer):
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
 
+    @property
+    def varies_by_own_share(self):
+        """Whether the variance of a frequency is known to depend on no other: `variance` then takes one number."""
+        return self._is("variance")
+
     def _is(self, name):
         """Tell whether a method is the one of this class, which no sub-class has replaced."""
         return getattr(type(self), name) is getattr(CategoricalRandomizer, name)

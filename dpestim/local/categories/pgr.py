@@ -25,6 +25,8 @@ class PGR(CodeReports, CategoricalRandomizer):
     support it. Without `hybrid` there is one block.
     """
 
+    word_ns = 40.0  # (divisions: one word makes a whole point)
+
     def __init__(self, epsilon, n_categories, hybrid=None):
         super().__init__(epsilon, n_categories)
         if n_categories > LARGEST_DOMAIN:

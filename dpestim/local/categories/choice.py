@@ -1,0 +1,67 @@
+"""Which mechanisms of categories there are to choose from, and how far off each of them is, from public facts only."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dpestim.base import all_estimators
+from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.costs import Spread
+
+#: Users that are many: what is left of a variance then does not go away with more of them.
+_MANY = 1 << 40
+
+
+@lru_cache(maxsize=256)
+def spread_of(law):
+    """Return the `Spread` of a law whose values are held equally often, by its own `variance`."""
+    even = 1 / law.n_categories
+    # where the variance is a line in the own frequency one number stands for all; other laws get all frequencies
+    f = even if law.varies_by_own_share else np.full(law.n_categories, even)
+    one, many = (np.asarray(law.variance(n, f), np.float64) for n in (1, _MANY))
+    parts = []
+    for once, left in ((one.mean(), many.mean()), (one.max(), many.max())):
+        floor = max(left * _MANY - once, 0.0) / (_MANY - 1)
+        parts += [floor if floor * _MANY > 1e-3 * once else 0.0, once - floor]  # (or it is rounding)
+    return Spread(*map(float, parts))
+
+
+def faces():
+    """Return the mechanisms of the registry that keep epsilon for any two values, by name: a dict of classes."""
+    return {
+        cls.__name__: cls for _, cls in all_estimators(("local",))
+        if issubclass(cls, FrequencyEstimator) and cls._randomizer is not None
+        and getattr(cls._randomizer, "relaxation", None) is None
+    }
+
+
+class _Domain(NamedTuple):
+    """What a face asks of a domain to say what its law is there."""
+
+    categories: range
+    name: str = "column 0"
+
+
+def _law_of(cls, epsilon, n_categories):
+    """Return the law of a mechanism with its defaults, or raise ValueError where it has none for this setting."""
+    law = cls(epsilon)._law(_Domain(range(n_categories)), 0, 1)
+    if type(law) is not cls._randomizer:
+        raise ValueError("it is another mechanism with these settings")
+    if law.relaxation is not None or law.plain_epsilon > law.epsilon:
+        raise ValueError("it does not keep epsilon for any two values")
+    return law
+
+
+@lru_cache(maxsize=256)
+def candidates(epsilon, n_categories):
+    """Return ({name: law} of all mechanisms there are for a setting, {name: why not} of the others)."""
+    laws, refused = {}, {}
+    for name, cls in faces().items():
+        try:
+            laws[name] = _law_of(cls, epsilon, n_categories)
+            spread_of(laws[name])
+        except ValueError as error:
+            laws.pop(name, None)
+            refused[name] = str(error)
+    return laws, refused
