@@ -48,7 +48,8 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, ke
 	more_numbers.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
 	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py base_rate.py one_pass.py statistics_users.py \
-	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py)
+	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py planning.py \
+	adaptive.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

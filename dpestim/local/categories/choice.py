@@ -22,8 +22,9 @@ def spread_of(law):
     one, many = (np.asarray(law.variance(n, f), np.float64) for n in (1, _MANY))
     parts = []
     for once, left in ((one.mean(), many.mean()), (one.max(), many.max())):
-        floor = max(left * _MANY - once, 0.0) / (_MANY - 1)
-        parts += [floor if floor * _MANY > 1e-3 * once else 0.0, once - floor]  # (or it is rounding)
+        floor = (left * _MANY - once) / (_MANY - 1)
+        floor = floor if floor * _MANY > 1e-3 * once else 0.0  # (or it is rounding)
+        parts += [floor, max(once - floor, 0.0)]
     return Spread(*map(float, parts))
 
 
@@ -54,10 +55,15 @@ def _law_of(cls, epsilon, n_categories):
 
 
 @lru_cache(maxsize=256)
-def candidates(epsilon, n_categories):
-    """Return ({name: law} of all mechanisms there are for a setting, {name: why not} of the others)."""
+def candidates(epsilon, n_categories, names=None):
+    """Return ({name: law} of the mechanisms there are for a setting, {name: why not} of the others).
+
+    Of all in the registry, or of those in a tuple of names.
+    """
     laws, refused = {}, {}
     for name, cls in faces().items():
+        if names is not None and name not in names:
+            continue
         try:
             laws[name] = _law_of(cls, epsilon, n_categories)
             spread_of(laws[name])
