@@ -34,6 +34,7 @@ object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
@@ -59,6 +60,7 @@ from dpestim.local.numbers.sw import SWTransformer
 from dpestim.local.planning import Plan, plan, plan_mean
 
 __all__ = [
+    "AdaptiveFrequencyEstimator",
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
     "DistributionEstimator",

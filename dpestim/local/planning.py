@@ -180,12 +180,12 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
     >>> found = plan(n_categories=1024, n_users=1_000_000, epsilon=1.0)
     >>> round(found.best.rmse, 5)
     0.00192
-    >>> found.rows[-1].mechanism
-    'GRRFrequencyEstimator'
+    >>> found.best.mechanism
+    'SSFrequencyEstimator'
     >>> plan(n_categories=1024, epsilon=1.0, target_rmse=0.001).n_users
     3674534
     >>> plan(n_categories=1024, n_users=1_000_000, target_rmse=0.001).epsilon
-    1.68
+    1.77
     """
     n_categories = _count(n_categories, "n_categories", 2, 1 << 32)
     return _planned(n_users, epsilon, target_rmse, probability, n_categories=n_categories)
