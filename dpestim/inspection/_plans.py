@@ -65,7 +65,7 @@ class MechanismComparisonDisplay(Display):
 
         Parameters
         ----------
-        plan : dpestim.local.Plan
+        plan : dpestim.local.SurveyPlan
         against : {"bits", "client_us", "server_s", "memory_mb"}, default="bits"
             The cost to draw.
         label : str or None, default=None
@@ -198,7 +198,7 @@ class EpsilonCurveDisplay(Display):
 
         Parameters
         ----------
-        plan : dpestim.local.Plan
+        plan : dpestim.local.SurveyPlan
         mechanisms : list of str or None, default=None
             Names of those to draw; None: the five of the least error.
         epsilons : array-like or None, default=None
@@ -235,7 +235,7 @@ class EpsilonCurveDisplay(Display):
         Parameters
         ----------
         estimator : fitted frequency estimator
-            One with `categories_`, `randomizer` and `n_users_`.
+            Anything with `frequencies_`, `categories_`, `randomizer`, `n_users_` and `privacy_`.
         column : int or str, default=0
             The number of the column, or its name.
         epsilons : array-like or None, default=None
@@ -252,8 +252,8 @@ class EpsilonCurveDisplay(Display):
         EpsilonCurveDisplay
         """
         pyplot(cls.__name__)
-        check_has(estimator, "estimator", "categories_", "randomizer", "n_users_", "privacy_")
-        at, _ = column_of(estimator, column, len(estimator.categories_))
+        check_has(estimator, "estimator", "frequencies_", "randomizer", "n_users_", "privacy_")
+        at, _ = column_of(estimator, column, len(estimator.frequencies_))
         # of all columns together, whatever they protect under a relaxation
         now = float(sum(law.epsilon for law in estimator.randomizers_))
         epsilons = _budgets(now) if epsilons is None else np.asarray(epsilons, np.float64)

@@ -57,7 +57,7 @@ from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.local.numbers.staircase import StaircaseTransformer
 from dpestim.local.numbers.sw import SWTransformer
-from dpestim.local.planning import Plan, plan, plan_mean
+from dpestim.local.planning import SurveyPlan, plan, plan_mean
 
 __all__ = [
     "AdaptiveFrequencyEstimator",
@@ -75,7 +75,6 @@ __all__ = [
     "PGRFrequencyEstimator",
     "PMTransformer",
     "PersonalizedEstimator",
-    "Plan",
     "PrivUnitTransformer",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
@@ -84,6 +83,7 @@ __all__ = [
     "SUEFrequencyEstimator",
     "SWTransformer",
     "StaircaseTransformer",
+    "SurveyPlan",
     "THEFrequencyEstimator",
     "URAPFrequencyEstimator",
     "URRFrequencyEstimator",

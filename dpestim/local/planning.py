@@ -43,7 +43,7 @@ class PlanRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SurveyPlan:
     """What `plan` and `plan_mean` answer; ``str(plan)`` is a table.
 
     Attributes
@@ -158,7 +158,7 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
 
     Returns
     -------
-    Plan
+    SurveyPlan
         With `rows`, `best`, `recommendation` and `to_frame`. Bits are exact; times and memory are estimates for one
         thread, made from the law's words, reports and counts with constants that were measured once, to compare
         mechanisms by (within a factor of four of what was measured for 16 to 16,384 categories).
@@ -220,7 +220,7 @@ def plan_mean(*, n_users=None, epsilon=None, target_rmse=None, n_columns=1, prob
 
     Returns
     -------
-    Plan
+    SurveyPlan
         As `plan` returns it; bits, times and memory are those of a row.
 
     Raises
@@ -328,7 +328,7 @@ def _planned(n_users, epsilon, target, probability, **size):
     # the share of the law of one error that must lie within, where they all do with this probability (Sidak)
     z = -ndtri(-math.expm1(math.log(probability) / count) / 2)
     rows = sorted((option.row(name, n, z) for name, option in options.items()), key=lambda row: (row.rmse, row.bits))
-    return Plan(n, float(epsilon), target, probability, tuple(rows), dict(refused), **size)
+    return SurveyPlan(n, float(epsilon), target, probability, tuple(rows), dict(refused), **size)
 
 
 def _least(options, n):
