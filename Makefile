@@ -17,6 +17,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/yrbss_model.py --output demo-output
 	$(BIN)/python examples/statistics.py --output demo-output
 	$(BIN)/python examples/whole_pipeline.py
+	$(BIN)/python examples/mixnet.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
@@ -48,8 +49,8 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, ke
 	more_numbers.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
 	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py base_rate.py one_pass.py statistics_users.py \
-	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py planning.py \
-	adaptive.py)
+	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py ikos.py \
+	shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py transport.py iblt.py planning.py adaptive.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -38,7 +38,8 @@ Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is
 it is one entry in ``frequencies.PEERS``.
 
 Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `family.py`
-(kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (one model,
-narrow, wide and sparse), `fits.py` (each model and transformer beside its namesake), `memory.py` (one fit, and a stream
-of batches), `words.py` (random words), `encoding.py` (columns of strings), `profile.py` (where the time of `fit` goes).
+(kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (one
+model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and transformer beside its
+namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py` (columns of
+strings), `profile.py` (where the time of `fit` goes).
 """

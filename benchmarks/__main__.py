@@ -21,6 +21,7 @@ from benchmarks import (
     profile,
     rows,
     selection,
+    shuffle,
     sparse_vector,
     stability,
     statistics,
@@ -41,7 +42,7 @@ def main():
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start = time.perf_counter()
     modules = (frequencies, family, numbers, rows, vectors, distributions, personalized, words, central, selection,
-               sparse_vector, stability, statistics, encoding, ledger,
+               sparse_vector, stability, statistics, shuffle, encoding, ledger,
                logistic, fits, memory, profile)
     found = [row for module in modules for row in module.rows(settings)]
     print(table(found))

@@ -15,3 +15,7 @@ class BudgetExceededError(LedgerError):
 
 class NoIntervalError(ValueError):
     """Intervals that were asked for would not hold, or would say nothing, so that there are none."""
+
+
+class DecodeError(ValueError):
+    """A table of messages could not be taken apart to the end, so that none of its messages is returned."""

@@ -104,7 +104,7 @@ class Real:
         n_digits = FIRST_DIGITS
         while True:
             low, high = probability(n_digits)
-            # as integers: a product of Fractions costs ten times as much
+            # as integers: a product of Fractions is brought to lowest terms, which nobody needs
             if (self.digits + 1) * low.denominator <= low.numerator << self.n_bits:
                 return True
             if self.digits * high.denominator >= high.numerator << self.n_bits:

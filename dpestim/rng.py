@@ -52,6 +52,11 @@ class Stage(IntEnum):
     ROUNDING = 4  # unbiased rounding to a grid
     SUBSET = 5  # which columns a row reports
     SUBSET_AGAIN = 6  # the same, where words of the first draw allow no uniform one
+    PERMANENT = 7  # an answer that a client keeps, and gives again in all its reports
+    PERMANENT_RARE = 8  # words of it that few records need
+    COINS = 9  # fair bits besides the response
+    SECOND = 10  # a second randomised answer of one report
+    SECOND_RARE = 11  # words of it that few records need
 
 
 def check_random_state(random_state):

@@ -25,13 +25,14 @@ only, and is total: whatever a cell holds, it gets a code. It does not promise c
 from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
 from dpestim.inputs.columns import is_missing
 from dpestim.inputs.domains import at_least_two, learn_categories
+from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
 from dpestim.inputs.labels import class_array, label_codes, target_numbers
 from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [
-    "CategoryEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows", "class_array",
-    "columns_of", "first_equals", "is_missing", "is_sparse", "label_codes", "learn_categories", "number_column",
-    "number_rows", "refuse_infinite", "smallest_dtype", "sparse_rows", "target_numbers",
+    "CategoryEncoder", "FingerprintEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows",
+    "class_array", "columns_of", "first_equals", "is_missing", "is_sparse", "label_codes", "learn_categories",
+    "number_column", "number_rows", "refuse_infinite", "smallest_dtype", "sparse_rows", "target_numbers",
 ]

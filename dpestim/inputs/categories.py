@@ -93,6 +93,11 @@ class CategoryEncoder:
             raise ValueError(f"categories of {self.name} must be distinct")
 
     @property
+    def n_categories(self):
+        """How many codes there are."""
+        return len(self.categories)
+
+    @property
     def _table(self):
         """Category -> code; of a range it is made when it is needed."""
         if self._low is None:

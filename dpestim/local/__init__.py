@@ -36,11 +36,19 @@ object and not as one array.
 
 from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
+from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local.categories.dbitflip import DBitFlipFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
 from dpestim.local.categories.hr import HRFrequencyEstimator
+from dpestim.local.categories.idue import IDUEFrequencyEstimator
+from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
+from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
+from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
+from dpestim.local.categories.metric import MetricFrequencyEstimator
 from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
 from dpestim.local.categories.pgr import PGRFrequencyEstimator
+from dpestim.local.categories.rappor import RAPPORFrequencyEstimator
 from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
 from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
@@ -63,19 +71,29 @@ __all__ = [
     "AdaptiveFrequencyEstimator",
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
+    "CMSFrequencyEstimator",
+    "DBitFlipFrequencyEstimator",
     "DistributionEstimator",
     "DuchiTransformer",
     "GRRFrequencyEstimator",
+    "HCMSFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
+    "IDUEFrequencyEstimator",
+    "LGRRFrequencyEstimator",
+    "LOLOHAFrequencyEstimator",
+    "LOSUEFrequencyEstimator",
+    "LOUEFrequencyEstimator",
     "LaplaceTransformer",
     "MeanEstimator",
+    "MetricFrequencyEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PGRFrequencyEstimator",
     "PMTransformer",
     "PersonalizedEstimator",
     "PrivUnitTransformer",
+    "RAPPORFrequencyEstimator",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SHEFrequencyEstimator",

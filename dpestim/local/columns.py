@@ -290,21 +290,7 @@ class Columns:
         """Return the reports of rows as `read` gave them, of which the first has this number."""
         out = np.empty((len(data[0]), self.report_width), self.dtype)
         for number, (column, values) in enumerate(zip(self.columns, data)):
-            part = out[:, self.slices[number]]
-            direct = part.flags.c_contiguous and part.dtype == column.law.report_dtype
-
-            def start(law=column.law, part=part, direct=direct):
-                def write(rows, n, fill):
-                    if direct:
-                        fill(part[rows])
-                    else:
-                        report = np.empty((n, law.report_width), law.report_dtype)
-                        fill(report)
-                        part[rows] = report
-
-                return write
-
-            _each_block(column, values, source, number, first, n_jobs, start)
+            write_column(column, number, values, out[:, self.slices[number]], source, first, n_jobs)
         return out
 
     def randomize_and_count(self, data, source, first, n_jobs):
@@ -381,6 +367,22 @@ class Columns:
     def _of_row(self, costs):
         """Return what a row costs, from the costs of its columns: those that it may report at worst."""
         return sum(sorted(costs)[-(self.n_sampled or len(costs)) :])
+
+
+def write_column(column, number, values, part, source, first, n_jobs):
+    """Write the reports of one column, which has this number among those of the row, into its part of them."""
+    law = column.law
+    direct = part.flags.c_contiguous and part.dtype == law.report_dtype
+
+    def write(rows, n, fill):
+        if direct:
+            fill(part[rows])
+        else:
+            report = np.empty((n, law.report_width), law.report_dtype)
+            fill(report)
+            part[rows] = report
+
+    _each_block(column, values, source, number, first, n_jobs, lambda: write)
 
 
 def _each_block(column, values, source, number, first, n_jobs, start):

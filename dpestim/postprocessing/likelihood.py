@@ -3,13 +3,15 @@
 import numpy as np
 
 from dpestim.postprocessing.em import Matrix, log_likelihood, maximise
-from dpestim.postprocessing.inputs import estimates_of, root_of
+from dpestim.postprocessing.inputs import estimates_of, number_for_each, root_of
 from dpestim.postprocessing.simplex import norm_sub
 
 #: Iterations of one kind, before the other has its turn.
 _STRIDE = 100
 #: Steps back to which a climb may fall.
 _MEMORY = 10
+#: What share of a log-likelihood may be rounding.
+_DIGITS = 1e-13
 
 
 def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1e-6, max_iter=10_000):
@@ -20,19 +22,20 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     estimates : array-like of shape (d,)
         Only their number is used: the likelihood is that of the counts.
     standard_errors : ignored
-    law : (p, q), array-like of shape (d, n_outputs), or channel
-        What is known of a report. A pair: it supports its own value with probability p and any other with q < p. A
-        matrix: row x has the probability of each output for value x. A channel: an object with the methods
-        ``expected(f)``, which returns the probabilities of outputs, and ``steps(f, counts, n_steps, smooth)``, which
-        iterates in place.
+    law : tuple (p, q), array-like of shape (d, n_outputs), or channel
+        What is known of a report. A pair: value v is supported by those who hold it with probability p and by any other
+        with q < p; numbers, or arrays of shape (d,). A matrix: row x has the probability of each output for value x. A
+        channel: an object with the methods ``expected(f)``, which returns the probabilities of outputs, and ``steps(f,
+        counts, n_steps, smooth)``, which iterates in place.
     counts : array-like of shape (n_outputs,), or (d,) for a pair
         How often each output was reported, or each value supported.
     n : int, default=None
         For a pair: the number of reports, each of which may support any number of values. None: each names one.
     tol : float, default=1e-6
-        Iterations end where the log-likelihood of all counts together is certainly within `tol` of its maximum.
+        Iterations end where the log-likelihood of all counts together is certainly within `tol` of its maximum, or
+        where it rises by less than its rounding.
     max_iter : int, default=10_000
-        Iterations at most; 2^-53 of the log-likelihood may be more than `tol`.
+        Iterations at most.
 
     Returns
     -------
@@ -48,10 +51,10 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     -----
     **What is exact.** Every law that is given as a matrix, or as a channel, with the counts of its outputs: the
     likelihood is concave, and its gradient bounds what is left of it. Expectation maximisation and projected
-    gradients take turns (d x n_outputs an iteration for a matrix). A pair
-    without `n`, as in randomised response: max(c_v / s - q, 0) / (p - q), O(d log d). And *any* law at all from the
-    reports themselves: ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a
-    matrix need only be proportional to probabilities.
+    gradients take turns (d x n_outputs an iteration for a matrix). A pair without `n`, as in randomised response:
+    max(s c_v - q / (p - q), 0), O(d log d). And *any* law at all from the reports themselves:
+    ``ibu(f, law=randomizer.likelihoods(reports).T, counts=np.ones(len(reports)))``, as columns of a matrix need only be
+    proportional to probabilities.
 
     **What is not.** Counts of supports, where a report supports several values (a pair with `n`; unary encodings, local
     hashing, subsets), do not tell the reports: then the product of the exact likelihoods of all counts, each binomial,
@@ -59,7 +62,8 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
 
     ``postprocess="ibu"`` takes law and counts from the mechanism, and is exact where a report is one code of an
     alphabet: for binary, generalised, sensitivity-aware and utility-optimised randomised response and Hadamard
-    response.
+    response. Where counts are not of supports (sums of noisy numbers), or a matrix would have more than 2^24 entries,
+    it is `mle_apx`.
 
     References
     ----------
@@ -83,16 +87,16 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
         raise ValueError("counts must be a one-dimensional array of numbers of at least 0, not all of them 0")
     if hasattr(law, "steps"):
         return _by_steps(law, d, counts, tol, max_iter)
-    law = np.asarray(law, np.float64)
-    if law.shape == (2,):
-        p, q = law.tolist()
-        if not 0 <= q < p <= 1 or len(counts) != d:
+    if isinstance(law, tuple) and len(law) == 2:
+        p, q = (number_for_each(part, np.empty(d), "law", most=1.0) for part in law)
+        if (q >= p).any() or len(counts) != d:
             raise ValueError("law must be (p, q) with 0 <= q < p <= 1, and counts as many as estimates")
         if n is None:
             return _of_names(counts, p, q)
         if not n > 0 or counts.max() > n:
             raise ValueError("n must be the number of reports, at least the largest of counts")
         return _of_supports(counts, float(n), p, q)
+    law = np.asarray(law, np.float64)
     if law.shape != (d, len(counts)) or not (np.isfinite(law) & (law >= 0)).all() or n is not None:
         raise ValueError("law must be (p, q), a channel, or a matrix of a row of probabilities for each of the "
                          "estimates and a column for each of counts, without n")
@@ -102,27 +106,34 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
 def _of_names(counts, p, q):
     """Return the likeliest frequencies where value v is named with probability q + (p - q) f_v.
 
-    Where f_v > 0 the gradient c_v (p - q) / (q + (p - q) f_v) is the same, and where f_v = 0 it is at most that.
+    Where f_v > 0 the gradient c_v (p - q) / (q + (p - q) f_v) is the same, 1 / s, and where f_v = 0 it is at most that:
+    f_v = max(s c_v - q / (p - q), 0), and s is the one for which they sum to 1.
     """
-    largest = np.sort(counts)[::-1]
-    k = np.arange(1, len(counts) + 1)
-    scales = (p - q + k * q) / np.cumsum(largest)
-    kept = np.flatnonzero(largest * scales > q)[-1]
-    out = np.maximum(counts * scales[kept] - q, 0.0)
+    held, less = counts > 0, q / (p - q)
+    appears = np.divide(less, counts, out=np.full(len(counts), np.inf), where=held)  # at which s it is more than 0
+    order = np.argsort(appears)[: np.count_nonzero(held)]
+    scales = (1 + np.cumsum(less[order])) / np.cumsum(counts[order])
+    kept = np.flatnonzero(scales > appears[order])[-1]
+    out = np.where(held, np.maximum(counts * scales[kept] - less, 0.0), 0.0)
     return out / out.sum()
 
 
 def _of_supports(counts, n, p, q):
     """Return the maximum of the sum of c log P + (n - c) log(1 - P), P = q + (p - q) f, over the simplex.
 
-    Where f > 0 it has (c - n P) / (P (1 - P)) = m, the same for all, a quadratic equation.
+    Where f > 0 the derivative (p - q) (c - n P) / (P (1 - P)) is the same, which is a quadratic equation for P.
     """
-    def at(m):
-        root = np.sqrt(np.square(n + m) - 4 * m * counts)
-        share = 2 * counts / (n + m + root) if n + m > 0 else (n + m - root) / (2 * m)
-        return np.maximum((share - q) / (p - q), 0.0)
+    gap = p - q
 
-    found = root_of(lambda m: 1.0 - at(m).sum(), unit=1e-3 * n)
+    def at(multiplier):
+        m = multiplier / gap
+        both = n + m
+        root = np.sqrt(np.square(both) - 4 * m * counts)
+        rises = both > 0  # (of two forms of the solution the one in which nothing cancels)
+        share = np.divide(np.where(rises, 2 * counts, both - root), np.where(rises, both + root, 2 * m))
+        return np.maximum((share - q) / gap, 0.0)
+
+    found = root_of(lambda multiplier: 1.0 - at(multiplier).sum(), unit=1e-3 * n * gap.max())
     if found is None:
         return np.full(len(counts), 1 / len(counts))
     out = at(found)
@@ -136,11 +147,13 @@ def _by_steps(channel, d, counts, tol, max_iter):
         raise ValueError("counts must have one number for each output of law")
     if not (channel.expected(f)[counts > 0] > 0).all():
         raise ValueError("counts must be 0 for outputs that law never has")
+    value = -np.inf
     for _ in range(0, max_iter, 2 * _STRIDE):
         # one is quick where reports say much, and slow towards 0; for the other it is the reverse
         f = maximise(channel, counts, f, smooth=False, max_iter=_STRIDE, tol=0.0, leaps=True)[0]
         f, gradient = _climb(channel, f, counts, tol)
-        if n * (gradient.max() - 1) <= tol:
+        before, value = value, log_likelihood(channel, f, counts)
+        if n * (gradient.max() - 1) <= tol or value - before <= _DIGITS * abs(value):
             break
     return f / f.sum()
 
@@ -158,7 +171,7 @@ def _climb(channel, f, counts, tol):
             break
         way = norm_sub(f + size * gradient) - f
         rise, step = n * (gradient @ way), 1.0
-        least = min(values[-_MEMORY:]) - 1e-13 * abs(values[-1])
+        least = min(values[-_MEMORY:]) - _DIGITS * abs(values[-1])
         while (value := log_likelihood(channel, f + step * way, counts)) < least + 1e-4 * step * rise and step > 1e-9:
             step /= 2
         before, there = gradient, np.maximum(f + step * way, 0.0)

@@ -17,7 +17,7 @@ def isotonic(estimates, standard_errors=None, *, ranking=None, increasing=False)
         None is the same for all.
     ranking : array-like of int of shape (d,), default=None
         Positions of the values, the most frequent one first. It must be public: learned from other data, or from the
-        nature of the values. None is their order.
+        nature of the values. None is their order: with ``postprocess="isotonic"`` that of `categories`.
     increasing : bool, default=False
         Whether frequencies rise along the ranking instead.
 

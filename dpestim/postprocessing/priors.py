@@ -42,7 +42,8 @@ def calibrate(estimates, standard_errors, *, family="power_law", exponent=None, 
         "normal".
     smallest : float, default=None
         For "power_law": the smallest frequency there may be, in (0, 1): 1 / n for n users, which is what
-        ``postprocess="power"`` says. None is the square of the smallest standard error, which is of that size.
+        ``postprocess=`` says. None is the square of the smallest standard error, which is of that size, at most
+        1 / (2 d).
 
     Returns
     -------

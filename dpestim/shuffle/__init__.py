@@ -10,6 +10,7 @@ users together (their number is public), needs a shuffler that is trusted, and i
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
     histograms/  frequencies of categories: `ShuffledHistogram`
     shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
+    transport/   what shuffles: `UniformShuffler`, `BucketShuffler`, `IBLTShuffler` over a `SecureSum`
     amplification/  what n shuffled messages promise, given the local law of one: bounds, proven and computed
 
 A protocol's neighbours are data sets of equal size that differ in one user's value. Every bound lies above the law of
@@ -20,8 +21,19 @@ from dpestim.shuffle.histograms.fakes import ShuffledHistogram
 from dpestim.shuffle.shuffled import ShuffledEstimator
 from dpestim.shuffle.sums.boolean import BooleanSum
 from dpestim.shuffle.sums.real import RealSum
+from dpestim.shuffle.transport import BucketShuffler, IBLTShuffler, SecureSum, Shuffler, UniformShuffler
 
-__all__ = ["BooleanSum", "RealSum", "ShuffledEstimator", "ShuffledHistogram"]
+__all__ = [
+    "BooleanSum",
+    "BucketShuffler",
+    "IBLTShuffler",
+    "RealSum",
+    "SecureSum",
+    "ShuffledEstimator",
+    "ShuffledHistogram",
+    "Shuffler",
+    "UniformShuffler",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Any local estimator, shuffle model"

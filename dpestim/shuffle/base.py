@@ -10,6 +10,7 @@ from dpestim.local.server import Server
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound
 from dpestim.privacy.outward import whole
+from dpestim.shuffle.transport import UniformShuffler
 
 
 class ShuffledColumns(Columns):
@@ -52,6 +53,7 @@ class ShuffledColumns(Columns):
         if len(self) > 1:
             notes.append(f"It covers the {len(self)} columns of a row together.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
+        notes += [note for law in self.laws for note in law.notes]
         epsilon = times * self._of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
                                         for law in self.laws])
         return PrivacyGuarantee(epsilon, min(1, times * sum(law.delta for law in self.laws)), "shuffle",
@@ -93,8 +95,9 @@ class ShuffleProtocol(Server):
         ----------
         messages : ndarray of shape (n_users, n_messages)
             Of all users, as `encode` returns them.
-        shuffler : object with ``shuffle(messages)``, default=None
-            Takes and returns an array of shape (n, 1), in another order. None: a uniform one in this process.
+        shuffler : Shuffler, default=None
+            Called once a column, with an array of shape (n_users * n_messages, 1). None: a `UniformShuffler` in this
+            process, whose order a seed of the protocol repeats.
 
         Returns
         -------
@@ -106,7 +109,7 @@ class ShuffleProtocol(Server):
         out = np.empty_like(messages)
         for part in columns.slices:
             alike = np.ascontiguousarray(messages[:, part])
-            mixed = (shuffler or self._shuffler()).shuffle(alike.reshape(-1, 1))
+            mixed = (shuffler or UniformShuffler(self.random_state)).shuffle(alike.reshape(-1, 1))
             out[:, part] = np.asarray(mixed).reshape(alike.shape)
         return out
 
@@ -135,9 +138,6 @@ class ShuffleProtocol(Server):
         return columns.guarantee(self._seeded if self._n_users else self.random_state is not None, *times, colluding)
 
     # ---------------------------------------------------------------- inside
-
-    def _shuffler(self):
-        return _Shuffler(self.random_state)
 
     def _client(self, restart=False):
         return self
@@ -189,16 +189,3 @@ def _check_number(n, columns):
     if n < columns.n_users:
         raise ValueError(f"n_users must not exceed the users of a batch: {columns.n_users} were to hide each other, "
                          f"and {n} are here")
-
-
-class _Shuffler:
-    """Uniform in this process."""
-
-    def __init__(self, random_state):
-        self.random_state = random_state
-
-    def shuffle(self, messages):
-        from dpestim.rng import Stage, WordSource
-
-        keys = WordSource(self.random_state).part(1).reader().dense(Stage.SUBSET, 0, 0, 0, len(messages))
-        return messages[np.argsort(keys, kind="stable")]

@@ -11,18 +11,21 @@ from sklearn.utils import get_tags
 
 from dpestim.base import PrivateEstimator
 from dpestim.central.base import checked_delta
+from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
+from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.outward import float_down, whole
-from dpestim.rng import Stage, WordSource
-from dpestim.shuffle.amplification import best, best_delta, blanket_delta, largest_local
+from dpestim.rng import WordSource
+from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
+from dpestim.shuffle.transport import UniformShuffler
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
 _TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
@@ -99,7 +102,7 @@ class ShuffledEstimator(PrivateEstimator):
     --------
     >>> import numpy as np
     >>> from dpestim.local import GRRFrequencyEstimator
-    >>> from dpestim.shuffle.shuffled import ShuffledEstimator
+    >>> from dpestim.shuffle import ShuffledEstimator
     >>> X = np.repeat([["tea"], ["coffee"], ["water"]], [5000, 3000, 2000], axis=0)
     >>> drinks = GRRFrequencyEstimator(categories=[["tea", "coffee", "water"]], random_state=0)
     >>> est = ShuffledEstimator(drinks, 0.5, delta=1e-6).fit(X)
@@ -115,6 +118,7 @@ class ShuffledEstimator(PrivateEstimator):
     True
     """
 
+    _checked_as = "shuffled"
     _server = None
     #: (users, epsilon, delta) of each shuffle that is counted, for so many colluding users; how often a user may be in.
     _shuffles, _colluding = (), 0
@@ -168,9 +172,8 @@ class ShuffledEstimator(PrivateEstimator):
         ----------
         messages : ndarray of shape (n_users, width)
             Of all users, as `encode` returns them.
-        shuffler : object with ``shuffle(messages)``, default=None
-            Takes and returns an array of shape (n, 1), of one item a message, in another order. None: a uniform one in
-            this process.
+        shuffler : Shuffler, default=None
+            None: a `UniformShuffler` in this process.
 
         Returns
         -------
@@ -178,13 +181,7 @@ class ShuffledEstimator(PrivateEstimator):
         """
         if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
             raise ValueError("messages must be a two-dimensional array, as encode returns it")
-        whole_rows = np.ascontiguousarray(messages).view(np.dtype((np.void, messages[:1].nbytes)))
-        if shuffler is None:
-            keys = WordSource(self.random_state).part(1).reader().dense(Stage.SUBSET, 0, 0, 0, len(messages))
-            mixed = whole_rows[np.argsort(keys, kind="stable")]
-        else:
-            mixed = np.ascontiguousarray(shuffler.shuffle(whole_rows))
-        return mixed.view(messages.dtype).reshape(messages.shape)
+        return (shuffler or UniformShuffler(self.random_state)).shuffle(messages)
 
     def analyse(self, messages):
         """Count the messages of one shuffle, in any order, and forget what was seen before; returns self.
@@ -430,8 +427,7 @@ class ShuffledEstimator(PrivateEstimator):
         colluding, local = whole(self.colluding, "colluding", 0), _row_epsilon(columns)
         if local <= epsilon:
             delta = 0
-        elif best_delta(n, local if self.bound == "clones" else _law_of(columns, local), epsilon,
-                        colluding=colluding) > float_down(delta):
+        elif not keeps(local if self.bound == "clones" else _law_of(columns, local), n - colluding, epsilon, delta):
             raise ValueError("estimator must have a law that follows from its epsilon alone")
         return self._told(columns, epsilon, delta, n, seeded, colluding)
 
@@ -455,6 +451,22 @@ class ShuffledEstimator(PrivateEstimator):
         notes = tuple(dict.fromkeys([*notes, *columns.guarantee().notes]))
         one = PrivacyGuarantee(epsilon, delta, "shuffle", Neighbours.SUBSTITUTION, seeded, notes)
         return replace(one, epsilon=self._times * one.epsilon, delta=min(1, self._times * one.delta))
+
+    # ---------------------------------------------------------------- for the checks
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with: few users, and a delta at which they hide each other."""
+        return [
+            {"estimator": GRRFrequencyEstimator(categories=[["a", "b", "c"]]), "epsilon": 0.5, "delta": 0.05,
+             "n_users": 4},
+            {"estimator": MeanEstimator(DuchiTransformer(bounds=(0.0, 1.0))), "epsilon": 1.0, "delta": 0.01,
+             "n_users": 7, "colluding": 1},
+        ]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows that suit the wrapped estimator."""
+        return self._wrapped._test_data(n_rows, seed)
 
 
 def _inner(estimator):

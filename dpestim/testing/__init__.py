@@ -20,6 +20,7 @@ an estimator can do decides which:
     _queries      what says which of many queries are above a threshold
     _stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
     _shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
+    _shuffled     what puts a local estimator behind a shuffler
     _statistics   statistics: exact laws on small tables (`_plans`), what a result may depend on, errors, intervals
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
@@ -44,6 +45,7 @@ from dpestim.testing import (
     _rows,
     _servers,
     _shuffle,
+    _shuffled,
     _stability,
     _statistics,
 )
@@ -53,7 +55,8 @@ from dpestim.testing._tools import MechanismError, check_numeric_setting, check_
 
 #: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
 _FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
-             "votes": _stability.Votes, "statistic": _statistics.Statistics, "shuffle": _shuffle.Shuffles}
+             "votes": _stability.Votes, "statistic": _statistics.Statistics, "shuffle": _shuffle.Shuffles,
+             "shuffled": _shuffled.Shuffled}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

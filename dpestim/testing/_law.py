@@ -132,7 +132,7 @@ def chi_square(seen, law):
             return 0.0
         statistic += float((np.square(observed - wanted)[keep] / wanted[keep]).sum())
         freedom += max(int(keep.sum()) - 1, 0)
-    return stats.chi2.sf(statistic, freedom)
+    return stats.chi2.sf(statistic, freedom) if freedom else 1.0  # (what is certain was seen: nothing else can be)
 
 
 LAW_CHECKS = (

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
-from dpestim.shuffle import BooleanSum
+from dpestim.shuffle import BooleanSum, ShuffledEstimator
 from dpestim.shuffle.base import ShuffleProtocol
 from dpestim.statistics import ContingencyTable, Histogram
 from dpestim.statistics.base import DPStatistic
@@ -35,7 +35,7 @@ STATISTICS = {name: "columns, and tables without rows, are data of statistics"
 
 def ready(cls):
     """The default, where there is one that can be used: a sensitivity, or a delta, has to be declared."""
-    if issubclass(cls, ShuffleProtocol):
+    if issubclass(cls, ShuffleProtocol | ShuffledEstimator):
         return cls(delta=1e-5)
     return cls(**cls._test_params()[0]) if issubclass(cls, CentralMechanism) else cls()
 

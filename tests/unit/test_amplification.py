@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpestim.local import (
-    HRFrequencyEstimator,
-    MeanEstimator,
-    OLHFrequencyEstimator,
-    OUEFrequencyEstimator,
-    PMTransformer,
-)
+from dpestim.local import HMTransformer, MeanEstimator, SSFrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.hr import HR
+from dpestim.local.categories.olh import BLH, OLH
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.numbers.duchi import Duchi
+from dpestim.local.numbers.pm import PM
+from dpestim.local.numbers.sw import SW
 from dpestim.shuffle.amplification import (
     best,
     best_delta,
@@ -30,7 +27,7 @@ from dpestim.shuffle.amplification import (
     exact_delta,
     sums,
 )
-from dpestim.shuffle.amplification.pairs import Reduction, local_epsilon, pair_of_clones, pairs_of
+from dpestim.shuffle.amplification.pairs import Reduction, local_epsilon, pair_of_clones, pairs_of, pairs_of_likely
 
 ONE = Fraction(1)
 #: Laws of one message: symmetric, lopsided, of inputs that have little in common, and of the package.
@@ -173,15 +170,40 @@ def test_structure_and_matrix_say_the_same():
         assert plain * (1 - 1e-9) <= known <= plain * (1.02 if isinstance(law, SUE) else 1 + 1e-9)
 
 
+def hashed(law, seeds):
+    """Return the rows of (hash, bucket) for hash functions, each a tuple of buckets, that are drawn alike."""
+    matrix = law.transition_matrix()
+    return [[p / len(seeds) for seed in seeds for p in matrix[seed[x]]] for x in range(len(seeds[0]))]
+
+
+def test_two_levels():
+    """Hashes, halves and windows against matrices of theirs, and against the truth."""
+    blh, olh, hr = BLH.make(ONE, 3), OLH.make(Fraction(7, 10), 3), HR.make(Fraction(1, 2), 3)
+    cases = [(blh, hashed(blh, [(0, 1, 1), (0, 0, 1)])), (olh, hashed(olh, [(0, 1, 2)])), (hr, hr.transition_matrix())]
+    windows = PM.make(4 * ONE, 4), PM.make(Fraction(1, 5), 4), SW.make(ONE, 4)
+    cases += [(law, law.transition_matrix()) for law in windows]
+    assert {law.weights.window for law, _ in cases[3:]} == {1, 3}
+    for law, rows in cases:
+        for epsilon in (0.0, 0.1, 0.4):
+            known = blanket_delta(4, law, epsilon)
+            assert known >= exact_delta(rows, 4, epsilon) - ROUNDING
+            assert known >= blanket_delta(4, rows, epsilon) * (1 - 1e-9)
+            # a twin that lets inputs share all but one of their own outputs is found out by one pair that does not
+            if law is cases[4][0] and epsilon == 0.1:
+                inside, outside = (Fraction(w, law.weights.total) for w in (law.weights.inside, law.weights.outside))
+                twin = pairs_of_likely(inside, outside, 7, 3, 2)[0].delta(4, epsilon)
+                assert twin < exact_delta(rows, 4, epsilon)
+    rows = HR.make(ONE, 3).transition_matrix()  # (few inputs have a little more in common than any number of them)
+    assert blanket_delta(50, HR.make(ONE, 3), 0.1) < 1.02 * blanket_delta(50, rows, 0.1)
+
+
 def test_laws_without_known_structure_have_clones():
-    for estimator in (OLHFrequencyEstimator(1.0, categories=[[0, 1, 2]]),
-                      MeanEstimator(PMTransformer(1.0, bounds=(0, 1)))):
+    for estimator in (SSFrequencyEstimator(1.0, categories=[[0, 1, 2, 3, 4]]),
+                      MeanEstimator(HMTransformer(1.0, bounds=(0, 1)))):
         law = estimator.randomizer()
         with pytest.raises(ValueError, match="law must be one whose common part is known"):
             blanket(100, law, 1e-5)
         assert best(10**4, law, 1e-5) == clones(10**4, 1.0, 1e-5)
-    for estimator in (OUEFrequencyEstimator(1.0, categories=[[0, 1]]), HRFrequencyEstimator(1.0, categories=[[0, 1]])):
-        assert best(10**4, estimator.randomizer(), 1e-5) < clones(10**4, 1.0, 1e-5)
     revealing = [[1.0, 0.0], [0.5, 0.5]]
     assert best(100, revealing, 1e-5) == math.inf
     assert best_delta(100, revealing, 3.0) == 1.0

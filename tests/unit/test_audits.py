@@ -107,7 +107,7 @@ def test_only_neighbours_are_compared():
 
 def local_laws():
     for name, cls in all_estimators():
-        if hasattr(cls, "randomizer"):
+        if hasattr(cls, "randomizer") and cls._checked_as != "shuffle":
             for k, params in enumerate(cls._test_params()):
                 yield pytest.param(cls, params, id=f"{name}-{k}")
 
@@ -122,7 +122,7 @@ def test_local_laws_have_the_epsilon_that_they_declare(cls, params):
             assert found == law.worst_ratio() == math.inf
         else:
             assert found <= float_up(declared)
-            assert found >= 0.9 * float(declared)
+            assert law.slack or found >= 0.9 * float(declared)
             assert math.log(law.worst_ratio()) == pytest.approx(found, rel=1e-6)  # (subset selection: an upper bound)
 
 

@@ -463,7 +463,7 @@ def test_bad_reports_are_found_in_every_row_and_column(cls):
     for row in range(10):
         for column in range(3):
             bad = reports.copy()
-            bad[row, (column + 1) * width - 1] = np.iinfo(bad.dtype).max
+            bad[row, column * width : (column + 1) * width] = np.iinfo(bad.dtype).max
             with pytest.raises(ValueError, match="report"):
                 est.aggregate(bad)
 
@@ -656,7 +656,7 @@ def test_pipelines_and_searches(cls):
     y = rng.integers(0, 2, 3000)
     X = np.where(rng.random(3000) < 0.9, y, 1 - y)[:, None]
     model = make_pipeline(cls(5.0, categories=[[0, 1]], random_state=0), BernoulliNB()).fit(X, y)
-    assert model.score(X, y) > 0.65
+    assert model.score(X, y) > 0.55  # a coin has 0.5, with a standard error of 0.009; LOUE keeps a quarter of the ones
     search = GridSearchCV(
         cls(categories=[[0, 1]], random_state=0), {"epsilon": [0.01, 5.0]}, cv=3, error_score="raise"
     ).fit(X)

@@ -175,8 +175,9 @@ def test_all_examples_of_a_page_run_one_after_another(tmp_path):
         assert len(blocks) >= 2
         (tmp_path / f"{k}.py").write_text("\nprint('the end of a block')\n".join(blocks), encoding="utf-8")
     assert len(blocks_of("README.md")[0].strip().splitlines()) <= 15
-    # each by itself, in one process: what they import takes longer than they do
-    code = f"import runpy\nfor k in range({len(PAGES)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')"
+    # each by itself, in one process: what they import takes longer than they do, also where workers would import it
+    code = (f"import joblib, runpy\njoblib.parallel_config('threading')\n"
+            f"for k in range({len(PAGES)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.partition("the end of a block")[0].strip()

@@ -17,9 +17,14 @@ from dpestim.local import (
     OLHFrequencyEstimator,
     OUEFrequencyEstimator,
     PersonalizedEstimator,
+    SDGRRFrequencyEstimator,
     SUEFrequencyEstimator,
+    URAPFrequencyEstimator,
+    URRFrequencyEstimator,
 )
 from dpestim.local.categories.estimates import postprocessed
+from dpestim.postprocessing.em import Matrix
+from dpestim.shuffle import ShuffledHistogram
 
 FREQUENCIES = [cls for name, cls in all_estimators() if name.endswith("FrequencyEstimator")]
 #: What functions need that estimates and standard errors do not say.
@@ -235,6 +240,19 @@ def test_ibu_of_names_is_the_maximum_in_closed_form_and_by_iteration():
     assert np.allclose(pp.ibu(f, law=matrix, counts=counts, tol=1e-9), out, atol=1e-6)
 
 
+@pytest.mark.parametrize("cls", [URRFrequencyEstimator, URAPFrequencyEstimator])
+def test_ibu_where_probabilities_depend_on_the_value(cls):
+    est = cls(1.0, categories=[range(8)], non_sensitive=[[0, 5, 6]], postprocess="ibu", random_state=0)
+    f = est.fit(np.repeat(np.arange(8), [300, 200, 0, 100, 50, 100, 0, 250])[:, None]).frequencies_[0]
+    law, counts = est.randomizers_[0], est._counts[0]
+    supports = np.array([[float(p) for p in row] for row in law.support_law()])
+    if cls is URAPFrequencyEstimator:
+        supports, counts = np.hstack([supports, 1 - supports]), np.concatenate([counts, 1000 - counts])
+    gradient = supports @ (counts / np.maximum(f @ supports, 1e-300))
+    assert gradient.max() <= (1 + 1e-9) * counts.sum()  # the maximum: no direction leads up
+    assert f[6] == 0
+
+
 def test_ibu_from_reports_is_the_maximum_for_any_law():
     X = np.repeat(np.arange(6), [200, 100, 60, 40, 0, 0])[:, None]
     for cls in (OLHFrequencyEstimator, OUEFrequencyEstimator, HRFrequencyEstimator):
@@ -251,6 +269,24 @@ def test_ibu_from_reports_is_the_maximum_for_any_law():
         assert (likelihoods / (likelihoods @ rival)[:, None]).sum(axis=0).max() > len(X) + 1e-3
         if cls is HRFrequencyEstimator:  # its counts tell the reports
             assert np.allclose(est.set_params(postprocess="ibu").frequencies_[0], out, atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", [
+    *(HRFrequencyEstimator(epsilon, categories=[range(d)]) for epsilon, d in ((0.5, 9), (3, 9), (6, 20))),
+    *(SDGRRFrequencyEstimator(1.0, categories=[range(9)], low_sensitivity=[low]) for low in ([1], [0, 3, 4])),
+], ids=repr)
+def test_channels_are_the_matrix_of_their_law(estimator):
+    law = estimator.randomizer()
+    d = law.n_categories
+    rng, matrix = np.random.default_rng(0), Matrix([[float(p) for p in row] for row in law.transition_matrix()])
+    counts = rng.integers(0, 50, law.n_counts).astype(float)
+    channel = law.likelihood(counts, counts.sum())["law"]
+    f = [rng.dirichlet(np.ones(d))] * 2
+    assert np.allclose(channel.expected(f[0]), matrix.expected(f[0]), rtol=1e-12)
+    f = [each.copy() for each in f]
+    channel.steps(f[0], counts, 3, False)
+    matrix.steps(f[1], counts, 3, False)
+    assert np.allclose(f[0], f[1], rtol=1e-10)
 
 
 def test_ibu_of_supports_is_the_composite_maximum():
@@ -368,7 +404,7 @@ def test_the_argument_is_not_changed(name):
 # ---------------------------------------------------------------- by name
 
 
-@pytest.mark.parametrize("cls", FREQUENCIES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [*FREQUENCIES, ShuffledHistogram], ids=lambda cls: cls.__name__)
 def test_every_name_is_for_every_mechanism(cls):
     for params in cls._test_params()[:2]:
         est = cls(**params, random_state=0)

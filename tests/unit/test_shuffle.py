@@ -142,7 +142,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("protocol", ["balle", "cheu", "recursive"])
+@pytest.mark.parametrize("protocol", ["balle", "cheu", "ikos", "recursive"])
 def test_intervals_cover_the_sum_whatever_the_shape(protocol):
     n, repeats, covered, ratios = 3000, 30, 0, {}
     for name, draw in SHAPES.items():

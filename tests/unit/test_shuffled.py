@@ -22,6 +22,7 @@ from dpestim.local import (
     OUEFrequencyEstimator,
     PersonalizedEstimator,
     PMTransformer,
+    SSFrequencyEstimator,
     URRFrequencyEstimator,
 )
 from dpestim.privacy import Neighbours
@@ -114,7 +115,7 @@ def test_the_verbs():
 
     class Backwards:
         def shuffle(self, items):
-            assert items.shape == (2000, 1)
+            assert items.shape == (2000, 2)
             return items[::-1]
 
     assert np.array_equal(rows.shuffle(messages, Backwards()), messages[::-1])
@@ -219,7 +220,7 @@ def test_strict_mode_and_learned_domains():
     ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator"),
     ({"estimator": PersonalizedEstimator(GRR)}, "estimator"),
     ({"estimator": URRFrequencyEstimator(categories=[LETTERS], non_sensitive=[["a"]])}, "estimator"),
-    ({"estimator": OLHFrequencyEstimator(categories=[LETTERS]), "bound": "blanket"}, "law"),
+    ({"estimator": SSFrequencyEstimator(categories=[LETTERS]), "bound": "blanket"}, "law"),
 ])
 def test_bad_parameters(params, name):
     ledger = Ledger(2, delta=2 * DELTA, durability="fast")

@@ -25,11 +25,11 @@ def shown(categories):
 
 #: What a law tells a function of this name besides the estimates and their standard errors.
 _TOLD = {
-    "ibu": lambda law, counts, n: law.likelihood(counts, n),
+    "ibu": lambda law, counts, n: law.likelihood(counts, n) if hasattr(law, "likelihood") else None,
     "mle_apx": lambda law, counts, n: _line(*law.variance_line(counts, n)),
     "power": lambda law, counts, n: {"smallest": 1 / max(n, 2)},
 }
-_TOLD["power_ns"] = _TOLD["power"]
+_TOLD["power_ns"] = _TOLD["calibrate"] = _TOLD["power"]
 
 
 def check_postprocess(postprocess, *, of_one_law=True):
@@ -48,6 +48,8 @@ def postprocessed(postprocess, f, errors, *told):
         done = postprocess(f, errors)
     else:
         more = _TOLD[postprocess](*told) if told and postprocess in _TOLD else {}
+        if more is None:  # the law cannot say how likely its counts are: noise is normal in the limit of many reports
+            postprocess, more = "mle_apx", _TOLD["mle_apx"](*told)
         done = getattr(postprocessing, postprocess)(f, errors, **more)
     done = np.asarray(done, dtype=np.float64)
     if done.shape != f.shape or not np.isfinite(done).all():

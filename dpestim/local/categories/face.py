@@ -53,7 +53,11 @@ class CategoryClient(Client):
         return Columns(self._with_laws(encoders), columns.inferred, columns.keys)
 
     def _made(self, lists, names, **more):
-        return Columns(self._with_laws([CategoryEncoder(c, n) for c, n in zip(lists, names)]), **more)
+        return Columns(self._with_laws(list(map(self._encoder, lists, names))), **more)
+
+    def _encoder(self, categories, name):
+        """Return what turns the values of a column into codes."""
+        return CategoryEncoder(categories, name)
 
     def _with_laws(self, encoders):
         return [CategoryColumn(e, self._law(e, j, len(encoders))) for j, e in enumerate(encoders)]
@@ -68,7 +72,7 @@ class CategoryClient(Client):
     def _law(self, encoder, column, n_columns):
         """Return the law of one column."""
         more = self._law_arguments(column, n_columns, encoder)
-        return self._randomizer.make(self._share(n_columns), len(encoder.categories), **more)
+        return self._randomizer.make(self._share(n_columns), encoder.n_categories, **more)
 
 
 class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):

@@ -118,6 +118,9 @@ class Frequencies:
 
     def _check_call_parameters(self):
         super()._check_call_parameters()
+        self._check_postprocess()
+
+    def _check_postprocess(self):
         check_postprocess(self.postprocess)
 
     def _freeze(self, columns, names):

@@ -27,7 +27,7 @@ class CategoricalRandomizer(Randomizer):
     n_counts : int
         Where it is not `n_categories`.
 
-    and brings `support` besides.
+    and brings `support` besides; `supporters` where counts are something else.
     """
 
     def __init__(self, epsilon, n_categories):
@@ -52,8 +52,8 @@ class CategoricalRandomizer(Randomizer):
         counts += self.support(reports).sum(axis=0, dtype=np.int64)
 
     def supporters(self, counts):
-        """Return how many of the reports support each category, or None where counts do not tell."""
-        return counts
+        """Return how many of the reports support each category; None, where the law does not say how counts tell."""
+        return counts if self.n_counts == self.n_categories else None
 
     def estimate(self, counts, n):
         """Return the unbiased frequencies (C / n - q*) / (p* - q*)."""
@@ -71,20 +71,21 @@ class CategoricalRandomizer(Randomizer):
         return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
 
     def likelihood(self, counts, n):
-        """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments.
+        """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments, or None.
 
         All of the likelihood where a report is one code. Else that of the number of reports which support each value,
-        as if they were independent, because counts of supports tell no more.
+        as if they were independent, because counts of supports tell no more. None where counts are not of supports, or
+        the matrix that all this takes would be too large.
         """
-        named, pure = isinstance(self, CodeReports), self._is("support_law")
-        if pure and self.n_counts == self.n_categories and self._is("estimate"):
-            pair = float(self.p_star), float(self.q_star)
+        named, pair = isinstance(self, CodeReports), self.support_pair()
+        if pair is not None and self.n_counts == self.n_categories:
             return {"law": pair, "counts": counts} if named else {"law": pair, "counts": counts, "n": n}
+        if self.n_categories * self.n_counts > LARGEST_MATRIX:
+            return None
         if named:
             return {"law": self._dense(), "counts": counts}
-        if pure or self.n_counts != self.n_categories or self.n_categories**2 > LARGEST_MATRIX:
-            raise ValueError(f"postprocess='ibu' does not know how likely the counts of {type(self).__name__} are, or "
-                             "not for so many categories: take 'mle_apx'")
+        if self._is("support_law") or self.n_counts != self.n_categories:
+            return None
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
 
@@ -92,6 +93,15 @@ class CategoricalRandomizer(Randomizer):
     def varies_by_own_share(self):
         """Whether the variance of a frequency is known to depend on no other: `variance` then takes one number."""
         return self._is("variance")
+
+    def support_pair(self):
+        """Return the probabilities that a report supports its own value, and another one, for `likelihood`.
+
+        Numbers, or an array each, where they depend on the value that is supported. None where they depend on who
+        reports, or where counts are not of supports.
+        """
+        pure = self._is("support_law") and self._is("estimate")
+        return (float(self.p_star), float(self.q_star)) if pure else None
 
     def _is(self, name):
         """Tell whether a method is the one of this class, which no sub-class has replaced."""

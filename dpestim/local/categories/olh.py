@@ -25,7 +25,7 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         self.n_buckets = self._n_buckets()
         if self.n_buckets >= 1 << 31:
             raise ValueError("epsilon is too large for local hashing: it would take more than 2**31 buckets")
-        self.weights = grr_weights(self.epsilon, self.n_buckets)
+        self.weights = self._weights()
         total = self.weights.total
         self.p_star = Fraction(self.weights.keep, total)
         other = Fraction(self.weights.other, total)
@@ -47,6 +47,10 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
 
     def _n_buckets(self):
         raise TypeError(f"{type(self).__name__} does not say how many buckets it hashes to")
+
+    def _weights(self):
+        """Return the weights of the own and of each other bucket in a report."""
+        return grr_weights(self.epsilon, self.n_buckets)
 
     def privatize(self, codes, words, out):
         """Write (a, b, bucket) for each code."""

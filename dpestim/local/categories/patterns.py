@@ -6,6 +6,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from dpestim._core import unary
+from dpestim.rng import Stage
+
 #: Digits (bits) of the number that decides: products of eight probabilities k / 2**64 are multiples of 2**-512.
 DIGITS = 512
 #: Random bits that the table looks at, and what it says where they do not decide: a pattern that never owns a cell.
@@ -49,6 +52,34 @@ class BitPatterns:
 def bit_patterns(threshold):
     """Return the `BitPatterns` of a threshold."""
     return BitPatterns(threshold)
+
+
+def words_for(width):
+    """Return how many words a record of that many bytes takes: one for the caller, 16 random bits for every eight."""
+    return 1 + -(-width // 4)
+
+
+def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
+    """Write independent bits, each 1 with probability threshold / 2**64, to bytes; return the words of the first stage.
+
+    The first word of each record is not used.
+    """
+    if not threshold:
+        out[:] = 0
+        return None
+    (n, width), law = out.shape, bit_patterns(threshold)
+    drawn = words.dense(stage, words_for(width)).reshape(-1, words_for(width))
+    ties = words.scratch(n * width + 1, np.uint32)
+    ties = ties[: unary.draw(drawn, law.table, out, ties)]
+    if len(ties):
+        per_row, first = RARE_WORDS * width, ties.astype(np.uint64) * RARE_WORDS
+        rare = words.sparse(rare_stage, per_row, first)
+        for place in ties[: unary.settle(drawn, ties, rare, law.edges, out)].tolist():
+            # all 64 digits were a boundary's, once in 2**48 ties or less: the others decide
+            row, group = divmod(place, width)
+            digits = words.sparse(rare_stage, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
+            out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
+    return drawn
 
 
 def _fixed(array):

@@ -94,6 +94,14 @@ class SDGRR(Relaxed, GRR):
             f[low] = (counts[low] / n - float(self.q_star) * f[~low].sum()) / float(self.low_star)
         return f
 
+    def likelihood(self, counts, n):
+        """Return what `dpestim.postprocessing.ibu` asks for: the whole law, without its matrix."""
+        return {"law": Codes(self), "counts": counts} if self.n_relaxed else super().likelihood(counts, n)
+
+    def support_pair(self):
+        """Return the pair of the plain law, or None: which low category is reported depends on who reports."""
+        return None if self.n_relaxed else (float(self.p_star), float(self.q_star))
+
     def variance(self, n, f):
         """Return the exact variance of `estimate`, where f are the frequencies of all categories (FORMULAS 5.2)."""
         f = np.broadcast_to(np.asarray(f, dtype=np.float64), self.n_categories)
@@ -122,6 +130,28 @@ class SDGRR(Relaxed, GRR):
             kappa**2 * all_high * (1 - all_high),
             c2 + kappa**2 * seen - (c2 - kappa * seen) ** 2,
         ))
+
+
+class Codes:
+    """The law of the codes as a channel of expectation maximisation: O(d) an iteration."""
+
+    def __init__(self, law):
+        self._low, self._other = law.is_relaxed, float(law.q_star)
+        self._own = np.where(law.is_relaxed, float(law.low_star), float(law.p_star - law.q_star))
+
+    def expected(self, f):
+        """Return the probability of each code under f: all others report a high code, and high ones a low code."""
+        others = np.where(self._low, f[~self._low].sum(), f.sum())
+        return self._own * f + self._other * others
+
+    def steps(self, f, counts, n_steps, smooth):
+        """Do iterations on f in place; values have no neighbours, so that nothing is smoothed."""
+        n = counts.sum()
+        for _ in range(n_steps):
+            ratio = counts / np.maximum(self.expected(f), 1e-300)
+            sent = np.where(self._low, ratio[~self._low].sum(), ratio.sum())
+            f *= (self._own * ratio + self._other * sent) / n
+            f /= f.sum()
 
 
 class SDGRRFrequencyEstimator(FrequencyEstimator):

@@ -7,11 +7,10 @@ import numpy as np
 from dpestim._core import unary
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
-from dpestim.local.categories.patterns import RARE_WORDS, bit_patterns
+from dpestim.local.categories.patterns import draw_patterns, words_for
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.exact import WORD, oue_thresholds, sue_thresholds, uses_enough
-from dpestim.rng import Stage
 
 #: A record's random words, two bits a bit, and room for its ties must stay far below the memory of a client.
 LARGEST_UNARY = 1 << 24
@@ -32,7 +31,7 @@ class Unary(PackedBits, CategoricalRandomizer):
         if n_categories > LARGEST_UNARY:
             raise ValueError("categories: unary encoding takes at most 2**24 values; use local hashing")
         self.true_threshold, self.false_threshold = self._thresholds(self.epsilon)
-        self.n_words = 1 + -(-self.report_width // 4)  # one for the true bit, 16 random bits for every eight others
+        self.n_words = words_for(self.report_width)  # one for the true bit, 16 random bits for every eight others
         self.p_star = Fraction(self.true_threshold, WORD)
         self.q_star = Fraction(self.false_threshold, WORD)
         p, q = self.p_star, self.q_star
@@ -46,19 +45,7 @@ class Unary(PackedBits, CategoricalRandomizer):
 
     def _draw(self, codes, words, out):
         """Write every bit as if it were false, and return the words; the first of a record is for its true bit."""
-        law, width = bit_patterns(self.false_threshold), self.report_width
-        drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
-        ties = words.scratch(len(codes) * width + 1, np.uint32)
-        ties = ties[: unary.draw(drawn, law.table, out, ties)]
-        if len(ties):
-            per_row, first = RARE_WORDS * width, ties.astype(np.uint64) * RARE_WORDS
-            rare = words.sparse(Stage.RARE, per_row, first)
-            for place in ties[: unary.settle(drawn, ties, rare, law.edges, out)].tolist():
-                # all 64 digits were a boundary's, once in 2**48 ties or less: the others decide
-                row, group = divmod(place, width)
-                digits = words.sparse(Stage.RARE, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
-                out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
-        return drawn
+        return draw_patterns(self.false_threshold, words, out)
 
     def transition_matrix(self):
         """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""

@@ -65,6 +65,11 @@ class UtilityOptimised(Relaxed):
                 row[v] = self.reveal_star if x == v else Fraction(0)
         return rows
 
+    def support_pair(self):
+        """Return the same as numbers: of others, nobody supports a non-sensitive category."""
+        own, other, reveal = float(self.p_star), float(self.q_star), float(self.reveal_star)
+        return np.where(self.is_relaxed, reveal, own), np.where(self.is_relaxed, 0.0, other)
+
     def estimate(self, counts, n):
         """Return the unbiased frequencies; of non-sensitive categories the share of revealing reports, scaled."""
         return np.where(self.is_relaxed, counts / n / float(self.reveal_star), super().estimate(counts, n))

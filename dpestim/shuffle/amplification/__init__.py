@@ -5,7 +5,7 @@
     best            the smaller of both that applies, never above the local epsilon (`best_delta`)
     erlingsson, clones_closed    closed formulas, quoted to compare
     exact_delta     the truth, for a few users
-    largest_local   the other way round: the largest local epsilon that keeps a promise
+    largest_local   the other way round: the largest local epsilon that keeps a promise (`keeps`: whether one does)
 
     pairs.py        reductions: a victim's two laws, and what the others have in common with everybody
     sums.py         the divergence of a reduction, an upper bound for any n
@@ -16,9 +16,9 @@ refinement of the clones is left out: it has been corrected since, and `blanket`
 """
 
 from dpestim.shuffle.amplification.bounds import best, best_delta, blanket, blanket_delta, clones, clones_delta
-from dpestim.shuffle.amplification.calibrate import largest_local
+from dpestim.shuffle.amplification.calibrate import keeps, largest_local
 from dpestim.shuffle.amplification.closed import clones_closed, erlingsson
 from dpestim.shuffle.amplification.exact import exact_delta
 
 __all__ = ["best", "best_delta", "blanket", "blanket_delta", "clones", "clones_closed", "clones_delta", "erlingsson",
-           "exact_delta", "largest_local"]
+           "exact_delta", "keeps", "largest_local"]

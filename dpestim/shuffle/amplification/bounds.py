@@ -72,8 +72,9 @@ def blanket(n, law, delta, *, colluding=0):
     n : int
         Users whose messages are shuffled.
     law : Randomizer or sequence of rows
-        A law of `dpestim.local` whose structure is known: randomised response, unary encoding, or one that sends a code
-        of a small alphabet; or a row of probabilities for each input, at most 4,096 in all.
+        A law of `dpestim.local` whose structure is known (randomised response, unary encoding, local hashing, Hadamard
+        response, PM, SW) or that sends a code of a small alphabet; or a row of probabilities for each input, at most
+        4,096 in all.
     delta : float
         Above 0 and below 1.
     colluding : int, default=0
@@ -160,7 +161,7 @@ def best_delta(n, law, epsilon, *, colluding=0):
 def _known(law):
     pairs = pairs_of(law)
     if pairs is None:
-        raise ValueError("law must be one whose common part is known: a public part, a relaxation, many outputs and "
+        raise ValueError("law must be one whose common part is known: subsets, a relaxation, many outputs and "
                          "those that betray an input are for clones")
     return pairs
 

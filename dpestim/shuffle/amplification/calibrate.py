@@ -29,19 +29,26 @@ def largest_local(law, n, epsilon, delta):
     Fraction
         At least `epsilon`, of five decimal digits otherwise.
     """
-    wanted = float_down(delta)
-
     def fits(epsilon0):
         try:
             made = epsilon0 if law is None else type(law).make(**{**law.arguments, "epsilon": epsilon0})
         except ValueError:  # words cannot express it
             return False
-        return best_delta(n, made, epsilon) <= wanted
+        return keeps(made, n, epsilon, delta)
 
     found, low, high = epsilon, float(epsilon), _LARGEST
     while (middle := float(f"{(low + high) / 2:.5g}")) > low and middle < high:
-        if fits(middle):
+        if fits(canonical_epsilon(middle)):
             found, low = canonical_epsilon(middle), middle
         else:
             high = middle
     return found
+
+
+@lru_cache(maxsize=4096)
+def keeps(law, n, epsilon, delta):
+    """Tell whether n shuffled messages of a law, or of any with this local epsilon, are (epsilon, delta)-private.
+
+    All numbers are Fractions; the answer is remembered.
+    """
+    return best_delta(n, law, epsilon) <= float_down(delta)

@@ -14,8 +14,12 @@ from itertools import permutations
 import numpy as np
 
 from dpestim.local.categories.grr import GRR
+from dpestim.local.categories.hr import HR
+from dpestim.local.categories.olh import BLH, OLH
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.law import Randomizer
+from dpestim.local.numbers.pm import PM
+from dpestim.local.numbers.sw import SW
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import canonical_epsilon, log_above
 from dpestim.shuffle.amplification.sums import MARGIN, mean_positive
@@ -70,6 +74,14 @@ def _pairs_of_law(law):
         return None
     if kind is GRR:
         return pairs_of_likely(law.p_star, law.q_star, law.n_categories)
+    if kind in (PM, SW):
+        inside, outside = (Fraction(weight, law.weights.total) for weight in (law.weights.inside, law.weights.outside))
+        return pairs_of_likely(inside, outside, law.weights.n_outputs, law.weights.window)
+    if kind in (OLH, BLH):  # given the hash, and no two inputs in one bucket in the worst case
+        return pairs_of_likely(law.p_star, Fraction(law.weights.other, law.weights.total), law.n_buckets)
+    if kind is HR:
+        (one, other), block = (Fraction(odds) / law.half for odds in law.support_odds), law.n_blocks == 1
+        return pairs_of_likely(one, other, law.n_counts, law.half, law.half // 2 if block else 0)
     if kind in (OUE, SUE):
         return _pairs_of_bits(law.p_star, law.q_star)
     if not isinstance(law, CodeReports) or len(law.input_codes) * law.n_counts > _ENTRIES:
@@ -79,10 +91,15 @@ def _pairs_of_law(law):
     return _pairs_of_rows(law.transition_matrix())
 
 
-def pairs_of_likely(p, q, n):
-    """Return the pair of a law over n outputs: the own one with probability p, each other with q, at most p."""
-    others = (n - 2) * q
-    return _both((p, q, others), (q, p, others), (q, q, others))
+def pairs_of_likely(p, q, n, width=1, overlap=None):
+    """Return the pair of a law over n outputs: each of `width` own ones with probability p, each other with q <= p.
+
+    `overlap` is how many own outputs two inputs share at least; none, where there is room, in the worst case.
+    """
+    both = max(0, 2 * width - n) if overlap is None else overlap
+    own, none = width - both, n - 2 * width + both
+    return _both((p * own, q * own, p * both, q * none), (q * own, p * own, p * both, q * none),
+                 (q * own, q * own, q * both, q * none))
 
 
 def _pairs_of_bits(p, q):

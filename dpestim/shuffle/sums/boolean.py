@@ -13,19 +13,17 @@ from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import smallest
 from dpestim.shuffle.sums.face import SumProtocol
-from dpestim.shuffle.sums.law import SumLaw
+from dpestim.shuffle.sums.law import BitMessages, SumLaw
 
 #: Bits of the flipping probability that are looked for: a relative 1e-6.
 _PRECISION = 20
 _CALIBRATIONS = ("numeric", "paper")
 
 
-class NoisyBit(SumLaw):
+class NoisyBit(BitMessages, SumLaw):
     """A bit, flipped by ``flip`` of 2^64 words: the least that keeps (epsilon, delta), or what the paper says."""
 
-    n_words = 1
-    report_dtype = np.dtype(np.uint8)
-    report_width = report_bits = n_counts = 1
+    n_words = report_width = report_bits = 1
     code_dtype = np.dtype(np.uint8)
 
     def __init__(self, epsilon, delta, n_users, colluding, calibration="numeric"):
@@ -90,15 +88,6 @@ class NoisyBit(SumLaw):
         """Write a bit for each."""
         drawn = words.dense(Stage.RESPONSE, 1)
         binary.privatize(codes, drawn, self.flip, WORD - self.flip, out.reshape(-1))
-
-    def check_reports(self, reports):
-        """Refuse what is no bit."""
-        if int(reports.max()) > 1:
-            raise ValueError("a message must be 0 or 1")
-
-    def count(self, reports, counts):
-        """Add the number of ones."""
-        counts[0] += np.count_nonzero(reports)
 
     def total(self, counts, n):
         """Return the estimated number of ones among the values."""

@@ -34,3 +34,19 @@ class SumLaw(ShuffleLaw):
     def variance(self, n, counts=None):
         """Return the variance of `total`."""
         raise TypeError(f"{type(self).__name__} does not say how far off it may be")
+
+
+class BitMessages:
+    """Messages are bits, of which the ones are counted; a mixin, which stands left of the law's base."""
+
+    report_dtype = np.dtype(np.uint8)
+    n_counts = 1
+
+    def check_reports(self, reports):
+        """Refuse what is no bit."""
+        if int(reports.max()) > 1:
+            raise ValueError("a message must be 0 or 1")
+
+    def count(self, reports, counts):
+        """Add the number of ones."""
+        counts[0] += np.count_nonzero(reports)

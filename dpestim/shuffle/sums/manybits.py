@@ -12,7 +12,7 @@ from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import ONE, smallest
-from dpestim.shuffle.sums.law import SumLaw
+from dpestim.shuffle.sums.law import BitMessages, SumLaw
 
 #: Bits a user at most: fixed points of 48 bits, times so many, are words.
 MOST_BITS = (1 << 15) - 1
@@ -22,11 +22,8 @@ _PRECISION = 14
 _ENUMERATED = 6
 
 
-class ManyBits(SumLaw):
+class ManyBits(BitMessages, SumLaw):
     """``r`` bits a user, as many as make the error of rounding small beside that of the noise."""
-
-    report_dtype = np.dtype(np.uint8)
-    n_counts = 1
 
     def __init__(self, epsilon, delta, n_users, colluding, n_messages=None):
         super().__init__(epsilon, delta, n_users, colluding)
@@ -104,15 +101,6 @@ class ManyBits(SumLaw):
         """Write the bits of each number."""
         drawn = words.dense(Stage.RESPONSE, self.report_width).reshape(len(codes), -1)
         bits.privatize(codes, words.dense(Stage.ROUNDING, 1), drawn, self.flip, out)
-
-    def check_reports(self, reports):
-        """Refuse what is no bit."""
-        if int(reports.max()) > 1:
-            raise ValueError("a message must be 0 or 1")
-
-    def count(self, reports, counts):
-        """Add the number of ones."""
-        counts[0] += np.count_nonzero(reports)
 
     def total(self, counts, n):
         """Return the estimated sum of positions."""

@@ -1,11 +1,12 @@
 """Sums and means of real numbers in the shuffle model, by the protocol that suits."""
 
 from dpestim.shuffle.sums.face import SumProtocol
+from dpestim.shuffle.sums.ikos import IKOSLaw
 from dpestim.shuffle.sums.levels import Levels, OneLevel
 from dpestim.shuffle.sums.manybits import ManyBits
 
 #: The laws, by the name of their protocol.
-PROTOCOLS = {"balle": OneLevel, "cheu": ManyBits, "recursive": Levels}
+PROTOCOLS = {"balle": OneLevel, "cheu": ManyBits, "ikos": IKOSLaw, "recursive": Levels}
 
 
 class RealSum(SumProtocol):
@@ -16,46 +17,53 @@ class RealSum(SumProtocol):
     own messages keep without the shuffler.
 
     **Utility.** ``sum_`` is unbiased for the clipped values. For fixed epsilon and delta its error does not grow with
-    the number n of users for "cheu", which sends about ``epsilon sqrt(n) / 3`` bits a user; it grows as n^(1/6) for
-    "balle", which sends one number, and more slowly for "recursive", which sends two to four.
+    the number n of users for "ikos", where it is that of the central model, and for "cheu", which sends about
+    ``epsilon sqrt(n) / 3`` bits a user; it grows as n^(1/6) for "balle", and more slowly for "recursive".
 
     **Complexity.** O(messages) a user; O(n messages) for the analyser, in constant memory.
 
     {parameters}
     References
     ----------
-    "cheu": Cheu, Smith, Ullman, Zeber, Zhilyaev (2019), "Distributed differential privacy via shuffling", EUROCRYPT,
-    section 4.3, with noise by a numeric bound. "balle": Balle, Bell, Gascon, Nissim (2019), "The privacy blanket of the
-    shuffle model", CRYPTO, section 4, with a numeric blanket and number of levels. "recursive": Balle, Bell, Gascon,
-    Nissim (2020), "Private summation in the multi-message shuffle model", CCS; levels and shares are our own. The
-    proofs: ``real.md``, ``coins.md``.
+    "ikos": Ishai, Kushilevitz, Ostrovsky, Sahai (2006), "Cryptography from anonymity", FOCS, and the paper of
+    "recursive"; the number of shares by a bound of our own. "cheu": Cheu, Smith, Ullman, Zeber, Zhilyaev (2019),
+    "Distributed differential privacy via shuffling", EUROCRYPT, section 4.3, with noise by a numeric bound.
+    "recursive": Balle, Bell, Gascon, Nissim (2020), "Private summation in the multi-message shuffle model", CCS; levels
+    and shares are our own. "balle": the same (2019), "The privacy blanket of the shuffle model", CRYPTO, section 4,
+    with a numeric blanket and number of levels. The proofs: ``real.md``, ``ikos.md``, ``coins.md``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dpestim.shuffle import RealSum
     >>> X = np.random.default_rng(0).uniform(0, 10, (10_000, 1))
-    >>> protocol = RealSum(1.0, delta=1e-6, bounds=(0, 10), protocol="cheu", random_state=0).fit(X)
+    >>> protocol = RealSum(1.0, delta=1e-6, bounds=(0, 10), random_state=0).fit(X)
     >>> (protocol.sum_ - X.sum()).round(), protocol.standard_error_.round()
-    (array([-14.]), array([59.]))
+    (array([5.]), array([14.]))
     """
 
     _more_parameters = """
     bounds : (low, high) or dict of (low, high), default=None
         Public range of the values, numbers or one for each column: values outside are clipped. None learns it from the
         data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    protocol : {"cheu", "balle", "recursive"}, default="cheu"
+    protocol : {"ikos", "cheu", "recursive", "balle"}, default="ikos"
+        What is sent: shares of 64 bits whose sum alone tells anything, some ten of them; many bits; a few levels; one
+        level. Errors grow in this order, and so does what is left where the shuffler, or the way to it, fails: shares
+        protect nobody alone, and without one of them the sum is noise.
     n_messages : int, default=None
-        Messages a user; None: what suits epsilon and the number of users.
+        Messages a user of "cheu" and "recursive"; None: what suits epsilon and the number of users.
+    grid : int, default=None
+        Steps between the bounds for "ikos", a power of two; None: so many that rounding does not matter.
     """
 
-    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, protocol="cheu", n_messages=None, n_users=None,
-                 colluding=0, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, protocol="ikos", n_messages=None, grid=None,
+                 n_users=None, colluding=0, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
         self.protocol = protocol
         self.n_messages = n_messages
+        self.grid = grid
         self.n_users = n_users
         self.colluding = colluding
         self.ledger = ledger
@@ -70,15 +78,18 @@ class RealSum(SumProtocol):
 
     def _law_arguments(self, column, n_columns, domain):
         found = super()._law_arguments(column, n_columns, domain)
-        if self.n_messages is not None and "n_messages" not in found:
-            raise ValueError(f"n_messages must be None where protocol is {self.protocol!r}")
+        for name in ("n_messages", "grid"):
+            if getattr(self, name) is not None and name not in found:
+                raise ValueError(f"{name} must be None where protocol is {self.protocol!r}")
         return found
 
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
-        return [{"epsilon": 1.0, "delta": 0.01, "n_users": 4, "bounds": (-1.0, 3.0), "n_messages": 3},
+        return [{"epsilon": 1.0, "delta": 0.01, "n_users": 4, "bounds": (-1.0, 3.0), "protocol": "cheu",
+                 "n_messages": 3},
                 {"epsilon": 2.0, "delta": 0.01, "n_users": 12, "bounds": ([0.0, -5.0], [1.0, 5.0]), "colluding": 2,
-                 "n_messages": 2},
+                 "protocol": "cheu", "n_messages": 2},
                 {"epsilon": 1.0, "delta": 0.01, "n_users": 12, "bounds": (0.0, 1.0), "protocol": "balle"},
-                {"epsilon": 2.0, "delta": 0.01, "n_users": 12, "bounds": (0.0, 1.0), "protocol": "recursive"}]
+                {"epsilon": 2.0, "delta": 0.01, "n_users": 12, "bounds": (0.0, 1.0), "protocol": "recursive"},
+                {"epsilon": 1.0, "delta": 0.01, "n_users": 4, "bounds": (0.0, 8.0)}]

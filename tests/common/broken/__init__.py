@@ -19,10 +19,11 @@ from broken import (
     rows,
     servers,
     shuffle,
+    shuffled,
     stability,
     statistics,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, stability, statistics)
+           shuffle, shuffled, stability, statistics)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

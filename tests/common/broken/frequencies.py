@@ -6,9 +6,15 @@ import numpy as np
 
 from broken._make import PLAIN, face_of
 from dpestim._core import olh
-from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    OLHFrequencyEstimator,
+    OUEFrequencyEstimator,
+    PGRFrequencyEstimator,
+)
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.olh import OLH
+from dpestim.local.categories.pgr import PGR
 from dpestim.local.categories.unary import OUE
 from dpestim.privacy import exact
 
@@ -28,6 +34,13 @@ class Biased(GRR):
 
     def estimate(self, counts, n):
         return counts / n / float(self.p_star)
+
+
+class OtherPlane(PGR):
+    """Supporters are read off for the neighbouring value."""
+
+    def supporters(self, counts):
+        return np.roll(super().supporters(counts), 1)
 
 
 class Understated(GRR):
@@ -146,6 +159,7 @@ BROKEN = [
     (face_of(OLHFrequencyEstimator, LeaksALittleBesides), PLAIN, "check_no_byte_betrays"),
     (face_of(OUEFrequencyEstimator, CoarseThreshold), PLAIN, "check_support_probabilities"),
     (face_of(OUEFrequencyEstimator, CountsTwice), PLAIN, "check_support_probabilities"),
+    (face_of(PGRFrequencyEstimator, OtherPlane), PLAIN, "check_support_probabilities"),
     (face_of(GRRFrequencyEstimator, Biased), PLAIN, "check_estimates_are_unbiased"),
     (face_of(OUEFrequencyEstimator, WrongVariance), PLAIN, "check_variance"),
     (face_of(OUEFrequencyEstimator, WrongLine), PLAIN, "check_intervals_cover"),

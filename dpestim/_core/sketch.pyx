@@ -1,0 +1,149 @@
+"""Count-mean sketches over linear hashes: buckets, signs, counts of packed bits, and sums over all hashes.
+
+Hash j maps the bits of a code to the exclusive or of columns: bit i of the code brings columns[j, i].
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from "hadamard.h" nogil:
+    uint64_t dpestim_parity(uint64_t x) noexcept
+
+ctypedef fused code_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+#: Values that are summed up at a time: their sums stay in the first-level cache while all hashes pass.
+DEF BLOCK = 4096
+
+
+cdef inline uint32_t _bucket(uint32_t code, const uint32_t *columns, Py_ssize_t n_bits) noexcept nogil:
+    cdef uint32_t out = 0
+    cdef Py_ssize_t i
+    for i in range(n_bits):
+        out ^= columns[i] & <uint32_t>(-<int64_t>((code >> i) & 1))
+    return out
+
+
+def buckets(
+    const code_t[::1] codes,         # IN   values
+    const uint32_t[::1] hashes,      # IN   which hash each takes, below columns.shape[0]
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
+    uint32_t[::1] out,               # OUT  the bucket of each value under its hash
+):
+    """Hash every value with a hash of its own."""
+    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
+    cdef uint32_t k = <uint32_t>columns.shape[0]
+    if hashes.shape[0] != n or out.shape[0] != n or n_bits > 32:
+        raise ValueError("codes, hashes and out differ in length")
+    if k == 0 or n_bits == 0:
+        raise ValueError("columns must hold at least one hash")
+    with nogil:
+        for i in range(n):
+            out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
+
+
+def signs(
+    const code_t[::1] codes,         # IN   values
+    const uint32_t[::1] hashes,      # IN   which hash each takes
+    const uint32_t[::1] rows,        # IN   which row of the Hadamard matrix each takes
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
+    uint8_t[::1] out,                # OUT  1 where the entry (row, bucket) of the Hadamard matrix is -1
+):
+    """Hash every value and look up the sign of its bucket in a row of the Hadamard matrix."""
+    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
+    cdef uint32_t k = <uint32_t>columns.shape[0]
+    if hashes.shape[0] != n or rows.shape[0] != n or out.shape[0] != n or n_bits > 32:
+        raise ValueError("codes, hashes, rows and out differ in length")
+    if k == 0 or n_bits == 0:
+        raise ValueError("columns must hold at least one hash")
+    with nogil:
+        for i in range(n):
+            out[i] = <uint8_t>dpestim_parity(
+                rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
+
+
+def count(
+    const uint8_t[:, ::1] reports,   # IN   (n, 2 + width): the number of a hash, low byte first, then packed bits
+    int64_t[:, ::1] counts,          # OUT  (k, 8 * width or up to 7 less), added to
+):
+    """Add the bits of every report to the row of its hash; return whether all reports had a row and its bits."""
+    cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i, b
+    cdef Py_ssize_t k = counts.shape[0], m = counts.shape[1], j
+    cdef uint32_t byte
+    cdef int64_t *row
+    cdef bint good = True
+    if width != (m + 7) // 8 or m == 0:
+        raise ValueError("reports and counts differ in width")
+    with nogil:
+        for i in range(n):
+            j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
+            if j >= k:
+                good = False
+                break
+            row = &counts[j, 0]
+            for b in range(width - 1):
+                byte = reports[i, 2 + b]
+                row[8 * b] += byte & 1
+                row[8 * b + 1] += byte >> 1 & 1
+                row[8 * b + 2] += byte >> 2 & 1
+                row[8 * b + 3] += byte >> 3 & 1
+                row[8 * b + 4] += byte >> 4 & 1
+                row[8 * b + 5] += byte >> 5 & 1
+                row[8 * b + 6] += byte >> 6 & 1
+                row[8 * b + 7] += byte >> 7
+            byte = reports[i, 1 + width]
+            for b in range(8 * (width - 1), m):
+                row[b] += byte & 1
+                byte >>= 1
+    return good
+
+
+def query(
+    const int64_t[:, ::1] table,     # IN   (k, m)
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code), entries below m
+    const uint32_t[::1] codes,       # IN   values
+    int64_t[::1] out,                # OUT  for each value the sum over all hashes of table[j, its bucket], added to
+):
+    """Sum up what all hashes say of each value."""
+    cdef Py_ssize_t n = codes.shape[0], k = table.shape[0], n_bits = columns.shape[1], start, stop, j, i, b, size
+    cdef uint32_t t0[256]
+    cdef uint32_t t1[256]
+    cdef uint32_t t2[256]
+    cdef uint32_t t3[256]
+    cdef uint32_t code, high, last, m = <uint32_t>table.shape[1]
+    cdef const uint32_t *own
+    cdef const int64_t *row
+    if out.shape[0] != n or columns.shape[0] != k or n_bits > 32 or n_bits == 0 or m == 0:
+        raise ValueError("table, columns, codes and out differ in length")
+    for j in range(k):
+        for i in range(n_bits):
+            if columns[j, i] >= m or m & (m - 1):
+                raise ValueError("columns must lie below the number of buckets, a power of two")
+    with nogil:
+        start = 0
+        while start < n:
+            stop = start + BLOCK if n - start > BLOCK else n
+            for j in range(k):
+                own, row = &columns[j, 0], &table[j, 0]
+                if stop - start < 64:  # tables would cost more
+                    for i in range(start, stop):
+                        out[i] += row[_bucket(codes[i], own, n_bits)]
+                    continue
+                t0[0] = t1[0] = t2[0] = t3[0] = 0
+                for b in range(8):
+                    size = 1 << b
+                    for i in range(size):
+                        t0[size + i] = t0[i] ^ (own[b] if b < n_bits else 0)
+                        t1[size + i] = t1[i] ^ (own[8 + b] if 8 + b < n_bits else 0)
+                        t2[size + i] = t2[i] ^ (own[16 + b] if 16 + b < n_bits else 0)
+                        t3[size + i] = t3[i] ^ (own[24 + b] if 24 + b < n_bits else 0)
+                last, high = codes[start] >> 8, 0
+                high = t1[last & 255] ^ t2[last >> 8 & 255] ^ t3[last >> 16]
+                for i in range(start, stop):
+                    code = codes[i]
+                    if code >> 8 != last:  # of neighbouring values most share what the upper bits say
+                        last = code >> 8
+                        high = t1[last & 255] ^ t2[last >> 8 & 255] ^ t3[last >> 16]
+                    out[i] += row[high ^ t0[code & 255]]
+            start = stop

@@ -1,0 +1,156 @@
+"""What count-mean sketches share: public hashes from values to buckets, and what collisions do to estimates."""
+
+import hashlib
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dpestim._core import sketch
+from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.privacy.exact import WORD
+from dpestim.rng import Stage
+
+#: Hashes have numbers of two bytes; cells of the state; buckets where nothing is said, which make collisions rare.
+MOST_HASHES, MOST_CELLS, LEAST_BUCKETS = 1 << 16, 1 << 27, 1 << 8
+#: Polynomials over GF(2), x^L + ..., that are irreducible, for fields of 2^L elements, L = 1, 2, ...
+_POLYNOMIALS = (0b11, 0b111, 0b1011, 0x13, 0x25, 0x43, 0x83, 0x11B, 0x211, 0x409, 0x805, 0x1053, 0x201B, 0x402B, 0x8003,
+                0x1002B)
+
+
+class Sketch(CategoricalRandomizer):
+    """k public hashes to m buckets, a power of two; a user draws one, and what is reported is about the bucket alone.
+
+    Hashes are linear: of the bits of a code, each brings a column of log2(m) bits, and the bucket is their exclusive
+    or. One hash of at least as many buckets as there are values is the identity. m + 1 hashes, for at most m^2 values,
+    are the directions of a plane: any two values share a bucket of exactly one of them. All others are drawn from
+    `hash_seed`, and two values share a bucket of each with probability 1 / m over the draw (``cms.md``).
+    """
+
+    heavy = True  # the hashes are a table
+
+    def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
+        super().__init__(epsilon, n_categories)
+        check_whole(n_buckets, "n_buckets", 2, 1 << 24, optional=True)
+        check_whole(n_hashes, "n_hashes", 1, MOST_HASHES, optional=True)
+        check_whole(hash_seed, "hash_seed", 0, WORD - 1)
+        self.n_buckets = self._default_buckets() if n_buckets is None else n_buckets
+        if self.n_buckets & (self.n_buckets - 1):
+            raise ValueError("n_buckets must be a power of two")
+        m, d = self.n_buckets, n_categories
+        self.n_hashes = n_hashes or (1 if m >= d else m + 1 if m * m >= d else 1024)
+        if self.n_hashes > MOST_HASHES or self.n_hashes * m > MOST_CELLS:
+            raise ValueError(f"n_hashes must be at most {MOST_HASHES}, n_hashes times n_buckets at most {MOST_CELLS}")
+        #: how often, over the hashes, two values share a bucket; exactly that for any two where `is_exact`
+        self.collisions, self.is_exact = Fraction(1, m), False
+        if self.n_hashes == 1 and m >= d:
+            self.collisions, self.is_exact = Fraction(0), True
+        elif self.n_hashes == m + 1 and m * m >= d:
+            self.collisions, self.is_exact = Fraction(1, m + 1), True
+
+    def _default_buckets(self):
+        """Return the least number for which a plane holds all values, where that is not too many."""
+        half = 1 << ((self.n_categories - 1).bit_length() + 1) // 2
+        return max(LEAST_BUCKETS, half) if half <= 1 << 12 else 1 << 10
+
+    @cached_property
+    def columns(self):
+        """The hashes, uint32 of shape (k, bits of a code)."""
+        k, m, n_bits = self.n_hashes, self.n_buckets, (self.n_categories - 1).bit_length()
+        size = m.bit_length() - 1
+        if self.is_exact:
+            out = np.zeros((k, n_bits), np.uint32)
+            out[: k if k == 1 else m, : min(size, n_bits)] = 1 << np.arange(min(size, n_bits), dtype=np.uint32)
+            # value (low, high) of the plane, on the line low + j high, and, in the last direction, high
+            step = np.arange(m, dtype=np.uint32) if k > 1 else None
+            for i in range(size, n_bits):
+                out[:m, i], out[m, i] = step, 1 << (i - size)
+                step = step << 1
+                step ^= np.where(step & m, np.uint32(_POLYNOMIALS[size - 1]), np.uint32(0))
+            return out
+        key = b"dpestim sketch %d" % self.arguments["hash_seed"]
+        drawn = np.frombuffer(hashlib.shake_256(key).digest(4 * k * n_bits), "<u4").reshape(k, n_bits)
+        return np.ascontiguousarray(drawn & np.uint32(m - 1), np.uint32)
+
+    # ---------------------------------------------------------------- hashes
+
+    def buckets(self, codes, hashes):
+        """Return the bucket of each code under a hash of its own."""
+        out = np.empty(len(codes), np.uint32)
+        hashes = np.minimum(hashes, np.uint32(self.n_hashes - 1))
+        sketch.buckets(np.ascontiguousarray(codes, self.code_dtype), hashes, self.columns, out)
+        return out
+
+    def _over_hashes(self, table, codes):
+        """Return, for each code, the sum of what the table, (k, m), has at its buckets."""
+        out = np.zeros(len(codes), np.int64)
+        table = np.ascontiguousarray(table.reshape(self.n_hashes, self.n_buckets), np.int64)
+        sketch.query(table, self.columns, np.ascontiguousarray(codes, np.uint32), out)
+        return out
+
+    def collision_rates(self, codes):
+        """Return an array of the shares of hashes under which any two of these codes share a bucket."""
+        together = np.zeros((len(codes), len(codes)), np.int64)
+        for j in range(self.n_hashes):
+            own = self.buckets(codes, np.full(len(codes), j, np.uint32))
+            together += own[:, None] == own
+        return together / self.n_hashes
+
+    # ---------------------------------------------------------------- estimates
+
+    def supporting(self, codes, counts, n):
+        """Return how many of n reports support each code."""
+        raise TypeError(f"{type(self).__name__} does not say what counts support")
+
+    def squares(self, counts, n):
+        """Return an estimate of the sum of the squares of all frequencies, in [0, 1]."""
+        raise TypeError(f"{type(self).__name__} does not say how uneven frequencies are")
+
+    def estimate(self, counts, n):
+        """Return the frequencies of all categories."""
+        if self.n_categories > 1 << 24:
+            raise ValueError("categories are too many for all to be estimated: ask for some values")
+        return self.estimate_of(np.arange(self.n_categories, dtype=np.uint32), counts, n)
+
+    def estimate_of(self, codes, counts, n):
+        """Return the frequencies of some codes."""
+        return super().estimate(self.supporting(codes, counts, n), n)
+
+    def error_of(self, codes, f, counts, n):
+        """Return the standard errors of the frequencies f of some codes."""
+        at_zero, slope = self.variance_line(counts, n)
+        return np.sqrt(np.maximum(at_zero + slope * np.clip(f, 0.0, 1.0), 0.0) / n)
+
+    def variance(self, n, f):
+        """Return the variance of `estimate`; where hashes are drawn, over their draw: a part of it has no n in it.
+
+        `f` holds the frequencies of all categories; of one number the worst case is taken: one value has the rest.
+        """
+        f = np.asarray(f, dtype=np.float64)
+        others = np.square(f).sum() - np.square(f) if f.ndim else np.square(1 - f)
+        return super().variance(n, f) + self._unevenness * others
+
+    def variance_line(self, counts, n):
+        """Return the line of n times the variance; what collisions add is estimated from the counts."""
+        at_zero, slope = super().variance_line(counts, n)
+        return at_zero + (0.0 if self.is_exact else n * self._unevenness * self.squares(counts, n)), slope
+
+    @property
+    def _unevenness(self):
+        """What the squared frequencies of others add to the variance of a value: its collisions are not average."""
+        return 0.0 if self.is_exact else 1 / (self.n_hashes * (self.n_buckets - 1))
+
+
+def drawn_below(size, words):
+    """Return a number below size, itself below 2^32, for each row, from the words of a public seed."""
+    seeds, size = words.dense(Stage.SEED, 1), np.uint64(size)
+    high, low = seeds >> np.uint64(32), seeds & np.uint64(0xFFFFFFFF)
+    return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
+
+
+def check_whole(value, name, least, most, *, optional=False):
+    """Raise ValueError unless a parameter is an integer in a range, or None where it is optional."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} must be {'None or ' if optional else ''}an integer from {least} to {most}")
