@@ -255,7 +255,7 @@ class _Option(NamedTuple):
         """Return the `PlanRow` of so many users."""
         each = [cost_of(law, n_users, self.n_estimates) for law in self.laws]
         cost = Cost(*map(sum, zip(*each)))
-        return PlanRow(name, self.spread.rmse(n_users), z * self.spread.worst(n_users), *cost, self.parameters)
+        return PlanRow(name, self.spread.rmse(n_users), float(z) * self.spread.worst(n_users), *cost, self.parameters)
 
 
 def _setting(n_categories, n_columns):

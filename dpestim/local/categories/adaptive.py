@@ -154,7 +154,7 @@ class AdaptiveFrequencyEstimator(FrequencyEstimator):
         ]
 
     def _law(self, encoder, column, n_columns):
-        return _choice(self._share(n_columns), len(encoder.categories), *self._settings())[1]
+        return _choice(self._share(n_columns), encoder.n_categories, *self._settings())[1]
 
     def _settings(self):
         """Return what decides besides epsilon and the domain, or raise ValueError."""

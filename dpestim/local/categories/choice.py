@@ -42,6 +42,7 @@ class _Domain(NamedTuple):
 
     categories: range
     name: str = "column 0"
+    n_categories = property(lambda self: len(self.categories), doc="How many values there are.")
 
 
 def _law_of(cls, epsilon, n_categories):
