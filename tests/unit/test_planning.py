@@ -63,6 +63,18 @@ def test_rows_are_sorted_and_complete():
     assert all(value > 0 and math.isfinite(value) for row in found.rows for value in row[1:-1])
 
 
+def test_what_is_left_out_says_why():
+    few, many, most = (plan(n_users=100, n_categories=d, epsilon=1) for d in (64, 512, (1 << 22) + 1))
+    assert {"MetricFrequencyEstimator", "IDUEFrequencyEstimator"} <= few.left_out.keys()
+    assert "parameters of its own" in few.left_out["MetricFrequencyEstimator"]
+    assert {row.mechanism for row in few.rows} >= {
+        f"{name}FrequencyEstimator" for name in ("RAPPOR", "CMS", "HCMS", "LGRR", "LOUE", "LOSUE", "LOLOHA", "DBitFlip")
+    }
+    assert many.left_out["RAPPORFrequencyEstimator"] == "its errors are not planned for more than 256 categories"
+    assert most.left_out["HRFrequencyEstimator"] == "its errors are not planned for more than 4,194,304 categories"
+    assert "GRRFrequencyEstimator" not in most.left_out
+
+
 def test_the_names_of_a_small_domain_are_not_told_twice():
     found = plan(n_users=100, n_categories=2, epsilon=2.0)
     assert found.left_out["BinaryFrequencyEstimator"] == "it is another mechanism with these settings"

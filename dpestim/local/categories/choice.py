@@ -9,13 +9,17 @@ from dpestim.base import all_estimators
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.costs import Spread
 
+#: The most categories whose frequencies are all handed to a law to ask for its errors.
+_MOST_FREQUENCIES = 1 << 22
 #: Users that are many: what is left of a variance then does not go away with more of them.
 _MANY = 1 << 40
 
 
 @lru_cache(maxsize=256)
 def spread_of(law):
-    """Return the `Spread` of a law whose values are held equally often, by its own `variance`."""
+    """Return the `Spread` of a law whose values are held equally often, by its own `variance`, or raise ValueError."""
+    if not law.varies_by_own_share and law.n_categories > _MOST_FREQUENCIES:
+        raise ValueError(f"its errors are not planned for more than {_MOST_FREQUENCIES:,} categories")
     even = 1 / law.n_categories
     # where the variance is a line in the own frequency one number stands for all; other laws get all frequencies
     f = even if law.varies_by_own_share else np.full(law.n_categories, even)
@@ -47,6 +51,11 @@ class _Domain(NamedTuple):
 
 def _law_of(cls, epsilon, n_categories):
     """Return the law of a mechanism with its defaults, or raise ValueError where it has none for this setting."""
+    most = cls._randomizer.largest_planned
+    if not most:
+        raise ValueError("it is for parameters of its own, without which it is another mechanism")
+    if n_categories > most:
+        raise ValueError(f"its errors are not planned for more than {most:,} categories")
     law = cls(epsilon)._law(_Domain(range(n_categories)), 0, 1)
     if type(law) is not cls._randomizer:
         raise ValueError("it is another mechanism with these settings")

@@ -30,6 +30,10 @@ class CategoricalRandomizer(Randomizer):
     and brings `support` besides; `supporters` where counts are something else.
     """
 
+    #: The largest domain for which plans ask for its errors: for larger ones that takes too long. 0: it is no mechanism
+    #: to choose from but with parameters of its own.
+    largest_planned = LARGEST_DOMAIN
+
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon)
         if not 2 <= n_categories <= LARGEST_DOMAIN:
