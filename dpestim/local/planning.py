@@ -23,6 +23,8 @@ from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
 
 #: The smallest epsilon that is looked for, and how many significant digits one is found with.
 _LEAST_EPSILON, _DIGITS = 1e-6, 3
+#: How many mechanisms are asked at each step of the search.
+_NEAR = 3
 #: More users than this are nobody's.
 _MOST_USERS = 1 << 53
 #: How much more error, as a share, is little where another mechanism sends less.
@@ -139,7 +141,8 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
 
     **Privacy.** A plan reads no data: it costs nothing.
 
-    **Complexity.** O(n_categories) a mechanism at most; a few milliseconds for 1,024 categories.
+    **Complexity.** O(n_categories) a mechanism at most, once for each epsilon; 4 to 65,536 categories took 7 to 15
+    milliseconds of the processor, 20 to 50 where epsilon is found; 2^20 categories take longer.
 
     Parameters
     ----------
@@ -355,13 +358,12 @@ def _least_epsilon(setting, n, target):
     near, found = (), None
     options, refused = setting(_rounded_up(guess, 12))
     while True:
-        least = _least(options, n)
-        better = sorted(name for name, option in options.items() if option.spread.rmse(n) <= (1 + _LITTLE) * least)
-        if not better:
+        if not options:
             raise ValueError(f"target_rmse suits no mechanism here: {next(iter(refused.values()))}")
-        if set(better) <= set(near):
+        order = sorted(options, key=lambda name: options[name].spread.rmse(n))
+        if order[0] in near:
             return found
-        near = (*near, *(name for name in better if name not in near))
+        near = (*near, *order[:_NEAR])
         found = _least_of(lambda epsilon, names=near: setting(epsilon, names)[0], n, target, guess)
         options, refused = setting(canonical_epsilon(found))
 

@@ -16,7 +16,7 @@ SHAPES = {
     "falling": lambda d: 1 / np.arange(1, d + 1) / (1 / np.arange(1, d + 1)).sum(),
     "one": lambda d: np.where(np.arange(d) == 1, 0.6, 0.4 / (d - 1)),
 }
-SURVEYS = [(2000, 64, 1.0, "even", 150), (1000, 4, 2.0, "falling", 2500), (500, 150, 0.5, "one", 100)]
+SURVEYS = [(2000, 64, 1.0, "even", 150), (1000, 11, 2.0, "falling", 750), (500, 150, 0.5, "one", 100)]
 
 
 def errors_of(name, n, d, epsilon, shape, n_surveys):
@@ -70,7 +70,7 @@ def test_what_is_left_out_says_why():
     assert {row.mechanism for row in few.rows} >= {
         f"{name}FrequencyEstimator" for name in ("RAPPOR", "CMS", "HCMS", "LGRR", "LOUE", "LOSUE", "LOLOHA", "DBitFlip")
     }
-    assert many.left_out["RAPPORFrequencyEstimator"] == "its errors are not planned for more than 256 categories"
+    assert many.left_out["RAPPORFrequencyEstimator"] == "its errors are not planned for more than 128 categories"
     assert most.left_out["HRFrequencyEstimator"] == "its errors are not planned for more than 4,194,304 categories"
     assert "GRRFrequencyEstimator" not in most.left_out
 
@@ -107,7 +107,7 @@ def test_a_plan_can_be_read():
     frame = found.to_frame()
     assert list(frame.columns) == list(PlanRow._fields)
     assert frame["rmse"].tolist() == [row.rmse for row in found.rows]
-    assert "strategy=" in str(plan_mean(n_users=100, epsilon=2.0, n_columns=2))
+    assert "strategy=" in str(plan_mean(n_users=100, epsilon=2.0, n_columns=4))
 
 
 def test_errors_at_other_budgets():
@@ -130,13 +130,12 @@ class TestMeans:
     @pytest.mark.parametrize("n_columns", [1, 4])
     def test_the_errors_of_a_plan_are_those_of_a_simulation(self, n_columns):
         """40,000 reports know a standard deviation to 0.6 % and less."""
-        found = plan_mean(n_users=100, epsilon=1.5, n_columns=n_columns)
-        other = {row.mechanism: row.rmse for row in plan_mean(n_users=100, epsilon=1.9, n_columns=n_columns).rows}
+        found = plan_mean(n_users=100, epsilon=2.0, n_columns=n_columns)
         assert {row.mechanism for row in found.rows} >= {f"{n}Transformer" for n in ("PM", "HM", "Duchi", "Laplace")}
         for row in found.rows:
             strategy = row.parameters.split('"')[1] if row.parameters else "split"
             bounds = ([0.0] * n_columns, [1.0] * n_columns)
-            client = getattr(dpestim.local, row.mechanism)(1.5, bounds=bounds, strategy=strategy, random_state=3)
+            client = getattr(dpestim.local, row.mechanism)(2.0, bounds=bounds, strategy=strategy, random_state=3)
             errors = []
             for value in (0.0, 0.25, 0.5):  # (laws are symmetric, and noisiest at one of these, or nearly)
                 X = np.full((40_000, n_columns), value)
@@ -144,7 +143,9 @@ class TestMeans:
                 errors.append(seen.std() / 10)
                 assert seen.mean() == pytest.approx(value, abs=5 * seen.std() / 200)
             assert row.rmse == pytest.approx(max(errors), rel=0.05), row.mechanism
-            assert other[row.mechanism] != pytest.approx(max(errors), rel=0.05)
+            if n_columns == 1:  # a fifth more epsilon would be told from this
+                law = client.set_params(epsilon=2.4).randomizer()
+                assert max(errors) > 1.05 * np.sqrt(law.variance().max()) / 10
 
     def test_what_is_found_is_the_least(self):
         found = plan_mean(n_users=1000, target_rmse=0.05)

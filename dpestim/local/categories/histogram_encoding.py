@@ -71,6 +71,7 @@ class SHE(CategoricalRandomizer):
 
     report_dtype = np.dtype(np.uint8)
     block_words = 1 << 18
+    varies_by_own_share = True  # (it does not vary at all)
 
     def __init__(self, epsilon, n_categories, grid=16):
         super().__init__(epsilon, n_categories)

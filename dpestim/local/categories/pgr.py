@@ -87,6 +87,11 @@ class PGR(CodeReports, CategoricalRandomizer):
         slope = self.space.line(*self._weights, Fraction(1))[1]
         return float(at_zero) + float(at_one - at_zero) * in_block, float(slope)
 
+    @property
+    def varies_by_own_share(self):
+        """Whether there is one block: then a frequency has no others in a block of its own."""
+        return self.space.blocks == 1
+
     def variance(self, n, f):
         """Return the exact variance of `estimate`; with several blocks it depends on the share of a value's block."""
         f = np.asarray(f, dtype=np.float64)
