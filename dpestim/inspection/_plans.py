@@ -295,6 +295,7 @@ class EpsilonCurveDisplay(Display):
         if self.epsilon is not None:
             self.mark_ = ax.axvline(self.epsilon, color="0.6", linestyle=":", linewidth=1)
         ax.set(xscale="log", yscale="log")
+        ax.xaxis.set_minor_formatter(lambda *_: "")  # (numbers between the powers of ten have no room)
         self._close(xlabel="epsilon", ylabel=_ERROR)
         ax.legend(frameon=False)
         return self

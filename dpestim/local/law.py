@@ -151,7 +151,7 @@ class Randomizer:
     @property
     def count_ns(self):
         """Nanoseconds of a processor that the server takes to count a report, for plans: a little for each byte."""
-        return 1.0 + 0.1 * self.report_width * np.dtype(self.report_dtype).itemsize
+        return 0.4 + 0.08 * self.report_width * np.dtype(self.report_dtype).itemsize
 
     def public_part(self, reports):
         """Return the fields of the reports that are drawn before the value is looked at, or None.

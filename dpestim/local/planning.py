@@ -164,7 +164,7 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
     SurveyPlan
         With `rows`, `best`, `recommendation` and `to_frame`. Bits are exact; times and memory are estimates for one
         thread, made from the law's words, reports and counts with constants that were measured once, to compare
-        mechanisms by (within a factor of four of what was measured for 16 to 16,384 categories).
+        mechanisms by: for 16 to 16,384 categories most were within a factor of three of what was measured.
 
     Raises
     ------
