@@ -50,7 +50,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, ke
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
 	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py base_rate.py one_pass.py statistics_users.py \
 	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py ikos.py \
-	shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py transport.py iblt.py)
+	shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py transport.py iblt.py planning.py adaptive.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

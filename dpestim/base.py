@@ -136,13 +136,13 @@ class PrivateEstimator(BaseEstimator):
         raise TypeError(f"{type(self).__name__} does not say what data it takes")
 
 
-def all_estimators():
+def all_estimators(packages=SUBPACKAGES):
     """Return the registry: (name, class) of every estimator in an `__all__` that brings `_test_params()`.
 
     Whatever is listed there is exported, tested, benchmarked and documented with no further line.
     """
     found = []
-    for package in SUBPACKAGES:
+    for package in packages:
         module = importlib.import_module(f"dpestim.{package}")
         for name in module.__all__:
             item = getattr(module, name)

@@ -3,11 +3,20 @@
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
     FrequencyDisplay      the frequencies of a column of categories
     DistributionDisplay   the distribution of a column of numbers
+    MechanismComparisonDisplay   errors of mechanisms against what they cost, from a plan or from estimators
+    EpsilonCurveDisplay   errors against epsilon, from a plan or from an estimator
 
 All read `privacy_` and public attributes only; that costs no privacy, and never sees raw data.
 """
 
 from dpestim.inspection._card import privacy_card
 from dpestim.inspection._displays import DistributionDisplay, FrequencyDisplay
+from dpestim.inspection._plans import EpsilonCurveDisplay, MechanismComparisonDisplay
 
-__all__ = ["DistributionDisplay", "FrequencyDisplay", "privacy_card"]
+__all__ = [
+    "DistributionDisplay",
+    "EpsilonCurveDisplay",
+    "FrequencyDisplay",
+    "MechanismComparisonDisplay",
+    "privacy_card",
+]

@@ -16,12 +16,12 @@ from dpestim.privacy._text import bound
 _MOST_NAMES = 40
 
 
-class _Display:
-    """What displays share: the estimator's column, the axes, the promise in the legend."""
+class Display:
+    """What displays share: the axes, their labels, and the legend."""
 
     def _open(self, ax):
         """Set `ax_` and `figure_`: those given, or new ones."""
-        plt = _pyplot(type(self).__name__)
+        plt = pyplot(type(self).__name__)
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
@@ -34,7 +34,7 @@ class _Display:
         return self
 
 
-class FrequencyDisplay(_Display):
+class FrequencyDisplay(Display):
     """Frequencies of the categories of a column, each with its confidence interval.
 
     Draw several on the same axes to compare mechanisms or budgets; `ax_` takes whatever should be drawn beside.
@@ -100,14 +100,14 @@ class FrequencyDisplay(_Display):
         -------
         FrequencyDisplay
         """
-        _pyplot(cls.__name__)
-        _require(estimator, "frequencies_", "confidence_interval", "privacy_")
+        pyplot(cls.__name__)
+        check_has(estimator, "estimator", "frequencies_", "confidence_interval", "privacy_")
         frequencies = estimator.frequencies_
-        at, feature = _column(estimator, column, len(frequencies))
+        at, feature = column_of(estimator, column, len(frequencies))
         intervals = None if level is None else estimator.confidence_interval(level)[at]
         display = cls(
             categories=estimator.categories_[at], frequencies=frequencies[at], intervals=intervals, feature=feature,
-            label=_label(estimator) if label is None else label,
+            label=name_and_promise(estimator) if label is None else label,
         )
         return display.plot(ax=ax, offset=offset, **kwargs)
 
@@ -140,10 +140,10 @@ class FrequencyDisplay(_Display):
             ax.set_yticks(y, [str(c) for c in self.categories], parse_math=False)
         ax.set_ylim(len(y) - 0.5, -0.5)
         name = "category" if len(y) <= _MOST_NAMES else "number of the category"
-        return self._close(xlabel="frequency", ylabel=name if self.feature is None else _plain(self.feature))
+        return self._close(xlabel="frequency", ylabel=name if self.feature is None else plain(self.feature))
 
 
-class DistributionDisplay(_Display):
+class DistributionDisplay(Display):
     """The distribution of a column of numbers as a density over bins, with a band of intervals over fewer ones.
 
     Parameters
@@ -211,10 +211,10 @@ class DistributionDisplay(_Display):
         -------
         DistributionDisplay
         """
-        _pyplot(cls.__name__)
-        _require(estimator, "distribution_", "bin_edges_", "confidence_interval", "privacy_")
+        pyplot(cls.__name__)
+        check_has(estimator, "estimator", "distribution_", "bin_edges_", "confidence_interval", "privacy_")
         shares = estimator.distribution_
-        at, feature = _column(estimator, column, len(shares))
+        at, feature = column_of(estimator, column, len(shares))
         intervals = None
         if level is not None:
             try:
@@ -223,7 +223,7 @@ class DistributionDisplay(_Display):
                 warnings.warn(f"no intervals are drawn: {error}", stacklevel=2)
         display = cls(
             distribution=shares[at], bin_edges=estimator.bin_edges_[at], intervals=intervals, feature=feature,
-            label=_label(estimator) if label is None else label,
+            label=name_and_promise(estimator) if label is None else label,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -256,10 +256,10 @@ class DistributionDisplay(_Display):
             # (`color`, not `facecolor`, which would take a colour from the cycle away from the next display)
             self.band_ = ax.stairs(high, edges, baseline=low, fill=True, color=colour, alpha=0.25, linewidth=0)
         ax.set_ylim(bottom=0)
-        return self._close(xlabel="value" if self.feature is None else _plain(self.feature), ylabel="density")
+        return self._close(xlabel="value" if self.feature is None else plain(self.feature), ylabel="density")
 
 
-def _pyplot(name):
+def pyplot(name):
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -268,14 +268,14 @@ def _pyplot(name):
     return plt
 
 
-def _require(estimator, *names):
-    """Refuse what is no such estimator; an unfitted one says so itself when its attributes are read."""
+def check_has(item, parameter, *names):
+    """Refuse what is no such estimator, or plan; an unfitted one says so itself when its attributes are read."""
     for name in names:
-        if not hasattr(type(estimator), name) and not hasattr(estimator, name):
-            raise ValueError(f"estimator must have {', '.join(names)}: {type(estimator).__name__} has no {name}")
+        if not hasattr(type(item), name) and not hasattr(item, name):
+            raise ValueError(f"{parameter} must have {', '.join(names)}: {type(item).__name__} has no {name}")
 
 
-def _column(estimator, column, n):
+def column_of(estimator, column, n):
     """Return (number, name or None) of a column."""
     names = getattr(estimator, "feature_names_in_", None)
     names = None if names is None else list(names)
@@ -290,7 +290,7 @@ def _column(estimator, column, n):
     return at, None if names is None else str(names[at])
 
 
-def _label(estimator):
+def name_and_promise(estimator):
     """Return the name of the estimator and what it promises."""
     privacy = estimator.privacy_
     if privacy.is_finite:
@@ -302,6 +302,6 @@ def _label(estimator):
     return f"{type(estimator).__name__}, {promise}"
 
 
-def _plain(name):
+def plain(name):
     """Return a name in which matplotlib sees no formula."""
     return name.replace("$", r"\$")

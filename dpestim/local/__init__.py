@@ -12,6 +12,7 @@ One road for all data::
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
     channel.py   laws as channels between bins and counts, for servers of numbers
+    costs.py     what a law costs before anybody has reported: error, bits, time, memory
     guessing.py  the best guess of a value from its report, and how often it is right, for `dpestim.audit`
 
 and a room for each kind of data, which the files above know nothing about::
@@ -19,6 +20,8 @@ and a room for each kind of data, which the files above know nothing about::
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
+
+and above all rooms `planning.py`, `plan` and `plan_mean`: which mechanism, how many users, how much epsilon.
 
 A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
 needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both.
@@ -31,6 +34,7 @@ object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories.dbitflip import DBitFlipFrequencyEstimator
@@ -61,8 +65,10 @@ from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.local.numbers.staircase import StaircaseTransformer
 from dpestim.local.numbers.sw import SWTransformer
+from dpestim.local.planning import SurveyPlan, plan, plan_mean
 
 __all__ = [
+    "AdaptiveFrequencyEstimator",
     "BLHFrequencyEstimator",
     "BinaryFrequencyEstimator",
     "CMSFrequencyEstimator",
@@ -95,7 +101,10 @@ __all__ = [
     "SUEFrequencyEstimator",
     "SWTransformer",
     "StaircaseTransformer",
+    "SurveyPlan",
     "THEFrequencyEstimator",
     "URAPFrequencyEstimator",
     "URRFrequencyEstimator",
+    "plan",
+    "plan_mean",
 ]

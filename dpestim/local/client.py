@@ -32,6 +32,8 @@ class Client(PrivateEstimator):
     _same_domain = ""
     #: Parameters that change nothing about the law.
     _no_law = frozenset({"ledger", "random_state", "n_jobs"})
+    #: Parameters that choose among laws: another value need not make another one, but does so in a test setting.
+    _chooses = frozenset()
     #: Other values of own parameters, by name, besides those in `_test_params`: the checks try whether they matter.
     _test_values = {}
     #: Frozen by the first data.

@@ -11,13 +11,21 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inspection import DistributionDisplay, FrequencyDisplay
+from dpestim.inspection import (
+    DistributionDisplay,
+    EpsilonCurveDisplay,
+    FrequencyDisplay,
+    MechanismComparisonDisplay,
+)
 from dpestim.local import (
     DistributionEstimator,
     GRRFrequencyEstimator,
     OUEFrequencyEstimator,
     PMTransformer,
+    SDGRRFrequencyEstimator,
     SDPMTransformer,
+    plan,
+    plan_mean,
 )
 
 FRAME = pd.DataFrame({"smokes": ["no", "yes", "no", "no"] * 50, "$ spent $": [1, 2, 3, 3] * 50})
@@ -166,18 +174,19 @@ def test_what_cannot_be_drawn_opens_no_figure():
 def test_matplotlib_is_loaded_when_something_is_drawn_and_named_when_it_is_missing():
     code = """
 import sys
-from dpestim.inspection import DistributionDisplay, FrequencyDisplay
+from dpestim.inspection import DistributionDisplay, EpsilonCurveDisplay, FrequencyDisplay, MechanismComparisonDisplay
 assert "matplotlib" not in sys.modules
 sys.modules["matplotlib"] = None
-for display in (FrequencyDisplay, DistributionDisplay):
+for draw in (FrequencyDisplay.from_estimator, DistributionDisplay.from_estimator, EpsilonCurveDisplay.from_estimator,
+             EpsilonCurveDisplay.from_plan, MechanismComparisonDisplay.from_plan):
     try:
-        display.from_estimator(None)
+        draw(None)
     except ImportError as error:
         print(error)
 """
     done = _host.run(code)
     lines = done.stdout.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 5
     assert all("pip install 'dpestim[plot]'" in line for line in lines)
 
 
@@ -187,3 +196,88 @@ def test_where_intervals_would_say_nothing_none_are_drawn():
         display = DistributionDisplay.from_estimator(few)
     assert display.intervals is None
     plt.close("all")
+
+
+PLAN = {"n_users": 1000, "n_categories": 16, "epsilon": 1.0}
+
+
+@pytest.mark.parametrize("against", ["bits", "client_us", "server_s", "memory_mb"])
+def test_mechanisms_of_a_plan(against):
+    found = plan(**PLAN)
+    display = MechanismComparisonDisplay.from_plan(found, against=against)
+    x, y = display.points_.get_data()
+    np.testing.assert_array_equal(x, [getattr(row, against) for row in found.rows])
+    np.testing.assert_array_equal(y, [row.rmse for row in found.rows])
+    assert display.names_[0].get_text() == "SS"
+    assert (display.ax_.get_xscale(), display.ax_.get_yscale()) == ("log", "log")
+    assert display.ax_.get_legend_handles_labels()[1] == ["1,000 users, epsilon = 1"]
+    assert display.ax_.get_ylabel() == "root mean square error"
+    assert display.figure_ is display.ax_.figure
+    display.figure_.canvas.draw()
+
+
+def test_fitted_mechanisms():
+    both = [frequencies(), frequencies(4.0)]
+    display = MechanismComparisonDisplay.from_estimators(both, column="smokes", color="black")
+    np.testing.assert_allclose(display.errors, [np.sqrt(np.square(e.standard_errors_[0]).mean()) for e in both])
+    np.testing.assert_array_equal(display.costs, [1, 1])
+    assert display.points_.get_color() == "black"
+    assert display.ax_.get_legend() is None
+    again = display.plot(ax=plt.subplots()[1])
+    assert again is display
+
+
+def test_curves_of_a_plan():
+    found = plan(**PLAN)
+    display = EpsilonCurveDisplay.from_plan(found)
+    assert list(display.errors) == [row.mechanism for row in found.rows[:5]]
+    assert display.epsilons[[0, -1]] == pytest.approx([1 / 8, 8])
+    assert display.mark_.get_xdata()[0] == 1
+    assert len(display.lines_) == 5
+    few = EpsilonCurveDisplay.from_plan(found, mechanisms=["GRRFrequencyEstimator"], epsilons=[0.5, 1], label="mine")
+    np.testing.assert_array_equal(few.lines_[0].get_ydata(), found.errors_at([0.5, 1])["GRRFrequencyEstimator"])
+    assert few.ax_.get_legend_handles_labels()[1] == ["mine GRR"]
+    means = EpsilonCurveDisplay.from_plan(plan_mean(n_users=100, epsilon=1.0), mechanisms=["PMTransformer"],
+                                          epsilons=[1, 2])
+    assert means.ax_.get_legend_handles_labels()[1] == ["PM"]
+
+
+def test_the_curve_of_an_estimator():
+    est = frequencies()
+    display = EpsilonCurveDisplay.from_estimator(est, column=1, epsilons=[1.0, 2.0], linewidth=3)
+    law = GRRFrequencyEstimator(1.0, categories=[[1, 2, 3]]).randomizer()
+    assert display.errors[""][1] == pytest.approx(np.sqrt(law.variance(200, 1 / 3)))  # (two columns share epsilon)
+    assert display.lines_[0].get_linewidth() == 3
+    assert display.mark_.get_xdata()[0] == 2
+    assert display.ax_.get_legend_handles_labels()[1] == ["GRRFrequencyEstimator, epsilon = 2"]
+    with pytest.warns(PrivacyLeakWarning):
+        learned = GRRFrequencyEstimator(1.0).fit(FRAME)
+    assert (np.diff(EpsilonCurveDisplay.from_estimator(learned, epsilons=[1, 3]).errors[""]) < 0).all()
+    relaxed = SDGRRFrequencyEstimator(1.0, categories=[[1, 2, 3]], low_sensitivity=[[1]]).fit(FRAME[["$ spent $"]])
+    assert EpsilonCurveDisplay.from_estimator(relaxed).mark_.get_xdata()[0] == 1
+    part = EpsilonCurveDisplay.from_estimator(est, epsilons=[1.0, 90.0])  # beyond 80 there is no law
+    assert np.isnan(part.errors[""]).tolist() == [False, True]
+
+
+def test_plans_and_mechanisms_that_cannot_be_drawn_open_no_figure():
+    found = plan(**PLAN)
+    for draw in (MechanismComparisonDisplay.from_plan, EpsilonCurveDisplay.from_plan):
+        with pytest.raises(ValueError, match="plan must have"):
+            draw(frequencies())
+    with pytest.raises(ValueError, match="estimator must have"):
+        EpsilonCurveDisplay.from_estimator(distribution())
+    with pytest.raises(ValueError, match="estimator must have"):
+        MechanismComparisonDisplay.from_estimators([LogisticRegression()])
+    with pytest.raises(ValueError, match="estimators must be a list"):
+        MechanismComparisonDisplay.from_estimators([])
+    with pytest.raises(ValueError, match="against must be one of"):
+        MechanismComparisonDisplay.from_plan(found, against="euros")
+    with pytest.raises(ValueError, match="mechanisms must be names"):
+        EpsilonCurveDisplay.from_plan(found, mechanisms=["XYZ"])
+    with pytest.raises(ValueError, match="epsilon must be"):
+        EpsilonCurveDisplay.from_plan(found, epsilons=[0.0])
+    with pytest.raises(ValueError, match="epsilons must have one"):
+        EpsilonCurveDisplay.from_estimator(frequencies(), epsilons=[100.0])
+    with pytest.raises(NotFittedError):
+        EpsilonCurveDisplay.from_estimator(GRRFrequencyEstimator(categories=[[0, 1]]))
+    assert not plt.get_fignums()

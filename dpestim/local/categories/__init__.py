@@ -6,6 +6,7 @@
     face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     projective.py  finite projective spaces: which one suits, and the numbers of its points
+    choice.py   which laws there are to choose from, and their errors, for `adaptive` and for plans
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
     open.py     `OpenFrequencyEstimator`: columns that nobody lists the values of, and `estimate(values)`
     sketch.py   `Sketch`: public hashes to buckets, and what collisions do to estimates
@@ -14,8 +15,8 @@
 
     longitudinal.py  `Memoised`, `LongitudinalEstimator`: clients that keep what they said
 
-One idea a file, law and face, with its proof beside it: binary, cms, dbitflip, grr, histogram_encoding, hr, idue,
-lgrr, loloha, lunary, metric, olh, pgr, rappor, sdgrr, ss, unary, urap, urr.
+One idea a file, law and face, with its proof beside it: adaptive, binary, cms, dbitflip, grr, histogram_encoding,
+hr, idue, lgrr, loloha, lunary, metric, olh, pgr, rappor, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -48,6 +49,8 @@ GUIDE = (
      "it names them, and says what is left; no plain guarantee"),
     ("some values are nobody's secret", "URRFrequencyEstimator",
      "these are told apart as well as can be; with many sensitive values URAP is more accurate, at d bits"),
+    ("epsilon or the domain are not known yet", "AdaptiveFrequencyEstimator",
+     "it chooses among these, from public facts only"),
     ("the survey was taken with a coin, dice or cards", "BinaryFrequencyEstimator",
      "it takes any design of two answers"),
 )

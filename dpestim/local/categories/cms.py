@@ -28,6 +28,8 @@ class CMS(Sketch):
 
     report_dtype = np.dtype(np.uint8)
     block_words = OUE.block_words
+    #: Of the bits of a few hundred buckets, one at a time.
+    count_ns = 110.0
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories, n_hashes, n_buckets, hash_seed)

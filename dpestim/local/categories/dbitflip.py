@@ -20,6 +20,7 @@ class DBitFlip(Memoised, FieldReports, CategoricalRandomizer):
     """A report is (32 bits that say where the window is, its bits as an integer)."""
 
     n_fixed = 1  # the window
+    count_ns = 25.0
     report_dtype = np.dtype(np.uint32)
     #: A report is what is kept: nothing hides a change.
     epsilon_instant = math.inf

@@ -16,6 +16,8 @@ from dpestim.rng import Stage
 class GRR(CodeReports, CategoricalRandomizer):
     """Randomised response over the whole domain; a report is a code."""
 
+    word_ns = 1.0
+
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)
         self.weights = grr_weights(self.epsilon, n_categories)

@@ -27,16 +27,18 @@ def histogram_weights(epsilon, grid):
     alpha), rounded up, and code 0 what is left. Every ratio of the two weights of a code is at most e^(epsilon / 2),
     which is checked: two cells differ between two inputs. ``ValueError`` where a word is too coarse.
     """
-    alpha = 1 / exp_lower(epsilon / (2 * grid))
-    alpha = Fraction(math.ceil(alpha * (1 << 256)), 1 << 256)  # (shorter, for quick powers)
-    tails = [WORD / (1 + alpha)]
-    for _ in range(grid):
-        tails.append(tails[-1] * alpha)
-        tails[-1] = Fraction(math.ceil(tails[-1] * (1 << 256)), 1 << 256)
-    row = [math.ceil((1 - alpha) * tail) for tail in tails[1:-1]] + [math.ceil(tails[-1])]
+    one = 1 << 256  # in units of 2^-256, integers: Fractions would take far longer
+    alpha = math.ceil(one / exp_lower(epsilon / (2 * grid)))
+    tails = [-(-WORD * alpha * one // (one + alpha))]
+    while len(tails) < grid:
+        tails.append(-(-tails[-1] * alpha >> 256))
+    row = [-(-(one - alpha) * tail >> 512) for tail in tails[:-1]] + [-(-tails[-1] >> 256)]
     row = [WORD - sum(row), *row]
+    most = exp_lower(epsilon / 2)
     pairs = [(max(a, b), min(a, b)) for a, b in zip(row, row[::-1])]
-    if not all(low > 0 and within(high, low, epsilon / 2) for high, low in pairs) or row[0] <= row[-1]:
+    if row[0] <= row[-1] or not all(
+        low > 0 and high * most.denominator <= most.numerator * low for high, low in pairs
+    ):
         raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
     return tuple(row)
 
@@ -51,11 +53,11 @@ def the_thresholds(epsilon, grid=1024):
     row = histogram_weights(epsilon, grid)
     best, true, false = None, WORD - row[-1], WORD - row[0]
     for code in range(1, grid + 1):  # bit 1: the code is at least that
-        variance = Fraction(false * (WORD - false), (true - false) ** 2)
-        if best is None or variance < best[0]:
-            best = variance, true, false
+        noise, gap = false * (WORD - false), (true - false) ** 2  # a fraction
+        if best is None or noise * best[1] < best[0] * gap:
+            best = noise, gap, true, false
         true, false = true - row[grid - code], false - row[code]
-    _, true, false = best
+    *_, true, false = best
     if not within(true * (WORD - false), false * (WORD - true), epsilon):
         raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
     return true, false
@@ -69,6 +71,7 @@ class SHE(CategoricalRandomizer):
 
     report_dtype = np.dtype(np.uint8)
     block_words = 1 << 18
+    varies_by_own_share = True  # (it does not vary at all)
 
     def __init__(self, epsilon, n_categories, grid=16):
         super().__init__(epsilon, n_categories)
@@ -111,6 +114,11 @@ class SHE(CategoricalRandomizer):
     def count(self, reports, counts):
         """Add the sums of the codes of every cell."""
         counts += reports.sum(axis=0, dtype=np.int64)
+
+    @property
+    def count_ns(self):
+        """Nanoseconds to count a report, for plans: a sum for every cell."""
+        return 1.0 + 0.5 * self.n_categories
 
     def support(self, reports):
         """Return 1 where a code is above the middle of the grid: nearer to that of a value that is held."""

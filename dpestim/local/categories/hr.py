@@ -68,11 +68,14 @@ class HR(CodeReports, CategoricalRandomizer):
     def variance(self, n, f):
         """Return the exact variance of `estimate`; it depends on the share of the value's whole block."""
         f = np.broadcast_to(np.asarray(f, dtype=np.float64), self.n_categories)
-        in_block = np.bincount(np.arange(f.size) % self.n_blocks, weights=f, minlength=self.n_blocks)
-        share = np.clip(in_block, 0.0, 1.0)[np.arange(f.size) % self.n_blocks]
-        both = float((self._own + self._other) / (self._own - self._other) ** 2)
+        share = np.clip(f.sum(), 0.0, 1.0)
+        if self.n_blocks > 1:
+            place = np.arange(f.size) & (self.n_blocks - 1)
+            share = np.clip(np.bincount(place, weights=f, minlength=self.n_blocks), 0.0, 1.0)[place]
+        both = (self._own + self._other) / (self._own - self._other) ** 2
         none = float(2 * self._other / (self._own - self._other) ** 2)
-        return (share * both + (1 - share) * none - f) / n
+        # (own, of the same block, and others: a difference of sums would leave only rounding where epsilon is large)
+        return (f * float(both - 1) + (share - f) * float(both) + (1 - share) * none) / n
 
     def variance_line(self, counts, n):
         """Return the line of n times the variance: the share of reports in a value's block is seen, not estimated.

@@ -23,6 +23,7 @@ class IDUE(Unary):
 
     slack = ("pairs of values differ in what they need, and a bit is flipped as its strictest pair asks; less than "
              "epsilon may be used")
+    largest_planned = 0
 
     def __init__(self, epsilon, n_categories, epsilons=None, optimize="opt0"):
         CategoricalRandomizer.__init__(self, epsilon, n_categories)

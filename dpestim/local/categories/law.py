@@ -30,6 +30,10 @@ class CategoricalRandomizer(Randomizer):
     and brings `support` besides; `supporters` where counts are something else.
     """
 
+    #: The largest domain for which plans ask for its errors: for larger ones that takes too long. 0: it is no mechanism
+    #: to choose from but with parameters of its own.
+    largest_planned = LARGEST_DOMAIN
+
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon)
         if not 2 <= n_categories <= LARGEST_DOMAIN:
@@ -88,6 +92,11 @@ class CategoricalRandomizer(Randomizer):
             return None
         supports = np.array([[float(p) for p in row] for row in self.support_law()])
         return {"law": np.hstack([supports, 1 - supports]), "counts": np.concatenate([counts, n - counts])}
+
+    @property
+    def varies_by_own_share(self):
+        """Whether the variance of a frequency is known to depend on no other: `variance` then takes one number."""
+        return self._is("variance")
 
     def support_pair(self):
         """Return the probabilities that a report supports its own value, and another one, for `likelihood`.

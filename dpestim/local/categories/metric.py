@@ -23,6 +23,7 @@ class Metric(CodeReports, CategoricalRandomizer):
     """A report is a code y, drawn with a weight that falls with its distance from the value."""
 
     slack = "the exponential law of a metric spends part of epsilon on how many values are near"
+    largest_planned = 0
 
     def __init__(self, epsilon, n_categories, distances=None):
         super().__init__(epsilon, n_categories)

@@ -66,6 +66,11 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         """Add, for every value, the reports whose bucket holds it."""
         olh.count(reports, self.n_buckets, counts)
 
+    @property
+    def count_ns(self):
+        """Nanoseconds to count a report, for plans: every value is hashed."""
+        return 4.0 + 0.05 * self.n_categories
+
     def support(self, reports):
         """Return 1 where the value falls into the reported bucket under the user's hash."""
         out = np.empty((len(reports), self.n_categories), np.uint8)

@@ -25,6 +25,8 @@ class PGR(CodeReports, CategoricalRandomizer):
     support it. Without `hybrid` there is one block.
     """
 
+    word_ns = 40.0  # (divisions: one word makes a whole point)
+
     def __init__(self, epsilon, n_categories, hybrid=None):
         super().__init__(epsilon, n_categories)
         if n_categories > LARGEST_DOMAIN:
@@ -84,6 +86,11 @@ class PGR(CodeReports, CategoricalRandomizer):
         at_zero, at_one = (self.space.line(*self._weights, Fraction(m))[0] for m in (0, 1))
         slope = self.space.line(*self._weights, Fraction(1))[1]
         return float(at_zero) + float(at_one - at_zero) * in_block, float(slope)
+
+    @property
+    def varies_by_own_share(self):
+        """Whether there is one block: then a frequency has no others in a block of its own."""
+        return self.space.blocks == 1
 
     def variance(self, n, f):
         """Return the exact variance of `estimate`; with several blocks it depends on the share of a value's block."""

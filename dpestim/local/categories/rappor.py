@@ -36,6 +36,8 @@ class RAPPOR(CategoricalRandomizer):
     heavy = True  # designs are tables
     report_dtype = np.dtype(np.uint8)
     block_words = 1 << 18
+    count_ns = 20.0
+    largest_planned = 128  # (errors are those of a regression)
 
     def __init__(self, epsilon, n_categories, n_bits=128, n_hashes=2, n_cohorts=8, f=None, p=None, q=None):
         super().__init__(epsilon, n_categories)

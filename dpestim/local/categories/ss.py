@@ -24,6 +24,7 @@ class SS(PackedBits, CategoricalRandomizer):
     """Subset selection with the best subset size; a report is ceil(d / 8) bytes of bits, k of them 1."""
 
     block_words = 1 << 17
+    word_ns = 10.0
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)

@@ -7,6 +7,7 @@ import numpy as np
 
 from broken._make import MEAN, PLAIN, STEPS, face_of
 from dpestim.local import (
+    AdaptiveFrequencyEstimator,
     GRRFrequencyEstimator,
     MeanEstimator,
     OLHFrequencyEstimator,
@@ -228,6 +229,13 @@ class LosesCounts(GRRFrequencyEstimator):
         return self
 
 
+class SavesNothing(AdaptiveFrequencyEstimator):
+    """It always takes the law of the least error, whatever its objective is."""
+
+    def _settings(self):
+        return "variance", *super()._settings()[1:]
+
+
 #: (class, its parameters, the check that must fail)
 BROKEN = [
     (face_of(OLHFrequencyEstimator, ThreadNoise), PLAIN, "check_threads"),
@@ -237,6 +245,7 @@ BROKEN = [
     (OtherFormat, PLAIN, "check_reports_format"),
     (ListsBackwards, PLAIN, "check_containers"),
     (CountsItsCalls, PLAIN, "check_output"),
+    (SavesNothing, PLAIN, "check_law_is_its_arguments"),
     (FloatEpsilon, PLAIN, "check_privacy_statement"),
     (ForgetsItsBounds, STEPS, "check_privacy_statement"),
     (FitCharges, STEPS, "check_charges"),

@@ -1,0 +1,211 @@
+"""Plans: what they say is what simulations show, what they find is the least, and what they refuse."""
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpestim.local
+from dpestim.local import DuchiTransformer, plan, plan_mean
+from dpestim.local.planning import PlanRow
+
+SHAPES = {
+    "even": lambda d: np.full(d, 1 / d),
+    "falling": lambda d: 1 / np.arange(1, d + 1) / (1 / np.arange(1, d + 1)).sum(),
+    "one": lambda d: np.where(np.arange(d) == 1, 0.6, 0.4 / (d - 1)),
+}
+SURVEYS = [(2000, 64, 1.0, "even", 150), (1000, 11, 2.0, "falling", 750), (500, 150, 0.5, "one", 100)]
+
+
+def errors_of(name, n, d, epsilon, shape, n_surveys):
+    """Return (n_surveys, d) errors of a mechanism's frequencies."""
+    X = np.repeat(np.arange(d), np.diff(np.round(np.cumsum([0, *SHAPES[shape](d)]) * n).astype(int)))
+    est = getattr(dpestim.local, name)(epsilon, categories=[np.arange(d)], random_state=7)
+    law, reports = est.randomizer(), est.privatize(np.tile(X, n_surveys)[:, None])
+    found = []
+    for part in np.split(reports, n_surveys):
+        counts = np.zeros(law.n_counts, np.int64)
+        law.count(part, counts)
+        found.append(law.estimate(counts, n))
+    return np.array(found) - np.bincount(X, minlength=d) / n
+
+
+@pytest.mark.parametrize("survey", SURVEYS, ids=lambda s: f"{s[1]}-{s[3]}")
+def test_the_errors_of_a_plan_are_those_of_a_simulation(survey):
+    """Each error is known to about 1 % from 7,500 or more of them, so 5 % are more than four standard deviations."""
+    n, d, epsilon, shape, n_surveys = survey
+    found = plan(n_users=n, n_categories=d, epsilon=epsilon, probability=0.5)
+    other = {row.mechanism: row.rmse for row in plan(n_users=n, n_categories=d, epsilon=1.25 * epsilon).rows}
+    assert len(found.rows) >= 10
+    for row in found.rows:
+        errors = errors_of(row.mechanism, n, d, epsilon, shape, n_surveys)
+        rmse = np.sqrt(np.square(errors).mean())
+        assert row.rmse == pytest.approx(rmse, rel=0.05), row.mechanism
+        assert other[row.mechanism] != pytest.approx(rmse, rel=0.05)  # a quarter more epsilon would be told from this
+        if shape == "even":  # (150 surveys know a share to 0.041: four standard deviations, and what is neglected)
+            share = (np.abs(errors).max(axis=1) <= row.max_error).mean()
+            assert abs(share - 0.5) < 0.17, row.mechanism
+
+
+def test_rows_are_sorted_and_complete():
+    found = plan(n_users=10**6, n_categories=1024, epsilon=1.0)
+    names = {row.mechanism for row in found.rows}
+    assert {"GRRFrequencyEstimator", "SHEFrequencyEstimator", "PGRFrequencyEstimator"} <= names
+    assert not {name for name in names if name.startswith(("URR", "URAP", "SDGRR", "Adaptive"))}  # relaxed, or no law
+    assert [row.rmse for row in found.rows] == sorted(row.rmse for row in found.rows)
+    assert found.best is found.rows[0]
+    assert found.left_out.keys().isdisjoint(names)
+    by_name = {row.mechanism: row for row in found.rows}
+    assert by_name["GRRFrequencyEstimator"].bits == 10
+    assert by_name["OLHFrequencyEstimator"].server_s > by_name["PGRFrequencyEstimator"].server_s
+    assert all(value > 0 and math.isfinite(value) for row in found.rows for value in row[1:-1])
+
+
+def test_what_is_left_out_says_why():
+    few, many, most = (plan(n_users=100, n_categories=d, epsilon=1) for d in (64, 512, (1 << 22) + 1))
+    assert {"MetricFrequencyEstimator", "IDUEFrequencyEstimator"} <= few.left_out.keys()
+    assert "parameters of its own" in few.left_out["MetricFrequencyEstimator"]
+    assert {row.mechanism for row in few.rows} >= {
+        f"{name}FrequencyEstimator" for name in ("RAPPOR", "CMS", "HCMS", "LGRR", "LOUE", "LOSUE", "LOLOHA", "DBitFlip")
+    }
+    assert many.left_out["RAPPORFrequencyEstimator"] == "its errors are not planned for more than 128 categories"
+    assert most.left_out["HRFrequencyEstimator"] == "its errors are not planned for more than 4,194,304 categories"
+    assert "GRRFrequencyEstimator" not in most.left_out
+
+
+def test_the_names_of_a_small_domain_are_not_told_twice():
+    found = plan(n_users=100, n_categories=2, epsilon=2.0)
+    assert found.left_out["BinaryFrequencyEstimator"] == "it is another mechanism with these settings"
+    grr = next(row for row in found.rows if row.mechanism == "GRRFrequencyEstimator")
+    assert grr.rmse == pytest.approx(math.sqrt(math.e**2 / (math.e**2 - 1) ** 2 / 100))
+
+
+@pytest.mark.parametrize(("d", "n", "target"), [(16, 10_000, 0.05), (2, 10**6, 0.001), (300, 10**5, 0.0007)])
+def test_what_is_found_is_the_least(d, n, target):
+    found = plan(n_categories=d, n_users=n, target_rmse=target)
+    assert found.best.rmse <= target
+    unit = 10.0 ** (math.floor(math.log10(found.epsilon)) - 2)
+    assert round(found.epsilon / unit, 6) == round(found.epsilon / unit)  # three digits
+    assert plan(n_categories=d, n_users=n, epsilon=found.epsilon - unit).best.rmse > target
+    fewest = plan(n_categories=d, epsilon=found.epsilon, target_rmse=target).n_users
+    assert fewest <= n
+    assert plan(n_categories=d, epsilon=found.epsilon, n_users=fewest).best.rmse <= target
+    assert plan(n_categories=d, epsilon=found.epsilon, n_users=fewest - 1).best.rmse > target
+
+
+def test_a_plan_can_be_read():
+    found = plan(n_users=10**6, n_categories=1024, epsilon=1)
+    lines = str(found).splitlines()
+    assert lines[0].split() == list(PlanRow._fields[:-1])
+    assert len(lines) == len(found.rows) + 2
+    assert lines[-1] == found.recommendation
+    assert "SSFrequencyEstimator" in found.recommendation
+    assert "or PGRFrequencyEstimator, with" in found.recommendation
+    assert "reports of 10 bits" in found.recommendation
+    frame = found.to_frame()
+    assert list(frame.columns) == list(PlanRow._fields)
+    assert frame["rmse"].tolist() == [row.rmse for row in found.rows]
+    assert "strategy=" in str(plan_mean(n_users=100, epsilon=2.0, n_columns=4))
+
+
+def test_errors_at_other_budgets():
+    found = plan(n_users=1000, n_categories=16, epsilon=1)
+    curves = found.errors_at([0.5, 1.0, 2.0])
+    assert curves.keys() == {row.mechanism for row in found.rows}
+    for row in found.rows:
+        assert curves[row.mechanism][1] == row.rmse
+        assert (np.diff(curves[row.mechanism]) < 0).all()
+
+
+def test_plans_are_kept(monkeypatch):
+    first = plan(n_users=1000, n_categories=2048, epsilon=1.25)
+    law = dpestim.local.SSFrequencyEstimator._randomizer
+    monkeypatch.setattr(law, "variance", lambda *_: pytest.fail("a law was asked again"))
+    assert plan(n_users=1000, n_categories=2048, epsilon=1.25) == first
+
+
+class TestMeans:
+    @pytest.mark.parametrize("n_columns", [1, 4])
+    def test_the_errors_of_a_plan_are_those_of_a_simulation(self, n_columns):
+        """40,000 reports know a standard deviation to 0.6 % and less."""
+        found = plan_mean(n_users=100, epsilon=2.0, n_columns=n_columns)
+        assert {row.mechanism for row in found.rows} >= {f"{n}Transformer" for n in ("PM", "HM", "Duchi", "Laplace")}
+        for row in found.rows:
+            strategy = row.parameters.split('"')[1] if row.parameters else "split"
+            bounds = ([0.0] * n_columns, [1.0] * n_columns)
+            client = getattr(dpestim.local, row.mechanism)(2.0, bounds=bounds, strategy=strategy, random_state=3)
+            errors = []
+            for value in (0.0, 0.25, 0.5):  # (laws are symmetric, and noisiest at one of these, or nearly)
+                X = np.full((40_000, n_columns), value)
+                seen = client.decode(client.privatize(X))[:, 0]
+                errors.append(seen.std() / 10)
+                assert seen.mean() == pytest.approx(value, abs=5 * seen.std() / 200)
+            assert row.rmse == pytest.approx(max(errors), rel=0.05), row.mechanism
+            if n_columns == 1:  # a fifth more epsilon would be told from this
+                law = client.set_params(epsilon=2.4).randomizer()
+                assert max(errors) > 1.05 * np.sqrt(law.variance().max()) / 10
+
+    def test_what_is_found_is_the_least(self):
+        found = plan_mean(n_users=1000, target_rmse=0.05)
+        assert found.best.rmse <= 0.05
+        assert plan_mean(n_users=1000, epsilon=found.epsilon - 0.01).best.rmse > 0.05
+        assert plan_mean(epsilon=found.epsilon, target_rmse=0.05).n_users <= 1000
+
+    def test_means_are_named(self):
+        found = plan_mean(n_users=1000, epsilon=1)
+        assert "of means" in found.recommendation
+        assert found.n_columns == 1
+        assert found.n_categories is None
+        assert found.best.max_error == pytest.approx(1.959964 * found.best.rmse)
+
+    def test_of_several_columns_all_bits_are_counted(self):
+        rows = {row.mechanism: row for row in plan_mean(n_users=1000, epsilon=2, n_columns=4).rows}
+        assert rows["DuchiTransformer"].parameters == 'strategy="joint"'
+        law = DuchiTransformer(2, bounds=([0] * 4, [1] * 4), strategy="joint").randomizer()
+        assert rows["DuchiTransformer"].bits == law.report_bits == 4
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"n_users": 5}, {"epsilon": 1}, {"n_users": 5, "epsilon": 1, "target_rmse": 0.1},
+])
+def test_exactly_one_is_left_out(given):
+    for ask in (lambda **k: plan(n_categories=4, **k), plan_mean):
+        with pytest.raises(ValueError, match="exactly one of n_users, epsilon and target_rmse"):
+            ask(**given)
+
+
+@pytest.mark.parametrize(("bad", "match"), [
+    ({"n_categories": None}, "n_categories must be an integer from 2"),
+    ({"n_categories": 1}, "n_categories must be an integer from 2"),
+    ({"n_categories": 4.0}, "n_categories must be an integer from 2"),
+    ({"n_users": 0}, "n_users must be an integer from 1"),
+    ({"n_users": True}, "n_users must be an integer from 1"),
+    ({"epsilon": 0}, "epsilon must be"),
+    ({"epsilon": 81}, "epsilon must be"),
+    ({"epsilon": math.nan}, "epsilon must be"),
+    ({"probability": 1}, "probability must be a number above 0 and below 1"),
+    ({"probability": math.nan}, "probability must be a number above 0 and below 1"),
+    ({"epsilon": None, "target_rmse": 1.0}, "target_rmse must be a number above 0 and below 1"),
+    ({"epsilon": None, "target_rmse": "0.1"}, "target_rmse must be a number above 0 and below 1"),
+    ({"n_users": None, "target_rmse": 1e-12}, "target_rmse is too small"),
+    ({"epsilon": None, "n_users": 1, "target_rmse": 1e-60}, "target_rmse is too small"),
+])
+def test_what_does_not_fit_is_refused(bad, match):
+    with pytest.raises(ValueError, match=match):
+        plan(**{"n_users": 100, "n_categories": 4, "epsilon": 1, **bad})
+
+
+def test_extremes():
+    assert plan(n_users=1, n_categories=2, epsilon=Fraction(1, 10**6)).best.rmse > 100
+    assert plan(n_users=1, n_categories=1 << 32, epsilon=80).best.bits > 0
+    assert plan(n_users=2**53, n_categories=2, target_rmse=0.9).epsilon == 1e-6
+    with pytest.raises(ValueError, match="n_columns must be an integer from 1"):
+        plan_mean(n_users=1, epsilon=1, n_columns=0)
+
+
+def test_to_frame_needs_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install"):
+        plan(n_users=1, n_categories=2, epsilon=1).to_frame()
