@@ -19,7 +19,7 @@ from dpestim.local.numbers.face import NumericTransformer
 
 EPSILON = 1.0
 DOMAINS = (1024, 16)
-#: Bytes of all reports, beyond which a tenth of the users is timed: histograms have a byte for every value.
+#: Bytes of all reports, beyond which a tenth of the users is timed: SHE sends a byte for every value.
 MOST_REPORTS = 500_000_000
 #: Bits of a threshold: probabilities are multiples of 2**-64.
 WORD = 1 << 64
@@ -85,6 +85,13 @@ class Case:
         worst, spread = np.abs(z).max(), np.mean(z**2)
         if not (worst < 6 and spread < 1 + 6 * np.sqrt(2 / self.d)):
             raise RuntimeError(f"{what} has another law: {worst:.1f} standard errors away, mean square {spread:.2f}")
+
+
+def case_of(cls, n, d):
+    """Return the case of n users, or of a tenth; ValueError where the mechanism refuses so many categories."""
+    case = Case(cls, n, d)
+    size = n * case.randomizer.report_width * case.randomizer.report_dtype.itemsize
+    return case if size <= MOST_REPORTS else Case(cls, n // 10, d)
 
 
 # ---------------------------------------------------------------- baselines, by class name
@@ -253,10 +260,8 @@ def rows(settings):
     for name, cls in mechanisms():
         for d in DOMAINS:
             try:
-                case = Case(cls, settings.n, d)
-                if case.n * case.randomizer.report_width * case.randomizer.report_dtype.itemsize > MOST_REPORTS:
-                    case = Case(cls, settings.n // 10, d)
-            except ValueError as error:  # (it refuses domains that it cannot have)
+                case = case_of(cls, settings.n, d)
+            except ValueError as error:
                 yield Row(f"{name}, d = {d}", note=f"not measured: {error}")
                 continue
             for verb in VERBS:
@@ -353,9 +358,9 @@ def _thread_row(settings, name, cls):
     if n_cores() < 2:
         row.note = "not measured: one core"
         return row
-    case = Case(cls, settings.n, 1024)
-    start = time.perf_counter()
     try:
+        case = case_of(cls, settings.n, 1024)
+        start = time.perf_counter()
         case.fit()
     except ValueError as error:
         row.note = f"not measured: {error}"
