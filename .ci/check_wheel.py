@@ -26,7 +26,8 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: is integers, NumPy or SQLite (samples, intervals, exact sums, killed and racing processes), and that checks reject
 #: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
-                 *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate", "collected_numbers",
+                 *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate",
+                                                       "collected_numbers",
                                                        "columns", "config", "encode", "federated", "inputs",
                                                        "inspection", "ledger", "linear", "local", "logistic",
                                                        "margins", "model_selection", "naive_bayes", "numbers",

@@ -38,7 +38,7 @@ class ShuffledColumns(Columns):
                                     notes=(f"The {self.inferred} were learned from the private data.",))
         law = self.laws[0]
         helpers = law.colluding if colluding is None else colluding
-        local = self.local_epsilon
+        local = times * self.local_epsilon
         alone = (f"a user's own messages keep a local epsilon of {bound(local)}" if local != math.inf else
                  "a user's own messages keep nothing")
         notes = [
@@ -136,7 +136,8 @@ class ShuffleProtocol(Server):
         Returns
         -------
         PrivacyGuarantee
-            With the declared delta; its epsilon never exceeds what a user's own messages keep without any shuffler.
+            With the declared delta; its epsilon never exceeds what a user's own messages keep without any shuffler, and
+            is infinite where none is known with this delta.
         """
         columns = self._columns if self._n_users else self._columns_now()
         colluding = whole(colluding, "colluding", 0)

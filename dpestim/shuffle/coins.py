@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.special import betainc, gammaln, xlog1py, xlogy
+from scipy.special import betaincc, gammaln, xlog1py, xlogy
 
 #: Sums of floats are moved outward by this part of what they are sums of.
 _ROUNDING = 1e-11
@@ -40,10 +40,11 @@ def delta_among(epsilon, flip, n, p, n_bits=1):
     """Return the same where fair coins hide the bits: n of them are tossed, or not, each with probability p."""
     middle, reach = n * p, _REACH * math.sqrt(n * p) + 2 * _REACH
     low, high = max(0, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
-    step = -(-(high - low + 1) // (_STEPS if n_bits == 1 else _FEW_STEPS))
+    numbers = high - low + 1
+    step = -(-numbers // (_STEPS if n_bits == 1 or numbers <= 4 * _FEW_STEPS else _FEW_STEPS))
     at = np.unique(np.concatenate([[0], np.arange(low, high + 1, step)]))
     # each number of fair coins stands for all up to the next one: fewer hide less
-    upto = np.append(_cdf(at[1:] - 1, n, 1 - p), 1.0)
+    upto = np.append(_cdf(at[1:] - 1, n, p), 1.0)
     shares = np.diff(upto, prepend=0.0) + _ROUNDING * upto
     if n_bits == 1:
         return min(1.0, float(shares @ _one_among(epsilon, flip, at)))
@@ -56,7 +57,7 @@ def delta_among(epsilon, flip, n, p, n_bits=1):
 def _one_among(epsilon, flip, n_coins):
     """Return an upper bound of delta for one bit among so many fair coins (an array), all of which are added up."""
     e = math.exp(epsilon)
-    more, less = (1 - flip) - e * flip, e * (1 - flip) - flip
+    more, less = (1 - flip) - e * flip + 2.0**-51 * (1 + e), e * (1 - flip) - flip  # (not below the truth)
     if more <= 0:  # the bit keeps epsilon by itself
         return np.zeros(len(n_coins))
     at = np.ceil(more / (more + less) * (n_coins + 1)) - 1  # the largest sum that is likelier by e^epsilon
@@ -81,29 +82,24 @@ def _many_among(epsilon, own, n_coins):
     low, high = -1, n_coins + r  # the gap rises up to its maximum and falls from there
     while high - low > 2:
         middle = (low + high) // 2
-        coins = _log_pmf(middle - j, n_coins, 0.5)
-        coins = np.exp(coins - coins.max())  # (far out they would all be 0)
-        low, high = (middle, high) if own @ coins > e * (own[::-1] @ coins) else (low, middle)
+        first, last = max(0, middle - n_coins), min(r, middle)  # bits of the user's own that leave a sum of the coins
+        i = np.arange(first, last)
+        logs = np.append(0.0, np.cumsum(np.log((middle - i) / (n_coins - middle + i + 1))))
+        coins = np.exp(logs - logs.max())  # of the coins' probabilities, as ratios: far out they would all be 0
+        mine, other = own[first : last + 1] @ coins, own[::-1][first : last + 1] @ coins
+        low, high = (middle, high) if mine > e * other else (low, middle)
     return max(0.0, *(gap(t) for t in range(low - 1, high + 2)))
 
 
 def _pmf(k, n, p):
-    """Return the probability of k successes of n trials, an array; accurate to a relative 1e-9 and better."""
-    return np.exp(_log_pmf(k, n, p))
+    """Return the probability of each of k successes (integers from 0 to n) of n trials, to a relative 1e-9."""
+    return np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p))
 
 
-def _log_pmf(k, n, p):
-    """Return its logarithm."""
-    k = np.asarray(k, np.float64)
-    at = np.clip(k, 0, n)
-    logs = gammaln(n + 1) - gammaln(at + 1) - gammaln(n - at + 1) + xlogy(at, p) + xlog1py(n - at, -p)
-    return np.where(at == k, logs, -np.inf)
-
-
-def _cdf(k, n, q):
-    """Return the probability of at most k successes of n trials (arrays) that fail with probability q."""
+def _cdf(k, n, p):
+    """Return the probability of at most k successes of n trials (arrays), each with probability p."""
     k, n = np.broadcast_arrays(np.asarray(k, np.float64), np.asarray(n, np.float64))
     inside = (k >= 0) & (k < n)
     out = np.where(k < 0, 0.0, 1.0)
-    out[inside] = betainc(n[inside] - k[inside], k[inside] + 1, q)
+    out[inside] = betaincc(k[inside] + 1, n[inside] - k[inside], p)
     return out

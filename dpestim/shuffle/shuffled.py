@@ -20,7 +20,7 @@ from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound as text_of
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
@@ -264,7 +264,8 @@ class ShuffledEstimator(PrivateEstimator):
             return self.privacy_
         epsilon = local = _row_epsilon(columns)
         if delta:
-            epsilon = min(local, canonical_epsilon(best(n - colluding, _law_of(columns, local), float_down(delta))))
+            found = best(n - colluding, _law_of(columns, local), float_down(delta))
+            epsilon = min(local, canonical_amount(found, "epsilon"))
         return self._told(columns, epsilon, delta, n, self._seeded, colluding)
 
     @property
@@ -440,7 +441,8 @@ class ShuffledEstimator(PrivateEstimator):
         notes = [
             f"The analyser sees one message of each of at least {n} users, and how many there are, in no order; it "
             f"holds where at most {colluding} of them tell the analyser what they sent.",
-            f"Without the shuffler a user's own message keeps a local epsilon of {text_of(local)}.",
+            f"Without the shuffler a user's own message keeps a local epsilon of {text_of(local)}"
+            f"{' in each of them' if self._times > 1 else ''}.",
         ]
         if not delta:
             notes.append("So few users do not hide each other with this epsilon and delta: nothing is gained by "

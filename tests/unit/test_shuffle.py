@@ -1,6 +1,7 @@
 """The shuffle model: bounds against enumerated truth, figures of the papers, totals on shapes of data, the verbs."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -11,6 +12,7 @@ from scipy import stats
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.privacy import Neighbours
+from dpestim.privacy.exact import exp_upper
 from dpestim.shuffle import BooleanSum, RealSum
 from dpestim.shuffle.coins import _one_among, delta_among, delta_of_bits
 from dpestim.shuffle.histograms.fakes import Fakes
@@ -40,6 +42,29 @@ def test_coins_are_what_exact_binomials_say(flip, n, p, r):
         truth, bound = coins_exactly(epsilon, flip, n, p, r), delta_among(epsilon, flip, n, p, r)
         assert truth <= bound * (1 + 1e-12) + 1e-18  # (the sum here is rounded, too)
         assert bound <= truth * (1 + 1e-7) + 1e-8
+
+
+def test_coins_are_not_below_the_truth_among_very_many_users():
+    """At p = 84 / n the number of coins is Poisson's to a relative 84 / n; the sum is in decimals."""
+    n, coins = 10**12, 84
+    with localcontext() as context:
+        context.prec = 50
+        p, e, weight, total = Decimal(coins) / n, Decimal(1).exp(), None, Decimal(0)
+        q = 1 - p
+        weight = (q.ln() * n).exp()
+        for number in range(400):
+            if number:
+                weight *= (n - number + 1) * p / (number * q)
+            b = [Decimal(math.comb(number, y)) / 2**number for y in range(number + 1)] + [Decimal(0)]
+            total += weight * sum(max(Decimal(0), b[y] - e * (b[y - 1] if y else 0)) for y in range(number + 1))
+    bound = delta_among(1.0, 0.0, n, float(p))
+    assert float(total) <= bound <= float(total) * (1 + 1e-6)
+
+
+def test_a_bit_that_nearly_keeps_epsilon_alone_has_no_delta_of_0():
+    for epsilon in (0.2056, 0.4215):
+        law = NoisyBit.make(Fraction(str(epsilon)), Fraction(1, 10**300), 2, 0)
+        assert Fraction(2**64 - law.flip, law.flip) <= exp_upper(law.epsilon)
 
 
 def test_coins_bound_from_above_where_numbers_are_taken_in_steps():

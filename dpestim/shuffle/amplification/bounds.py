@@ -9,6 +9,9 @@ from dpestim.privacy.outward import amount, crossing, float_down, float_up, whol
 from dpestim.shuffle.amplification.closed import clones_guess
 from dpestim.shuffle.amplification.pairs import local_epsilon, pair_of_clones, pairs_of
 
+#: More users than there will be; beyond, floats could not tell them apart.
+_MOST_USERS = 10**15
+
 
 def clones(n, epsilon0, delta, *, colluding=0):
     """Return epsilon of n shuffled messages of any epsilon0-local randomizer, from the clones of a victim.
@@ -176,6 +179,8 @@ def _honest(n, colluding):
     n, colluding = whole(n, "n"), whole(colluding, "colluding", 0)
     if colluding >= n:
         raise ValueError("colluding must be less than n")
+    if n > _MOST_USERS:
+        raise ValueError(f"n must be at most {_MOST_USERS}")
     return n - colluding
 
 

@@ -83,7 +83,7 @@ class Levels(SumLaw):
     def delta_at(self, epsilon, n_honest):
         """Return the sum of the levels' deltas, each with its share of epsilon."""
         return min(1.0, sum(
-            _delta(epsilon * float(share), pair, n, n_honest)
+            _delta(float_down(Fraction(epsilon) * share), pair, n, n_honest)
             for share, pair, n in zip(self.shares, self.weights, self.alphabets)
         ))
 
