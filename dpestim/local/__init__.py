@@ -21,7 +21,6 @@ and a room for each kind of data, which the files above know nothing about::
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
 
-and above all rooms `planning.py`, `plan` and `plan_mean`: which mechanism, how many users, how much epsilon.
 
 A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
 needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both.
@@ -57,6 +56,7 @@ from dpestim.local.categories.urr import URRFrequencyEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
+from dpestim.local.estimates.planning import SurveyPlan, plan, plan_mean
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.hm import HMTransformer
 from dpestim.local.numbers.laplace import LaplaceTransformer
@@ -65,7 +65,6 @@ from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.local.numbers.staircase import StaircaseTransformer
 from dpestim.local.numbers.sw import SWTransformer
-from dpestim.local.planning import SurveyPlan, plan, plan_mean
 
 __all__ = [
     "AdaptiveFrequencyEstimator",

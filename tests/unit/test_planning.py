@@ -9,7 +9,7 @@ import pytest
 
 import dpestim.local
 from dpestim.local import DuchiTransformer, plan, plan_mean
-from dpestim.local.planning import PlanRow
+from dpestim.local.estimates.planning import PlanRow
 
 SHAPES = {
     "even": lambda d: np.full(d, 1 / d),

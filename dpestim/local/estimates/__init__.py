@@ -5,6 +5,7 @@
     distribution.py  `DistributionEstimator`, by expectation maximisation
     personalized.py  `PersonalizedEstimator`: users of different settings (`groups.py`) around any server, frequency
                      estimators included, and one estimate of all (`combined.py`, with the functions of `mixtures.py`)
+    planning.py      `plan`, `plan_mean`: before any report, which mechanism, how many users, how much epsilon
 """
 
 #: What its estimators are for, in the tables of the documentation.
