@@ -7,9 +7,18 @@ from scipy.optimize import brentq
 _DOUBLED, _HALVED = 60, 40
 
 
+def _numbers(values):
+    """Return real numbers as an array of float64, and what is none as a NaN: messages of others show values."""
+    try:
+        out = np.asarray(values)
+        return out.astype(np.float64) if out.dtype.kind in "biufO" else np.full(1, np.nan)
+    except Exception:
+        return np.full(1, np.nan)
+
+
 def estimates_of(estimates):
     """Return estimates as an array, or raise ValueError."""
-    f = np.asarray(estimates, dtype=np.float64)
+    f = _numbers(estimates)
     if f.ndim != 1 or f.size == 0 or not np.isfinite(f).all():
         raise ValueError("estimates must be a non-empty one-dimensional array of finite numbers")
     return f
@@ -18,8 +27,8 @@ def estimates_of(estimates):
 def number_for_each(numbers, f, name, *, least=0.0, most=np.inf):
     """Return a number, or one for each estimate, as an array of the estimates' shape, or raise ValueError."""
     try:
-        out = np.broadcast_to(np.asarray(numbers, np.float64), f.shape)
-    except (TypeError, ValueError):
+        out = np.broadcast_to(_numbers(numbers), f.shape)
+    except ValueError:
         out = np.full(1, np.nan)
     if not ((out >= least) & (out <= most)).all():  # (also where there is a NaN)
         raise ValueError(f"{name} must be a number, or one for each of the estimates, "

@@ -17,6 +17,8 @@ from dpestim.postprocessing.simplex import norm_sub
 _FAR = 12.0
 #: Places t of a table for each standard error; places u below 1 (geometric) and, for each standard error, above.
 _PER_ERROR, _BELOW, _ABOVE = 32, 96, 8
+#: What has less noise than this is a number without noise: its square must not underflow.
+_LEAST_ERROR = 1e-30
 #: Levels of low / sigma, where standard errors differ; estimates from which a prior is fitted, spread over all.
 _LEVELS, _FITTED = 8, 1024
 #: Exponents of the power law, and of ranks in Zipf's law.
@@ -77,7 +79,7 @@ def calibrate(estimates, standard_errors, *, family="power_law", exponent=None, 
         return f.mean() + np.divide(spread, both, out=np.ones_like(f), where=both > 0) * (f - f.mean())
     if not errors.any():
         return np.clip(f, 0.0, 1.0)
-    errors = np.maximum(errors, 1e-6 * errors.max())
+    errors = np.maximum(errors, max(1e-6 * errors.max(), _LEAST_ERROR))
     if family == "zipf":
         low, high = _RANKS
 

@@ -26,9 +26,11 @@ def norm_sub(estimates, standard_errors=None):
     [0.6, 0.0, 0.4]
     """
     f = estimates_of(estimates)
-    largest = np.sort(f)[::-1]
-    excess = np.cumsum(largest) - 1.0
-    n_kept = np.count_nonzero(largest * np.arange(1, f.size + 1) > excess)
+    with np.errstate(over="ignore"):  # (-inf is as far below the largest as any)
+        f = f - f.max()  # changes nothing, and what is kept lies in (-1, 0], where 1 is not lost in rounding
+        largest = np.sort(f)[::-1]
+        excess = np.cumsum(largest) - 1.0
+        n_kept = np.count_nonzero(largest * np.arange(1, f.size + 1) > excess)  # at least 1: 0 > -1
     return np.maximum(f - excess[n_kept - 1] / n_kept, 0.0)
 
 
@@ -37,8 +39,9 @@ def mle_apx(estimates, standard_errors=None, *, at_zero=None, slope=0.0):
 
     Minimises the sum of (f' - f)^2 / (at_zero + slope f'). On the values that stay positive that is
     f' = (f + u at_zero) / (1 - u slope), with 2 u - slope u^2 the same for all (one u where all have one slope), and
-    what would be negative is 0. With equal noise and no slope it is `norm_sub`. O(d) an evaluation of the sum, of which
-    a root takes about twenty.
+    what would be negative is 0. Of the two u with that value, the one is taken for which 1 - u slope has the sign of
+    at_zero + slope f. With equal noise and no slope it is `norm_sub`. O(d) an evaluation of the sum, of which a root
+    takes about twenty.
 
     Parameters
     ----------
@@ -59,8 +62,8 @@ def mle_apx(estimates, standard_errors=None, *, at_zero=None, slope=0.0):
 
     Notes
     -----
-    The sum is a convex function wherever variances are positive, so that the conditions above suffice. Estimates that
-    no reports could have given (all far below what 0 counts give) may leave no such point: then it is `norm_sub`.
+    The sum is a convex function wherever variances are positive, so that the conditions above suffice, whatever the
+    estimates are. Variances of 0 may leave no such point (``[0.9, 0.9]`` without noise): then it is `norm_sub`.
 
     Examples
     --------
@@ -77,15 +80,29 @@ def mle_apx(estimates, standard_errors=None, *, at_zero=None, slope=0.0):
         return norm_sub(f)
     A, B = at_zero / scale, np.maximum(slope, -at_zero) / scale
     A, B = (each[:1] if (each == each[0]).all() else each for each in (A, B))
+    own = A + B * f  # (A + B f')^2 (1 - B multiplier) is its square: below 0 where no reports could have given f
+    steepest, below = B.max(), own < 0
 
     def at(multiplier):
-        left = np.sqrt(1 - B * multiplier)  # 1 - u slope
-        return np.maximum((f + multiplier / (1 + left) * A) / left, 0.0)
+        with np.errstate(all="ignore"):
+            left = np.sqrt(np.maximum(1 - B * multiplier, 0.0))  # |1 - u slope|
+            out = (f + multiplier / (1 + left) * A) / left
+            if below.any():
+                out = np.where(below, (np.abs(own) / left - A) / B, out)
+        return np.maximum(np.where(left > 0, out, 0.0), 0.0)  # (at 0 the slope is negative, and the value long gone)
 
-    low, high = (1 / limit if limit else np.copysign(np.inf, side)
-                 for limit, side in ((min(B.min(), 0.0), -1), (max(B.max(), 0.0), 1)))
-    found = root_of(lambda multiplier: at(multiplier).sum() - 1.0, low, high, unit=1e-3)
-    if found is None:
+    high = 1 / steepest if steepest > 0 else np.inf
+    found = root_of(lambda multiplier: at(multiplier).sum() - 1.0, -np.inf, high,
+                    unit=1e-3 * max(1.0, np.abs(f).max()))
+    if found is not None:
+        out = at(found)
+        return out / out.sum()
+    free = np.broadcast_to(B == steepest, f.shape)
+    if steepest <= 0 or not free.any():
         return norm_sub(f)
-    out = at(found)
+    # The root is as good as at the limit, where values of the steepest slope cost the same however much they get
+    out = np.where(free, 0.0, at(high * (1 - 1e-12)))
+    weight = np.where(free, np.abs(own), 0.0)
+    weight = weight / weight.max() if weight.max() > 0 else free.astype(np.float64)
+    out += (1 - min(out.sum(), 1.0)) * weight / weight.sum()
     return out / out.sum()

@@ -134,6 +134,33 @@ def test_mle_apx_agrees_with_an_optimiser_and_with_norm_sub():
     assert np.allclose(pp.mle_apx(-np.ones(3), at_zero=0.2, slope=0.3).sum(), 1)
 
 
+def test_mle_apx_of_estimates_that_no_reports_could_have_given():
+    f, A, B = np.array([0.43, -3.588]), np.array([0.1524, 0.8349]), np.array([0.081, 0.6312])
+    x = np.linspace(0, 1, 100_001)
+    costs = (x - f[0]) ** 2 / (A[0] + B[0] * x) + (1 - x - f[1]) ** 2 / (A[1] + B[1] * (1 - x))
+    assert np.allclose(pp.mle_apx(f, at_zero=A, slope=B), [x[costs.argmin()], 1 - x[costs.argmin()]], atol=1e-5)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        f, A, B = rng.normal(0, 3, 6), rng.uniform(0.1, 1, 6), rng.uniform(-1, 1, 6)
+        B = np.maximum(B, -0.9 * A)
+        assert is_likeliest(f, pp.mle_apx(f, at_zero=A, slope=B), A, B, tol=1e-7)
+    # at exactly -A / B a value costs the same however much it gets, and the other takes nothing
+    np.testing.assert_allclose(pp.mle_apx([-1.0, -3.0], at_zero=1.0, slope=[1.0, 0.1]), [1.0, 0.0])
+
+
+def test_projections_of_huge_estimates():
+    assert pp.norm_sub([1e17, -1.0]).tolist() == [1.0, 0.0]
+    assert pp.norm_sub([1e300]).tolist() == [1.0]
+    assert pp.norm_sub([1.7e308, -1.7e308, 1.7e308]).tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("method", [pp.calibrate, pp.power, pp.power_ns])
+def test_priors_of_tiny_errors(method):
+    for error in (1e-300, 5e-324, 1e-100):
+        np.testing.assert_allclose(method([0.5, 0.3, 0.2], error), [0.5, 0.3, 0.2])
+        assert np.isfinite(method([0.5, 0.5, 0.0, -1e-3], error)).all()
+
+
 @pytest.mark.parametrize("f", [[-1.0, -2.0, -3.0], [0.2, 0.3, 0.1], [2.0, 1.0, -5.0], [0.0, 0.0]])
 def test_sums_and_signs(f):
     for name in ("norm", "norm_mul", "norm_sub", "mle_apx", "power_ns", "tree_consistency"):
@@ -375,17 +402,19 @@ def test_trees():
 # ---------------------------------------------------------------- all of them
 
 
-@pytest.mark.parametrize("bad", [[], [[0.5, 0.5]], [float("nan"), 1.0], [float("inf"), 0.0]])
+@pytest.mark.parametrize("bad", [[], [[0.5, 0.5]], [float("nan"), 1.0], [float("inf"), 0.0], ["secret"], [1 + 2j],
+                                 ["0.5"], [None], [object()], [[1], 2], 10**400])
 @pytest.mark.parametrize("name", pp.__all__)
 def test_bad_estimates(name, bad):
-    with pytest.raises(ValueError, match="estimates"):
+    with pytest.raises(ValueError, match="estimates must be") as error:
         getattr(pp, name)(bad, 0.1)
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["base_cut", "calibrate", "power", "power_ns", "mle_apx", "isotonic",
                                   "tree_consistency"])
 def test_bad_standard_errors(name):
-    for bad in (-0.1, [0.1, 0.2], [0.1, 0.2, float("nan")], "x"):
+    for bad in (-0.1, [0.1, 0.2], [0.1, 0.2, float("nan")], "x", 1j):
         with pytest.raises(ValueError, match="standard_errors"):
             getattr(pp, name)([0.5, 0.2, 0.3], bad)
 
