@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.privacy.exact import WORD, exp_lower
@@ -31,6 +32,14 @@ class RAPPORThresholds:
         one, zero = self.bit
         return one * (WORD**2 - zero), zero * (WORD**2 - one)
 
+    @property
+    def waste(self):
+        """How much larger the variance of a share of bits is than by p = 1 - q with the same odds, where few are 1."""
+        (one, zero), (above, below) = self.bit, self.odds
+        half = math.log1p((above - below) / below) / 2
+        least = math.exp(half) / math.expm1(half) ** 2
+        return zero * (WORD**2 - zero) / (one - zero) ** 2 / least
+
 
 @lru_cache(maxsize=1024)
 def rappor_thresholds(epsilon, n_hashes, f=None, p=None, q=None):
@@ -40,7 +49,7 @@ def rappor_thresholds(epsilon, n_hashes, f=None, p=None, q=None):
     / (zero (1 - one)))^n_hashes, one and zero being the probabilities of `RAPPORThresholds.bit`. It rises with q and
     falls with p and f, and so does its rounding to integers: what is not given is found by bisection, on the exact
     ratio. Where f is not given (p and q not both), that of 2 epsilon for any number of reports is taken; where neither
-    p nor q is, p = 1 - q.
+    p nor q is, p = 1 - q. Of p = 0 or q = 1 without f both are taken: reports are then the permanent answer.
     """
     bound = exp_lower(epsilon)
 
@@ -59,6 +68,8 @@ def rappor_thresholds(epsilon, n_hashes, f=None, p=None, q=None):
             start, stop = (start, middle + 1) if noise(middle) else (middle + 1, stop)
         return start
 
+    if f is None and (p == 0 or q == 1):  # what is seen is the permanent answer: it is the noise
+        p, q = (Fraction(0) if p is None else p), (Fraction(1) if q is None else q)
     wrong = math.ceil(WORD / (exp_lower(epsilon / n_hashes) + 1)) if f is None else math.ceil(WORD * f / 2)
     low, high = None if p is None else math.ceil(WORD * p), None if q is None else math.floor(WORD * q)
     if p is None and q is None:
@@ -73,4 +84,8 @@ def rappor_thresholds(epsilon, n_hashes, f=None, p=None, q=None):
         wrong = least(lambda t: fits(t, low, high), 0, WORD // 2)
     if None in (wrong, low, high) or not fits(wrong, low, high):
         raise ValueError("epsilon is too small for one report with these f, p and q")
-    return RAPPORThresholds(wrong, low, high)
+    found = RAPPORThresholds(wrong, low, high)
+    if found.waste > 100:
+        raise ValueError("f, p and q must leave something to tell: with these a report of this epsilon has errors more "
+                         "than ten times those of p = 1 - q")
+    return found

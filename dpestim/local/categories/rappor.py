@@ -2,31 +2,34 @@
 
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 from scipy.optimize import nnls
 
 from dpestim._core import unary
+from dpestim.inputs.fingerprints import N_FINGERPRINTS
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.patterns import draw_patterns, words_for
 from dpestim.local.categories.regression import BitRegression
 from dpestim.local.categories.sketch import check_whole, drawn_below
-from dpestim.local.categories.state import ClientState, step_of
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy.exact import WORD, canonical_amount, log_above, uses_enough
 from dpestim.privacy.rappor import rappor_thresholds
-from dpestim.rng import Stage, WordSource
+from dpestim.rng import Stage
 
 #: Candidates that are decoded at a time: what they take is a square matrix. Bits of Bloom filters that are kept.
 LARGEST_DESIGN, LARGEST_TABLE = 1 << 12, 1 << 24
+#: Candidates whose decoding is cheap enough for a client to try: a few milliseconds.
+LARGEST_TRIED = 1 << 8
 #: What spreads the bits of a seed: the increment and the multipliers of SplitMix64.
 _MIX = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 
-class RAPPOR(CategoricalRandomizer):
+class RAPPOR(Memoised, CategoricalRandomizer):
     """RAPPOR; a report is the number of a cohort, a byte, and the bits, packed.
 
     The Bloom filter of a code in a cohort has `n_hashes` different bits, public and fixed. Counts are, for each cohort,
@@ -34,7 +37,8 @@ class RAPPOR(CategoricalRandomizer):
     """
 
     heavy = True  # designs are tables
-    report_dtype = np.dtype(np.uint8)
+    report_dtype = answer_dtype = np.dtype(np.uint8)
+    n_fixed = 1  # the cohort
     block_words = 1 << 18
     count_ns = 20.0
     largest_planned = 128  # (errors are those of a regression)
@@ -56,15 +60,36 @@ class RAPPOR(CategoricalRandomizer):
         if not uses_enough(*(odds**n_hashes for odds in t.odds), self.epsilon):
             self.slack = "f, p and q protect one report more than epsilon asks for"
         self.report_width, self.report_bits = 1 + n_bits // 8, math.log2(n_cohorts) + n_bits
+        self.answer_width, self.n_instant, self.n_cells = self.report_width, n_bits, n_categories * n_cohorts
         self.n_counts = n_cohorts * (n_bits + 1)
         self.n_words = 1 + (2 if t.low + t.high == WORD else 3) * words_for(n_bits // 8)
         self.p_star = self.bit_one**n_hashes
         self.q_star = self.bit_zero**n_hashes  # of a value that shares no bit; `support_law` has the others
 
+    @property
+    def is_open(self):
+        """Whether values are fingerprints, of which candidates are asked for."""
+        return self.n_categories == N_FINGERPRINTS
+
     def check(self):
-        """Raise ValueError where the bits cannot tell the candidates apart."""
-        if self.n_categories <= LARGEST_DESIGN:
+        """Raise ValueError where the bits cannot tell the candidates apart, as far as a client can find out cheaply."""
+        d = self.n_categories
+        if self.is_open:
+            return
+        if d > LARGEST_DESIGN:
+            raise ValueError(f"categories: RAPPOR decodes at most {LARGEST_DESIGN} listed values; leave the column open "
+                             "and ask for candidates")
+        # the error of a regression grows about as 1 / (1 - d / bits): beyond 3 / 4 it is more than four times
+        if 4 * d > 3 * self.n_bits * self.n_cohorts:
+            raise ValueError(f"n_bits and n_cohorts are too few to tell the {d} categories apart by their bits: "
+                             f"take n_bits * n_cohorts of at least {-(-4 * d // 3)}")
+        if d <= LARGEST_TRIED:
             _ = self._all
+            return
+        filters = np.concatenate([self.masks(np.arange(d), np.full(d, j)) for j in range(self.n_cohorts)], axis=1)
+        if len(np.unique(filters, axis=0)) < d:
+            raise ValueError(f"n_bits and n_cohorts are too few to tell the {d} categories apart by their bits: "
+                             "take more")
 
     # ---------------------------------------------------------------- what is sent
 
@@ -99,13 +124,20 @@ class RAPPOR(CategoricalRandomizer):
 
     def permanent(self, codes, words, out):
         """Write the cohort and the permanent answer for each code."""
-        cohorts = drawn_below(self.n_cohorts, words)
-        bits = words.scratch(len(codes) * (self.report_width - 1), np.uint8).reshape(len(codes), -1)
-        draw_patterns(self.thresholds.wrong, words, bits, Stage.PERMANENT, Stage.PERMANENT_RARE)
-        out[:, 0] = cohorts
-        np.bitwise_xor(bits, self.masks(codes, cohorts), out=out[:, 1:])
+        out[:, 0] = drawn_below(self.n_cohorts, words)
+        self.again(self.cells(codes, out), words, out)
 
-    def instantaneous(self, answers, words, out):
+    def cells(self, codes, answers):
+        """Return (code, cohort) of each row as one number: the Bloom filter depends on both."""
+        return codes.astype(np.int64) * self.n_cohorts + answers[:, 0]
+
+    def again(self, cells, words, out):
+        """Write the bits of a permanent answer for each cell."""
+        bits = words.scratch(len(cells) * (self.report_width - 1), np.uint8).reshape(len(cells), -1)
+        draw_patterns(self.thresholds.wrong, words, bits, Stage.PERMANENT, Stage.PERMANENT_RARE)
+        np.bitwise_xor(bits, self.masks(*np.divmod(cells, self.n_cohorts)), out=out[:, 1:])
+
+    def respond(self, answers, words, out):
         """Write a report for each permanent answer."""
         t = self.thresholds
         bits = words.scratch(len(answers) * (self.report_width - 1), np.uint8).reshape(len(answers), -1)
@@ -117,12 +149,6 @@ class RAPPOR(CategoricalRandomizer):
         out[:, 1:] = bits & ~kept
         draw_patterns(WORD - t.high, words, bits, Stage.SECOND, Stage.SECOND_RARE)
         out[:, 1:] |= ~bits & kept
-
-    def privatize(self, codes, words, out):
-        """Write a first report for each code: of a permanent answer that nobody keeps."""
-        answers = np.empty((len(codes), self.report_width), np.uint8)
-        self.permanent(codes, words, answers)
-        self.instantaneous(answers, words, out)
 
     def public_part(self, reports):
         """Return the cohort."""
@@ -204,19 +230,31 @@ class RAPPOR(CategoricalRandomizer):
         return out / self.n_cohorts
 
     @property
-    def epsilon_infinity(self):
+    def epsilon_permanent(self):
         """Epsilon of any number of reports of one value from one permanent answer: a Fraction rounded up, or inf."""
         wrong = self.thresholds.wrong
         return 2 * self.n_hashes * log_above(Fraction(WORD - wrong, wrong)) if wrong else math.inf
 
     @property
+    def instant_ratio(self):
+        """The largest ratio of the probabilities of a bit for two permanent ones; infinite where it shows them."""
+        t = self.thresholds
+        if t.low == 0 or t.high == WORD:
+            return math.inf
+        return max(Fraction(t.high, t.low), Fraction(WORD - t.low, WORD - t.high))
+
+    @cached_property
+    def epsilon_instant(self):
+        """What a report promises where the permanent answer is known."""
+        return math.inf if self.instant_ratio == math.inf else super().epsilon_instant
+
+    @property
     def notes(self):
         """What holds of one report, and of more."""
-        more = f"{float(self.epsilon_infinity):.4g}" if self.thresholds.wrong else "no finite number"
+        more = f"{float(self.epsilon_permanent):.4g}" if self.thresholds.wrong else "no finite number"
         return (
-            f"The epsilon of RAPPOR is that of one report; of any number of reports of one value, made from one stored "
-            f"permanent answer (client_state), it is {more}. A value that changes, and every report whose permanent "
-            "answer was not stored, pays again.",
+            f"The epsilon of RAPPOR is that of one report; of any number of reports of a value that never changes, made "
+            f"from one stored state (client_state), it is {more}. Reports whose state was not stored add up.",
         )
 
     # ---------------------------------------------------------------- estimates
@@ -227,34 +265,46 @@ class RAPPOR(CategoricalRandomizer):
         return np.unpackbits(np.stack(masks), axis=2, bitorder="little")
 
     def design(self, codes):
-        """Return the regression of bits on these candidates; ValueError where bits cannot tell them apart."""
+        """Return the regression of bits on these candidates; ValueError where bits cannot tell them apart.
+
+        Where the domain is open the bits of all values that are not among them are one more column.
+        """
         if len(codes) > LARGEST_DESIGN:
             raise ValueError(f"categories: RAPPOR decodes at most {LARGEST_DESIGN} candidates at a time")
-        return BitRegression(self._bits(codes), float(self.bit_one), float(self.bit_zero))
+        others = self.n_hashes / self.n_bits if self.is_open else None
+        return BitRegression(self._bits(codes), float(self.bit_one), float(self.bit_zero), others)
 
     @cached_property
     def _all(self):
-        return self.design(np.arange(self.n_categories))
+        return self.design(range(self.n_categories) if self.is_open else np.arange(self.n_categories))
 
     def estimate(self, counts, n):
         """Return the unbiased frequencies of all candidates."""
-        if self.n_categories > LARGEST_DESIGN:
-            return self.design(range(self.n_categories))  # refuses
         return self._all.estimate(self._rows(counts), n)
 
     def non_negative(self, counts, n):
         """Return the frequencies of all candidates by regression without negative ones; biased where one is 0."""
-        design, wanted = self._all.weighted(self._rows(counts), n)
-        return nnls(design, wanted)[0]
+        return _non_negative(self, counts.tobytes(), n).copy()
 
     def estimate_of(self, codes, counts, n):
-        """Return the unbiased frequencies of these candidates, if nobody holds another value."""
-        return self.design(codes).estimate(self._rows(counts), n)
+        """Return the frequencies of these candidates: of a list the entries of `estimate`."""
+        if self.is_open:
+            codes, back = np.unique(codes, return_inverse=True)
+            return self.design(codes).estimate(self._rows(counts), n)[back]
+        return self.estimate(counts, n)[codes]
 
     def error_of(self, codes, f, counts, n):
         """Return the standard errors of the frequencies f of these candidates."""
-        at_zero, slope = self.design(codes).line(f)
-        return np.sqrt(np.maximum(at_zero + slope * np.clip(f, 0.0, 1.0), 0.0) / n)
+        if self.is_open:
+            codes, first, back = np.unique(codes, return_index=True, return_inverse=True)
+            design, f = self.design(codes), f[first]
+            at_zero, slope = design.line(f)
+            more = design.unevenness(self._rows(counts), n)
+        else:
+            (at_zero, slope), back, more = self.variance_line(counts, n), slice(None), 0.0
+            at_zero, slope = at_zero[codes], slope[codes]
+        squared = np.maximum(at_zero + slope * np.clip(f, 0.0, 1.0), 0.0) / n + more
+        return np.sqrt(squared)[back]
 
     def variance(self, n, f):
         """Return the exact variance of `estimate`, f being the frequencies of all candidates; of one, others alike."""
@@ -272,6 +322,13 @@ class RAPPOR(CategoricalRandomizer):
         return counts.reshape(self.n_cohorts, self.n_bits + 1)
 
 
+@lru_cache(maxsize=8)  # (the solver takes long, and every attribute asks for its answer)
+def _non_negative(law, counts, n):
+    """Return the regression without negative frequencies from the bytes of counts."""
+    design, wanted = law._all.weighted(law._rows(np.frombuffer(counts, np.int64)), n)
+    return nnls(design, wanted)[0]
+
+
 def _share(value, name):
     """Return a probability as the exact Fraction that it prints as, or None."""
     if value is None:
@@ -282,7 +339,7 @@ def _share(value, name):
     return value
 
 
-class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
+class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
     """Frequencies by RAPPOR: bits of a Bloom filter, randomised once for ever and again in each report.
 
     For values that are collected again and again: a client that keeps its permanent answer (`client_state`) may report
@@ -328,6 +385,7 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
     """
 
     _randomizer = RAPPOR
+    epsilon_permanent = None  # (it follows from f)
     _test_values = {"n_bits": [16], "n_hashes": [1, 3], "n_cohorts": [5], "f": [0.3], "p": [0.3], "q": [0.7]}
     _more_parameters = """
     n_bits : int, default=128
@@ -346,65 +404,15 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
 
     def __init__(self, epsilon=1.0, *, categories="auto", n_bits=128, n_hashes=2, n_cohorts=8, f=None, p=None, q=None,
                  postprocess=None, sparse_output=False, ledger=None, random_state=None, n_jobs=None):
-        super().__init__(epsilon, categories=categories, postprocess=postprocess, sparse_output=sparse_output,
-                         ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+        OpenFrequencyEstimator.__init__(self, epsilon, categories=categories, postprocess=postprocess,
+                                        sparse_output=sparse_output, ledger=ledger, random_state=random_state,
+                                        n_jobs=n_jobs)
         self.n_bits = n_bits
         self.n_hashes = n_hashes
         self.n_cohorts = n_cohorts
         self.f = f
         self.p = p
         self.q = q
-
-    def client_state(self, X):
-        """Return the permanent answers of the rows of X, which clients keep; nothing is released or charged.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        ClientState
-            Secret. For `privatize`, as often as these rows hold the same values.
-        """
-        data, columns, _ = self._read(X)
-        source = WordSource(self.random_state)
-        answers = step_of(columns, "permanent").randomize(data, source, 0, self.n_jobs)
-        return ClientState(tuple(np.ascontiguousarray(answers[:, part]) for part in columns.slices),
-                           tuple(columns.laws))
-
-    def privatize(self, X, state=None):
-        """Randomise raw rows into reports, on the user's side.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-        state : ClientState, default=None
-            What `client_state` returned for these rows: the reports are made from it, and of X only the number of rows
-            matters. None: every row gets a new permanent answer, which nobody keeps.
-
-        Returns
-        -------
-        ndarray of uint8 of shape (n_rows, width)
-            C-contiguous, columns side by side; all that a server needs.
-
-        Notes
-        -----
-        Each call is charged epsilon for these rows, also beyond `epsilon_infinity_`.
-        """
-        if state is None:
-            return super().privatize(X)
-        if not isinstance(state, ClientState):
-            raise ValueError("state must be what client_state returned, or None")
-        data, columns, _ = self._read(X)
-        state.check(columns.laws, len(data[0]))
-        source = self._pay(columns, len(data[0]))
-        return step_of(columns, "instantaneous").randomize(state.answers, source, 0, self.n_jobs)
-
-    @property
-    def epsilon_infinity_(self):
-        """Epsilon of any number of reports of a row from one stored `client_state`, all columns together."""
-        return sum(law.epsilon_infinity for law in self._columns_now().laws)
 
     @property
     def frequencies_(self):
@@ -427,7 +435,6 @@ class RAPPORFrequencyEstimator(OpenFrequencyEstimator):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [
-            {"epsilon": 2.0, "categories": [[0, 1, 2, 3]], "n_bits": 8, "n_hashes": 1, "n_cohorts": 2},
-            {"epsilon": 6.0, "categories": [["a", "b", "c"], [False, True]], "n_bits": 8, "n_cohorts": 4, "f": 0.125,
-             "q": 0.75},
+            {"epsilon": 4.0, "categories": [[0, 1, 2, 3], [False, True]], "n_bits": 8, "n_hashes": 1, "n_cohorts": 2},
+            {"epsilon": 3.0, "categories": [["a", "b", "c"]], "n_bits": 8, "n_cohorts": 2, "f": 0.125, "q": 0.75},
         ]
