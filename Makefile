@@ -44,7 +44,7 @@ wheel: $(VENV)/.built
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
-KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py sketches.py \
+KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
