@@ -26,6 +26,15 @@ cdef inline uint32_t _bucket(uint32_t code, const uint32_t *columns, Py_ssize_t 
     return out
 
 
+cdef bint _is_identity(const uint32_t[:, ::1] columns) noexcept:
+    """Tell whether there is one hash, which leaves values as they are: there is nothing to be looked up then."""
+    cdef Py_ssize_t i
+    for i in range(columns.shape[1]):
+        if columns[0, i] != <uint32_t>1 << i:
+            return False
+    return columns.shape[0] == 1
+
+
 def buckets(
     const code_t[::1] codes,         # IN   values
     const uint32_t[::1] hashes,      # IN   which hash each takes, below columns.shape[0]
@@ -34,14 +43,20 @@ def buckets(
 ):
     """Hash every value with a hash of its own."""
     cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
-    cdef uint32_t k = <uint32_t>columns.shape[0]
+    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << n_bits) - 1)
+    cdef bint same
     if hashes.shape[0] != n or out.shape[0] != n or n_bits > 32:
         raise ValueError("codes, hashes and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
+    same = _is_identity(columns)
     with nogil:
-        for i in range(n):
-            out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
+        if same:
+            for i in range(n):
+                out[i] = codes[i] & mask
+        else:
+            for i in range(n):
+                out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
 
 
 def signs(
@@ -53,15 +68,21 @@ def signs(
 ):
     """Hash every value and look up the sign of its bucket in a row of the Hadamard matrix."""
     cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
-    cdef uint32_t k = <uint32_t>columns.shape[0]
+    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << n_bits) - 1)
+    cdef bint same
     if hashes.shape[0] != n or rows.shape[0] != n or out.shape[0] != n or n_bits > 32:
         raise ValueError("codes, hashes, rows and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
+    same = _is_identity(columns)
     with nogil:
-        for i in range(n):
-            out[i] = <uint8_t>dpestim_parity(
-                rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
+        if same:
+            for i in range(n):
+                out[i] = <uint8_t>dpestim_parity(rows[i] & codes[i] & mask)
+        else:
+            for i in range(n):
+                out[i] = <uint8_t>dpestim_parity(
+                    rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 
 cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:

@@ -6,12 +6,13 @@ import warnings
 
 import numpy as np
 
-from dpestim.inputs.categories import INFINITE, MISSING
 from dpestim.inputs.columns import is_missing, parts
 
 #: How many fingerprints there are. Two values share one with probability 2**-32; then they are one value.
 N_FINGERPRINTS = 1 << 32
-#: Why a value has no fingerprint.
+#: Why a value has no fingerprint. There is no list to put it on.
+MISSING = "has a missing value (None, NaN or NA), which an open domain does not take: leave it out"
+INFINITE = "has an infinite value (inf): the numbers of an open domain are finite"
 STRANGE = "has a value that is neither a string, bytes, a number nor a bool, which an open domain takes"
 
 
@@ -91,21 +92,29 @@ class FingerprintEncoder:
 
 
 def _canonical(value):
-    """Return the bytes that stand for a value, or (a string) why it has none."""
-    if isinstance(value, str):
-        return b"s" + value.encode("utf-8", "surrogatepass")
-    if isinstance(value, bytes):
-        return b"b" + value
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
-        value = value.item()
-    if isinstance(value, float):
+    """Return the bytes that stand for a value, or (a string) why it has none.
+
+    Nothing of a value's own class is called, not even to learn its type: a method of it could raise, or show, the
+    value. What sub-classes a type of Python is read by that type.
+    """
+    kind = type(value)
+    if issubclass(kind, np.generic) and not issubclass(kind, str | bytes | np.datetime64 | np.timedelta64):
+        value = np.generic.item(value)
+        kind = type(value)
+    if issubclass(kind, str):
+        return b"s" + str.encode(value, "utf-8", "surrogatepass")
+    if issubclass(kind, bytes):
+        return b"b" + bytes.__getitem__(value, slice(None))  # (a copy of type bytes: "+" would ask the value)
+    if issubclass(kind, float):
+        value = float.__pos__(value)
         if value != value:
             return MISSING
         if value in (float("inf"), float("-inf")):
             return INFINITE
         if not value.is_integer():
             return b"f" + struct.pack("<d", value)
-        value = int(value)
-    if isinstance(value, int):
+        value, kind = int(value), int
+    if issubclass(kind, int):
+        value = int.__pos__(value)
         return b"i" + b"%d" % value if abs(value) < 1 << 4096 else STRANGE
     return MISSING if is_missing(value) else STRANGE

@@ -97,10 +97,10 @@ def mle_apx(estimates, standard_errors=None, *, at_zero=None, slope=0.0):
     if found is not None:
         out = at(found)
         return out / out.sum()
-    free = np.broadcast_to(B == steepest, f.shape)
-    if steepest <= 0 or not free.any():
+    if steepest <= 0:
         return norm_sub(f)
     # The root is as good as at the limit, where values of the steepest slope cost the same however much they get
+    free = np.broadcast_to(steepest <= B, f.shape)
     out = np.where(free, 0.0, at(high * (1 - 1e-12)))
     weight = np.where(free, np.abs(own), 0.0)
     weight = weight / weight.max() if weight.max() > 0 else free.astype(np.float64)

@@ -6,8 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from dpestim import config_context
+from dpestim._core import sketch
+from dpestim.accounting import Ledger
 from dpestim.inputs import FingerprintEncoder
 from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories.cms import CMS, HCMS
@@ -135,6 +138,99 @@ def test_fingerprints():
             encoder.encode(column)
         assert "secret" not in str(error.value)
         assert encoder.encode_total(column).tolist() == [encoder.encode(column[:1])[0], 0]
+
+
+@pytest.mark.parametrize("base", [str, bytes, int, float])
+def test_fingerprints_call_nothing_of_a_value(base):
+    def shows(self, *_, **__):
+        raise RuntimeError(f"secret {base.__str__(self)}")
+
+    names = ("encode", "is_integer", "__abs__", "__pos__", "__radd__", "__add__", "__eq__", "__ne__", "__lt__",
+             "__buffer__", "__bytes__", "__int__", "__float__", "__index__", "__trunc__", "__mod__", "__getitem__")
+    loud = type("Loud", (base,), {**dict.fromkeys(names, shows), "__class__": property(shows), "__hash__": shows})
+    plain = base(b"7" if base is bytes else 7)
+    column, wanted = np.empty(1, object), np.empty(1, object)
+    column[0], wanted[0] = loud(plain), plain
+    encoder = FingerprintEncoder("column 0")
+    assert encoder.encode(column) == encoder.encode_total(column) == encoder.encode(wanted)
+
+
+@pytest.mark.parametrize("cls", SKETCHES)
+def test_open_columns_have_no_support_matrix_and_are_not_charged_for_it(cls):
+    ledger = Ledger(epsilon=10)
+    X = np.array([["a", "x"], ["b", "y"]] * 5, dtype=object)
+    some = {"one": ["a", "b"], "two": None}
+    for categories in (None, some, list(some.values())):
+        with pytest.raises(ValueError, match="categories must list"):
+            cls(1.0, categories=categories, ledger=ledger).fit_transform(X)
+        assert len(ledger.entries()) == 0
+    est = cls(1.0, categories=some, ledger=ledger).fit(X)
+    paid = len(ledger.entries())
+    with pytest.raises(ValueError, match="categories must list"):
+        est.transform(X)
+    assert len(ledger.entries()) == paid > 0
+    assert est.set_params(categories=[["a", "b"], ["x", "y"]]).fit_transform(X).shape == (10, 4)  # of the new lists
+    assert est.transform(X).shape == (10, 4)
+
+
+@pytest.mark.parametrize("cls", SKETCHES)
+def test_questions_to_open_columns(cls):
+    est = cls(4.0, categories=None, random_state=0).fit([[1], [2], [2]])
+    once, twice = est.estimate([2, 1]), est.estimate([1, True, 2, 1.0])
+    for one, two in zip(once, twice):
+        np.testing.assert_array_equal(one[[1, 1, 0, 1]], two)
+    for bad in (None, float("inf")):
+        with pytest.raises(ValueError, match="open domain") as error:
+            est.estimate([1, bad])
+        assert "categories" not in str(error.value)
+
+
+@pytest.mark.parametrize("n_hashes", [1, 2])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_one_hash_that_changes_nothing_is_not_looked_up(n_hashes, dtype):
+    law = HCMS(1.0, 1 << 8, n_hashes, 1 << 8)
+    n_bits = law.columns.shape[1]
+    rng = np.random.default_rng(0)
+    codes, rows = rng.integers(0, 256, 500).astype(dtype), rng.integers(0, 256, 500).astype(np.uint32)
+    hashes = np.zeros(500, np.uint32)
+    buckets, signs = np.empty(500, np.uint32), np.empty(500, np.uint8)
+    for columns in (law.columns, np.ascontiguousarray(law.columns[:, ::-1])):  # the identity (of one hash), and not
+        sketch.buckets(codes, hashes, columns, buckets)
+        sketch.signs(codes, hashes, rows, columns, signs)
+        wanted = np.bitwise_xor.reduce(columns[0] * (codes[:, None].astype(np.uint32) >> np.arange(n_bits) & 1), axis=1)
+        np.testing.assert_array_equal(buckets, wanted)
+        np.testing.assert_array_equal(signs, [bin(both).count("1") & 1 for both in (wanted & rows).tolist()])
+
+
+def halved(f, errors):
+    return f / 2
+
+
+@pytest.mark.parametrize("postprocess", [None, "norm_sub", halved])
+def test_answers_are_remembered_until_counts_change(monkeypatch, postprocess):
+    asked = []
+    plain = HCMS.estimate
+    monkeypatch.setattr(HCMS, "estimate", lambda law, counts, n: asked.append(n) or plain(law, counts, n))
+
+    def new(seed):
+        return HCMSFrequencyEstimator(2.0, categories=[range(9)], postprocess=postprocess, random_state=seed)
+
+    X = np.arange(90).reshape(-1, 1) % 9
+    est = new(0).fit(X)
+    before = est.frequencies_[0]
+    for mine in (est.frequencies_[0], est.release()[0], est.standard_errors_[0], est.confidence_interval()[0]):
+        mine[:] = 7  # (copies: later answers do not know)
+    np.testing.assert_array_equal(est.frequencies_[0], before)
+    assert asked == [90]
+    assert "_answers" not in vars(pickle.loads(pickle.dumps(est))) | vars(clone(est))
+    for n, change in ((180, lambda: est.partial_fit(X)), (270, lambda: est.merge(new(1).fit(X))),
+                      (360, lambda: est.aggregate(new(2).privatize(X))), (45, lambda: est.fit(X[:45]))):
+        change()
+        fresh = pickle.loads(pickle.dumps(est)).frequencies_[0]
+        np.testing.assert_array_equal(est.frequencies_[0], fresh)
+        assert asked[-2:] == [n, n]
+    est.set_params(postprocess="norm")
+    np.testing.assert_allclose(est.frequencies_[0].sum(), 1)
 
 
 def test_fingerprints_of_frames():

@@ -109,6 +109,7 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
         """Fit and return the support matrix of the very same reports: one randomisation, one epsilon."""
         if fit_params:
             raise ValueError(f"{type(self).__name__}.fit takes no parameters but X")
+        self._check_support(restart=True)
         reports = self._fit(X, keep_reports=True, restart=True)
         return self._support(reports)
 
@@ -125,6 +126,7 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
         A new release of these rows: it costs their epsilon again.
         """
         self._check_fitted()
+        self._check_support(restart=False)
         return self._support(self.privatize(X))
 
     def get_feature_names_out(self, input_features=None):
@@ -157,6 +159,9 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+    def _check_support(self, restart):
+        """Raise ValueError where reports have no support matrix; before anything is paid. `restart`: by a new fit."""
 
     def _support(self, reports):
         if not self.sparse_output:

@@ -39,8 +39,9 @@ class Frequencies:
     def frequencies_(self):
         """Estimated frequencies, one array per column."""
         self._check_fitted()
-        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts)
-        return [postprocessed(self.postprocess, f, se, law, counts, self._n_users) for f, se, law, counts in each]
+        if isinstance(self.postprocess, str):  # (a callable may answer otherwise the next time)
+            return self._remembered(self.postprocess, self._postprocessed)
+        return self._unbiased() if self.postprocess is None else self._postprocessed()
 
     @property
     def standard_errors_(self):
@@ -130,7 +131,8 @@ class Frequencies:
     def _forget(self):
         super()._forget()
         self._thaw()
-        vars(self).pop("categories_", None)
+        for name in ("categories_", "_answers"):
+            vars(self).pop(name, None)
 
     def _error_functions(self):
         """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""
@@ -141,4 +143,30 @@ class Frequencies:
         ]
 
     def _unbiased(self):
-        return [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
+        return self._remembered(
+            None, lambda: [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
+        )
+
+    def _postprocessed(self):
+        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts)
+        return [postprocessed(self.postprocess, f, se, law, counts, self._n_users) for f, se, law, counts in each]
+
+    def _remembered(self, name, make):
+        """Return copies of answers of this name, made anew where counts changed: one of many values takes seconds.
+
+        Whatever adds to the counts replaces their list, and the laws are those of the first counts. Two threads at
+        once make the same answers twice; what another replaces meanwhile belongs to counts that no one has any more.
+        """
+        counts, laws, n = self._counts, self.randomizers_, self._n_users
+        known = vars(self).get("_answers")
+        if known is None or known[0] is not counts or known[1] is not laws or known[2] != n:
+            known = self._answers = counts, laws, n, {}
+        answers = known[3]
+        if name not in answers:
+            answers[name] = make()
+        return [f.copy() for f in answers[name]]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_answers", None)
+        return state

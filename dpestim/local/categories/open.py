@@ -39,7 +39,13 @@ class OpenFrequencyEstimator(FrequencyEstimator):
         Returns
         -------
         (frequencies, standard_errors) : named tuple of two ndarray of shape (n_values,)
-            Unbiased shares of users, and their standard errors.
+            Unbiased shares of users, and their standard errors. What is asked for is a part of all values, so that
+            nothing sums to 1 and `postprocess` is not applied.
+
+        Raises
+        ------
+        ValueError
+            For what is no list of values, and for values that the column cannot have.
         """
         self._check_fitted()
         number = self._columns.number_of(column)
@@ -50,8 +56,9 @@ class OpenFrequencyEstimator(FrequencyEstimator):
             raise ValueError("values must be one-dimensional, and at least one")
         law, counts = self.randomizers_[number], self._counts[number]
         codes = self._columns.columns[number].encoder.encode(values)
+        codes, again = np.unique(codes, return_inverse=True)  # what has one code is one value, as 1 and True are
         f = law.estimate_of(codes, counts, self._n_users)
-        return Estimates(f, law.error_of(codes, f, counts, self._n_users))
+        return Estimates(f[again], law.error_of(codes, f, counts, self._n_users)[again])
 
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each column of `transform`; an open column has none."""
@@ -92,6 +99,13 @@ class OpenFrequencyEstimator(FrequencyEstimator):
         self._check_closed()
         return super()._supports(reports)
 
-    def _check_closed(self):
-        if any(categories is None for categories in self.categories_):
+    def _check_support(self, restart):
+        if not restart:
+            return self._check_closed()
+        declared = self.categories.values() if isinstance(self.categories, dict) else self.categories
+        if declared is None or hasattr(declared, "__iter__"):
+            self._check_closed([None] if declared is None else declared)
+
+    def _check_closed(self, each=None):
+        if any(categories is None for categories in (self.categories_ if each is None else each)):
             raise ValueError("categories must list the values of every column for this: ask estimate(values) instead")

@@ -250,7 +250,8 @@ class PGRFrequencyEstimator(FrequencyEstimator):
     hybrid : None, "auto" or int, default=None
         Blocks that the values are spread over, a power of two below 2 d, each with a space of its own over a smaller
         field: less time for the server, and mostly more variance. "auto" takes the least variance for which the
-        server's time does not grow with epsilon, None one block.
+        server's time does not grow with epsilon, None one block. That time grows with e^epsilon: of 2^20 values at
+        epsilon 8, 16 blocks are estimated in about a fifteenth of the time of one.
     """
 
     def __init__(self, epsilon=1.0, *, hybrid=None, categories="auto", postprocess=None, sparse_output=False,
