@@ -351,13 +351,13 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
     may be held, and enters by a public 32-bit hash; `estimate` decodes candidates, as `frequencies_` and `transform`
     need a list.
 
-    **Privacy.** epsilon-local differential privacy for one report, exact (integer thresholds, both directions, proof in
-    ``rappor.md``), neighbours: any two rows of one user; no other party is trusted. That is what `privacy_` states. All
-    reports from one `ClientState` together promise 2 n_hashes ln((1 - f/2) / (f/2)), by the realised thresholds,
+    **Privacy.** epsilon-local differential privacy for one report, exact (integer thresholds, both directions, proof
+    in ``rappor.md``), neighbours: any two rows of one user; no other party is trusted. That is what `privacy_` states.
+    All reports from one `ClientState` together promise 2 n_hashes ln((1 - f/2) / (f/2)), by the realised thresholds,
     between two values that never change (``longitudinal_privacy_.relaxed_epsilon``). **Who changes is told from who
-    does not**: for values that change the reports promise only what adds up report by report (`privacy_of`), which counts every bit
-    and is large. A ledger is charged what `privacy_of` grows by. The cohort is public, drawn without looking at the
-    value, and kept for good.
+    does not**: for values that change the reports promise only what adds up report by report (`privacy_of`), which
+    counts every bit and is large. A ledger is charged what `privacy_of` grows by. The cohort is public, drawn without
+    looking at the value, and kept for good.
 
     **Utility.** Least squares of the bits of all cohorts on the Bloom filters of the candidates, by public weights. Of
     a list: unbiased, all candidates are decoded together, and `variance` of the randomizer is exact. It grows about as
@@ -448,6 +448,20 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
         """
         return super().estimate(values, column)
 
+    def client_state(self, X):
+        """Return an empty `ClientState` for the rows of X: nothing is drawn or charged before the first report.
+
+        Raises
+        ------
+        ValueError
+            Where X has so many rows that 2^32 open values in all cohorts have no 63-bit number each (8,388,607 rows
+            with 256 cohorts, 268,435,455 with 8).
+        """
+        state = super().client_state(X)
+        if state.n_rows * max(law.n_cells for law in self._columns_now().laws) >= 1 << 63:
+            raise ValueError("X must have fewer rows, or n_cohorts be less: a state numbers rows, values and cohorts")
+        return state
+
     def _law_arguments(self, column, n_columns, encoder):
         return OpenFrequencyEstimator._law_arguments(self, column, n_columns, encoder)  # (f says what is kept)
 
@@ -472,6 +486,6 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [
-            {"epsilon": 4.0, "categories": [[0, 1, 2, 3], [False, True]], "n_bits": 8, "n_hashes": 1, "n_cohorts": 2},
+            {"epsilon": 4.0, "categories": [[0, 1, 2], [False, True]], "n_bits": 8, "n_hashes": 1, "n_cohorts": 2},
             {"epsilon": 3.0, "categories": [["a", "b", "c"]], "n_bits": 8, "n_cohorts": 2, "f": 0.125, "q": 0.75},
         ]
