@@ -10,6 +10,7 @@ from scipy.optimize import nnls
 
 from dpestim._core import unary
 from dpestim.inputs import FingerprintEncoder
+from dpestim.local.categories.bloom import bloom_filters
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.open import OpenFrequencyEstimator
@@ -25,8 +26,6 @@ from dpestim.rng import Stage
 LARGEST_DESIGN, LARGEST_TABLE = 1 << 12, 1 << 24
 #: Candidates whose decoding is cheap enough for a client to try: a few milliseconds.
 LARGEST_TRIED = 1 << 8
-#: What spreads the bits of a seed: the increment and the multipliers of SplitMix64.
-_MIX = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 
 class RAPPOR(Memoised, CategoricalRandomizer):
@@ -97,30 +96,14 @@ class RAPPOR(Memoised, CategoricalRandomizer):
         """Return the Bloom filters of codes in cohorts, packed bits."""
         if self.n_categories * self.n_cohorts * self.n_bits <= LARGEST_TABLE:
             return self._table[np.asarray(codes, np.int64), np.minimum(cohorts, self.n_cohorts - 1).astype(np.int64)]
-        return self._hashed(codes, cohorts)
+        return bloom_filters(codes, cohorts, self.n_bits, self.n_hashes)
 
     @cached_property
     def _table(self):
         codes = np.repeat(np.arange(self.n_categories), self.n_cohorts)
         cohorts = np.tile(np.arange(self.n_cohorts), self.n_categories)
-        return self._hashed(codes, cohorts).reshape(self.n_categories, self.n_cohorts, -1)
-
-    def _hashed(self, codes, cohorts):
-        codes, cohorts = np.asarray(codes, np.uint64), np.asarray(cohorts, np.uint64)
-        seed = (codes << np.uint64(8) | cohorts) * _MIX[0]
-        chosen = np.empty((self.n_hashes, len(codes)), np.int64)
-        for i in range(self.n_hashes):
-            seed = seed + _MIX[0]
-            x = (seed ^ seed >> np.uint64(30)) * _MIX[1]
-            x = (x ^ x >> np.uint64(27)) * _MIX[2]
-            place = ((x >> np.uint64(32)) * np.uint64(self.n_bits - i) >> np.uint64(32)).astype(np.int64)
-            for before in np.sort(chosen[:i], axis=0):  # the place-th of those that are left
-                place += place >= before
-            chosen[i] = place
-        out, rows = np.zeros((len(codes), self.n_bits // 8), np.uint8), np.arange(len(codes))
-        for place in chosen:
-            out[rows, place >> 3] |= (1 << (place & 7)).astype(np.uint8)
-        return out
+        filters = bloom_filters(codes, cohorts, self.n_bits, self.n_hashes)
+        return filters.reshape(self.n_categories, self.n_cohorts, -1)
 
     def permanent(self, codes, words, out):
         """Write the cohort and the permanent answer for each code."""
@@ -200,14 +183,11 @@ class RAPPOR(Memoised, CategoricalRandomizer):
 
     def transition_matrix(self):
         """Return the law of the bits of one report for every Bloom filter, given the cohort; n_bits is 8."""
-        rows = []
-        for mask in self._filters.tolist():
-            row = [Fraction(1)]
-            for i in range(self.n_bits):
-                one = self.bit_one if mask >> i & 1 else self.bit_zero
-                row = [weight * (1 - one) for weight in row] + [weight * one for weight in row]
-            rows.append(row)
-        return rows
+        (one, zero), h, m = (self.bit_one, self.bit_zero), self.n_hashes, self.n_bits
+        filters = self._filters.tolist()
+        law = [[one**i * (1 - one) ** (h - i) * zero**j * (1 - zero) ** (m - h - j) for j in range(m - h + 1)]
+               for i in range(h + 1)]  # (by how many bits are 1 in the filter, and besides)
+        return [[law[(y & mask).bit_count()][(y & ~mask).bit_count()] for y in range(1 << m)] for mask in filters]
 
     def law_indices(self, codes, reports):
         """Return (number of the value's Bloom filter in the report's cohort, the bits as a number)."""
