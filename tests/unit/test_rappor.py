@@ -10,6 +10,7 @@ from scipy import optimize, stats
 
 from dpestim.local import RAPPORFrequencyEstimator
 from dpestim.local.categories.rappor import RAPPOR
+from dpestim.local.categories.regression import BitRegression
 from dpestim.privacy.exact import WORD, canonical_epsilon, uses_enough, within
 from dpestim.privacy.rappor import rappor_thresholds
 
@@ -46,11 +47,11 @@ def test_the_closed_form_of_the_paper():
     one, zero = f * (p + q) / 2 + (1 - f) * q, f * (p + q) / 2 + (1 - f) * p
     law = RAPPOR(1.1, 100, n_hashes=h, f=f, p=p, q=q)
     assert math.log(law.worst_ratio()) == pytest.approx(h * math.log(one * (1 - zero) / (zero * (1 - one))), rel=1e-12)
-    assert float(law.epsilon_infinity) == pytest.approx(2 * h * math.log((1 - f / 2) / (f / 2)), rel=1e-12)
+    assert float(law.epsilon_permanent) == pytest.approx(2 * h * math.log((1 - f / 2) / (f / 2)), rel=1e-12)
     with pytest.raises(ValueError, match="epsilon is too small"):
         RAPPOR(1.0, 100, n_hashes=h, f=f, p=p, q=q)
     assert RAPPOR(2.0, 100, n_hashes=h, f=f, p=p, q=q).slack
-    assert RAPPOR(2.0, 100, f=0.0).epsilon_infinity == math.inf
+    assert RAPPOR(2.0, 100, f=0.0).epsilon_permanent == math.inf
 
 
 def test_bloom_filters_have_different_bits_that_look_uniform():
@@ -71,17 +72,38 @@ def test_a_state_makes_the_reports_that_a_client_without_one_would_send_first():
     est = RAPPORFrequencyEstimator(2.0, categories=[range(5), range(5)], n_bits=16, random_state=3)
     state = pickle.loads(pickle.dumps(est.client_state(X)))
     np.testing.assert_array_equal(est.privatize(X, state=state), est.privatize(X))
-    np.testing.assert_array_equal(est.set_params(n_jobs=2).privatize(X, state=state), est.privatize(X))
-    assert "secret" in repr(state)
-    assert "[" not in repr(state)
-    for bad, match in ((X[:5], "one answer for each row"), (X[:, :1], "features")):
+    for bad, match in ((X[:5], "3000 rows of state"), (X[:, :1], "features")):
         with pytest.raises(ValueError, match=match):
             est.privatize(bad, state=state)
     with pytest.raises(ValueError, match="client_state"):
-        est.privatize(X, state=state.answers)
+        est.privatize(X, state=[1])
     other = RAPPORFrequencyEstimator(2.0, categories=[range(5), range(5)], n_bits=24)
-    with pytest.raises(ValueError, match="the same parameters"):
+    with pytest.raises(ValueError, match="the same law"):
         other.privatize(X, state=state)
+
+
+@pytest.mark.parametrize("categories", [None, [list("abcd")]])
+def test_a_changed_value_has_another_answer_and_comes_back(categories):
+    """n = 20,000 reports of the second value of everybody, 5 standard errors: alpha below 1e-5."""
+    X = np.random.default_rng(0).choice(np.array(list("abc"), object), (20_000, 1))
+    est = RAPPORFrequencyEstimator(6.0, categories=categories, n_bits=32, random_state=1)
+    state = est.client_state(X)
+    first = est.privatize(X, state=state)
+    kept = state._memos[0].answers.copy()
+    changed = X.copy()
+    changed[::2] = "d"
+    second = est.privatize(changed, state=state)
+    assert (first[:, 0] == second[:, 0]).all()  # the cohort stays
+    moved = (state._memos[0].answers != kept).any(axis=1)
+    assert moved[::2].mean() > 0.9
+    assert not moved[1::2].any()
+    f, error = est.aggregate(second).estimate(list("abcd"))
+    truth = [(changed == v).mean() for v in "abcd"]
+    assert (np.abs(f - truth) < 5 * error).all()
+    assert np.abs(f[3]) > 5 * error[3]
+    est.privatize(X, state=pickle.loads(pickle.dumps(state)))
+    est.privatize(X, state=state)
+    np.testing.assert_array_equal(state._memos[0].answers, kept)
 
 
 @pytest.mark.parametrize("more", [{}, {"f": 0.25, "q": 0.75}])
@@ -89,9 +111,9 @@ def test_many_reports_show_the_permanent_answer_and_no_more(more):
     """Over 300 reports of 40 rows the share of ones is q or p, by the permanent answer (6 sigma for 640 bits)."""
     X = np.zeros((40, 1), int)
     est = RAPPORFrequencyEstimator(4.0, categories=[[0, 1]], n_bits=16, n_cohorts=2, **more)
-    state = est.client_state(X)
-    answers, law = state.answers[0], est.randomizer()
+    state, law = est.client_state(X), est.randomizer()
     reports = np.array([est.privatize(X, state=state) for _ in range(300)])
+    answers = state._memos[0].answers
     assert (reports[:, :, 0] == answers[:, 0]).all()  # the cohort stays
     share = np.unpackbits(reports[:, :, 1:], axis=2).mean(axis=0)
     wanted = np.where(np.unpackbits(answers[:, 1:], axis=1), law.thresholds.high / WORD, law.thresholds.low / WORD)
@@ -101,23 +123,41 @@ def test_many_reports_show_the_permanent_answer_and_no_more(more):
     assert abs(wrong - rate) < 6 * np.sqrt(rate * (1 - rate) / 640)
 
 
-def test_what_is_charged_is_one_report_and_the_card_says_what_many_have():
+def test_what_many_reports_promise_and_are_charged():
     X, paid = np.zeros((10, 1), int), []
 
     class Book:
         def charge(self, guarantee, *, estimator, n_rows, columns):
-            paid.append((guarantee.epsilon, n_rows))
+            paid.append(guarantee.epsilon)
 
     est = RAPPORFrequencyEstimator(2.0, categories=[[0, 1]], ledger=Book())
-    state = est.client_state(X)
+    state, law = est.client_state(X), est.randomizer()
     assert not paid
     for _ in range(3):
         est.privatize(X, state=state)
-    assert paid == [(2, 10)] * 3
-    assert est.privacy_.epsilon == 2
-    assert float(est.epsilon_infinity_) == pytest.approx(4)
-    assert "any number of reports of one value" in " ".join(est.privacy_.notes)
-    assert float(RAPPORFrequencyEstimator(2.0, categories=[[0, 1]] * 2).epsilon_infinity_) == pytest.approx(4)
+    assert paid[0] == est.privacy_.epsilon == 2
+    assert sum(paid) == est.privacy_of(state).epsilon == 3 * law.epsilon_instant
+    t = law.thresholds
+    assert float(law.epsilon_instant) == pytest.approx(128 * math.log(t.high / t.low))
+    assert float(est.privacy_of(state).relaxed_epsilon) == pytest.approx(4)
+    assert "never changes" in " ".join(est.privacy_.notes)
+    both = RAPPORFrequencyEstimator(2.0, categories=[[0, 1]] * 2).longitudinal_privacy_
+    assert (float(both.relaxed_epsilon), both.epsilon) == (pytest.approx(4), math.inf)
+    assert RAPPOR(2.0, 2, p=0).epsilon_instant == math.inf  # (a report is the kept answer)
+
+
+@pytest.mark.parametrize("given", [{"p": 0}, {"q": 1}])
+def test_reports_that_are_the_permanent_answer(given):
+    law, both = RAPPOR(2.0, 9, **given), RAPPOR(2.0, 9, p=0, q=1)
+    assert law.thresholds == both.thresholds
+    assert within(law.worst_ratio().numerator, law.worst_ratio().denominator, law.epsilon)
+    assert (law.variance(1000, 0.1) < 2 * RAPPOR(2.0, 9).variance(1000, 0.1)).all()
+
+
+def test_numbers_that_leave_nothing_to_tell_are_refused():
+    for given in ({"q": 0.999999}, {"p": 0.000001}, {"f": 0.5, "p": 0.999}):
+        with pytest.raises(ValueError, match="f, p and q"):
+            RAPPOR(1.0, 9, **given)
 
 
 def test_variance_of_many_candidates():
@@ -164,10 +204,54 @@ def test_open_columns_decode_candidates():
         est.set_params(postprocess="nnls").release()
 
 
-def test_too_few_bits_are_refused_before_anything_is_charged():
-    est = RAPPORFrequencyEstimator(1.0, categories=[range(200)], n_bits=16, n_cohorts=8)
-    with pytest.raises(ValueError, match="n_bits and n_cohorts are too few"):
-        est.privatize([[1]])
+def test_values_that_are_not_asked_for_are_in_the_errors():
+    """Squared errors over squared standard errors: 8 sets of 40 values, mean below 2.5; of no others' column above 10.
+
+    Half of the users hold a value that is not asked for, so that tails are heavy: seen were 1.06 to 1.62 over 6 seeds.
+    """
+    rng, found, without = np.random.default_rng(3), [], []
+    for i in range(8):
+        held = np.array([f"{i}v{j}" for j in range(100)], object)
+        which = np.where(rng.random(10_000) < 0.5, 99, rng.integers(0, 100, 10_000))
+        est = RAPPORFrequencyEstimator(6.0, categories=None, random_state=i).fit(held[which].reshape(-1, 1))
+        asked = [*held[:20], *(f"{i}n{j}" for j in range(20))]
+        f, error = est.estimate(asked)
+        truth = np.append(np.bincount(which, minlength=100)[:20] / 10_000, np.zeros(20))
+        found.append((f - truth) / error)
+        law, codes = est.randomizer(), est._columns.columns[0].encoder.encode(np.array(asked, object))
+        plain = BitRegression(law._bits(codes), float(law.bit_one), float(law.bit_zero))
+        at_zero, slope = plain.line(f)
+        off = plain.estimate(law._rows(est._counts[0]), 10_000) - truth
+        without.append(off / np.sqrt((at_zero + slope * np.clip(f, 0, 1)) / 10_000))
+    assert abs(np.mean(found)) < 0.25
+    assert 0.4 < np.square(found).mean() < 2.5
+    assert np.square(without).mean() > 10
+    again = est.estimate([asked[3], asked[3], *asked])
+    assert again[0][0] == again[0][1] == pytest.approx(f[3])
+
+
+def test_some_listed_values_are_entries_of_all():
+    X = np.random.default_rng(0).integers(0, 60, (5000, 1))
+    est = RAPPORFrequencyEstimator(4.0, categories=[range(60)], n_bits=32, random_state=0).fit(X)
+    f, error = est.estimate([7, 3])
+    np.testing.assert_allclose(f, est.frequencies_[0][[7, 3]])
+    np.testing.assert_allclose(error, est.standard_errors_[0][[7, 3]])
+
+
+@pytest.mark.parametrize(("d", "more", "match"), [
+    (200, {"n_bits": 16}, "n_bits and n_cohorts are too few"), (1000, {}, "at least 1334"),
+    (5000, {"n_cohorts": 256}, "at most 4096"),
+    (12, {"n_bits": 16, "n_hashes": 1, "n_cohorts": 1}, "apart by their bits: take more"),
+    (700, {"n_bits": 1024, "n_hashes": 1, "n_cohorts": 1}, "apart by their bits: take more"),
+])
+def test_what_cannot_be_decoded_is_refused_before_anything_is_charged(d, more, match):
+    with pytest.raises(ValueError, match=match):
+        RAPPORFrequencyEstimator(1.0, categories=[range(d)], **more).privatize([[1]])
+
+
+def test_a_client_of_many_categories_makes_no_design():
+    law = RAPPOR.make(1.0, 2000, n_cohorts=32)
+    assert "_all" not in vars(law)
 
 
 @pytest.mark.parametrize("params", [{"n_bits": 12}, {"n_bits": 8, "n_hashes": 5}, {"n_hashes": 0}, {"n_cohorts": 257},

@@ -10,7 +10,7 @@
     supports.py, hashing.py  what an adversary guesses from bits and subsets, and from hashes
     open.py     `OpenFrequencyEstimator`: columns that nobody lists the values of, and `estimate(values)`
     sketch.py   `Sketch`: public hashes to buckets, and what collisions do to estimates
-    state.py    `ClientState`: permanent answers, which clients keep between reports
+    bloom.py    public Bloom filters of codes, by cohort
     regression.py  least squares of bits on candidates, and its exact variance
 
     longitudinal.py  `Memoised`, `LongitudinalEstimator`: clients that keep what they said

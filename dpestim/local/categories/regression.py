@@ -7,6 +7,8 @@ from scipy import linalg
 
 #: The least part of a candidate's bits that those before it may leave unexplained, squared; less is rounding.
 _RANK = 1e-9
+#: Residuals beyond what the columns take, from which on their squares say how uneven others are: within a quarter.
+FEWEST_FREE = 32
 
 
 class BitRegression:
@@ -87,7 +89,7 @@ class BitRegression:
         """Return what others' bits, which are not as even as their column, add to the variance of each estimate.
 
         It is `spread` times the sum of the squares of others' frequencies, which is estimated by moments: the squared
-        residuals, less what they would be without.
+        residuals, less what they would be without. Where few are left to tell, one value is taken to have all of it.
         """
         c, gap = self.n_cohorts, self.one - self.zero
         y, users = self.shares(rows, n), rows[:, -1:]
@@ -96,6 +98,8 @@ class BitRegression:
         noise = noise.ravel() * (c / (n * gap)) ** 2
         left = y - self.design @ (self.inverse @ y)
         free = 1 - np.einsum("iv,vi->i", self.design, self.inverse)  # (of each residual, what no column takes)
+        if free.sum() < FEWEST_FREE:
+            return self.spread
         found = (self.weights * (np.square(left) - free * noise)).sum() / (self.weights * free).sum()
         squares = found / (self.others * (1 - self.others))
         return self.spread * np.clip(squares, 0.0, 1.0)
