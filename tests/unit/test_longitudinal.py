@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpestim.accounting import Ledger
 from dpestim.local import (
     DBitFlipFrequencyEstimator,
     LGRRFrequencyEstimator,
