@@ -30,6 +30,8 @@ class Server(PrivateEstimator):
     _seeds = ()
     _seeded = False
     _lineage = Lineage()
+    #: Whether counts of the same users may be added: not where they keep answers, which do not average out.
+    _adds_same_users = True
     _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineage")
 
     def __init_subclass__(cls, **kwargs):
@@ -73,6 +75,9 @@ class Server(PrivateEstimator):
         seen where the reports came in by `aggregate`).
         """
         _check_other(self, other, users)
+        if users == "same" and not self._adds_same_users:
+            raise ValueError("users must be 'disjoint': what users keep does not average out over their reports, so "
+                             "rounds of the same users are counted apart; privacy_of(state) adds up what they promise")
         with self._alone():
             return self._merge(other, users)
 

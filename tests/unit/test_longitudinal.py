@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpestim.accounting import Ledger
 from dpestim.local import (
     DBitFlipFrequencyEstimator,
     LGRRFrequencyEstimator,
@@ -198,3 +199,40 @@ def test_dbitflip_repeats_itself_and_promises_nothing_for_a_change():
     np.testing.assert_array_equal(moved[:, 0], first[:, 0])
     assert (moved[:, 1] != first[:, 1]).any()
     np.testing.assert_array_equal(est.privatize(X, state=state), first)
+
+
+def test_an_account_pays_for_all_reports_of_a_state_that_others_paid_for():
+    rows = np.arange(60).reshape(-1, 1) % 4
+    one = LGRRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]])
+    name, state = one.longitudinal_privacy_.relaxation, one.client_state(rows)
+    one.privatize(rows, state=state)
+    one.privatize(rows, state=state)
+    late, early = (Ledger(100.0, relaxation=name) for _ in range(2))
+    for k in range(3):  # two reports were paid by nobody, and the third and later ones by two accounts and a label
+        LGRRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]], ledger=late).privatize(rows, state=state)
+        assert late.spent().epsilon == one.privacy_of(state).relaxed_epsilon == 2
+        if k:
+            LGRRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]], ledger=early.for_users("a")).privatize(
+                rows, state=state)
+            assert early.spent().epsilon == 2
+
+
+def test_names_and_seeds_tell_states_apart():
+    names = {LGRRFrequencyEstimator(1.0, categories=[c]).longitudinal_privacy_.relaxation
+             for c in ([1, 2, 3], [1, 3, 2], ["a", "b", "c"])}
+    assert len(names) == 3
+    rows = np.arange(200).reshape(-1, 1) % 4
+    seeded = LGRRFrequencyEstimator(0.5, categories=[[0, 1, 2, 3]], random_state=0)
+    first, second = (seeded.privatize(rows, state=seeded.client_state(rows)) for _ in range(2))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, seeded.privatize(rows))
+    again = LGRRFrequencyEstimator(0.5, categories=[[0, 1, 2, 3]], random_state=0)
+    assert np.array_equal(first, again.privatize(rows, state=again.client_state(rows)))
+
+
+def test_rounds_of_the_same_users_are_not_added_up():
+    rows = np.arange(60).reshape(-1, 1) % 4
+    one, two = (LGRRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]]).fit(rows) for _ in range(2))
+    with pytest.raises(ValueError, match="counted apart"):
+        one.merge(two, users="same")
+    assert "counted apart" in str(one.privacy_)

@@ -46,6 +46,10 @@ class GRR(CodeReports, CategoricalRandomizer):
         """Return (true value, reported value)."""
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)
 
+    def worst_ratio(self):
+        """Return the ratio of the two probabilities, exactly."""
+        return super().worst_ratio() if self.relaxation else self.p_star / self.q_star
+
     def runs(self):
         """Return the law's columns: the own value, and all others."""
         return Runs.of_own(np.arange(self.n_categories), self.p_star, self.q_star)

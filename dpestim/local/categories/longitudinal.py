@@ -4,6 +4,7 @@
 `LongitudinalEstimator` the face. `longitudinal.md` says what many reports promise, and what they do not.
 """
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,6 +72,8 @@ class Memoised:
     client may keep different answers) and brings `permanent`, `respond` and `instant_ratio`.
     """
 
+    notes = ("It counts one report of each user: rounds of the same users are to be counted apart, and what they "
+             "promise together is that of their state.",)
     #: Leading fields of a kept answer that never change.
     n_fixed = 0
     #: How often `instant_ratio` counts: independent parts of a report that two kept answers may all differ in.
@@ -153,10 +156,12 @@ class ClientState:
 
     _version = 1
 
-    def __init__(self, columns, n_rows):
+    def __init__(self, columns, n_rows, number):
         self._identity = columns.inferred, [c.identity() for c in columns]
         self._memos, self._known = [None] * len(columns), columns
         self.n_rows, self.n_reports = n_rows, 0
+        #: How many of the reports each account, a ledger and a label, has paid for; and the state's place in a seed.
+        self.paid, self.number = {}, number
 
     def __repr__(self):
         return f"ClientState(n_rows={self.n_rows}, n_reports={self.n_reports})"
@@ -225,7 +230,9 @@ class LongitudinalEstimator(FrequencyEstimator):
         "with e^epsilon as a rational number, proof in ``longitudinal.md``). All reports from one `ClientState` "
         "together promise epsilon_permanent between two values that never change. **Who changes is told from who "
         "does not**: for values that change the reports promise only what adds up report by report "
-        "(`privacy_of`), without a limit. Neighbours: any two rows of one user; no other party is trusted.")
+        "(`privacy_of`), without a limit. **Count rounds of the same users apart**: `privacy_` and the errors of an "
+        "aggregate are those of one report a user, and what users keep does not average out. Neighbours: any two rows "
+        "of one user; no other party is trusted.")
 
     def __init_subclass__(cls, **kwargs):
         """Fill in what all promise."""
@@ -233,6 +240,9 @@ class LongitudinalEstimator(FrequencyEstimator):
         cls.__doc__ = cls.__doc__ and cls.__doc__.replace("{longitudinal}", cls._words)
 
     _test_values = {"epsilon_permanent": [7.0]}
+    _adds_same_users = False
+    #: States made so far.
+    _n_states = 0
 
     def __init__(self, epsilon=1.0, *, epsilon_permanent=None, categories="auto", postprocess=None, sparse_output=False,
                  ledger=None, random_state=None, n_jobs=None):
@@ -247,9 +257,15 @@ class LongitudinalEstimator(FrequencyEstimator):
         return super()._law_arguments(column, n_columns, encoder) | {"epsilon_permanent": share}
 
     def client_state(self, X):
-        """Return an empty `ClientState` for the rows of X: nothing is drawn or charged before the first report."""
+        """Return an empty `ClientState` for the rows of X: nothing is drawn or charged before the first report.
+
+        With a seed each state of this estimator has noise of its own, in the order in which they are made; copies of a
+        state, and states that clones make, repeat it.
+        """
         data, columns, _ = self._read(X)
-        return ClientState(columns, len(data[0]))
+        number = self._n_states
+        self._n_states = number + 1
+        return ClientState(columns, len(data[0]), number)
 
     def privatize(self, X, *, state=None):
         """Randomise raw rows into reports, on the user's side.
@@ -267,7 +283,8 @@ class LongitudinalEstimator(FrequencyEstimator):
 
         Notes
         -----
-        Each call is a release of its rows. With a state a ledger is charged what `privacy_of` grows by.
+        Each call is a release of its rows. With a state a ledger is charged what `privacy_of` has grown by since it was
+        last charged for this state (under the same label): another ledger pays for all reports so far.
         """
         if state is None:
             return super().privatize(X)
@@ -275,10 +292,13 @@ class LongitudinalEstimator(FrequencyEstimator):
             raise ValueError("state must be None or what client_state returned")
         data, columns, _ = self._read(X)
         state.check(columns, len(data[0]))
-        if self._find_ledger() is not None:
-            more = self._all_reports(columns, state.n_reports + 1, state.n_reports)
-            self._charge(more, len(data[0]), columns.names)
-        return state.report(columns, data, WordSource(self.random_state), self.n_jobs)
+        ledger = self._find_ledger()
+        if ledger is not None:
+            account = getattr(ledger, "uuid", None), getattr(ledger, "users", "")
+            before = 0 if account[0] is None else state.paid.get(account, 0)
+            self._charge(self._all_reports(columns, state.n_reports + 1, before), len(data[0]), columns.names)
+            state.paid[account] = state.n_reports + 1
+        return state.report(columns, data, WordSource(self.random_state).part(1 + state.number), self.n_jobs)
 
     def privacy_of(self, state):
         """Return what all reports from a state promise together; it depends on their number, never on a value.
@@ -302,12 +322,19 @@ class LongitudinalEstimator(FrequencyEstimator):
         plain, kept = _totals(columns.laws, n_reports)
         spent, spent_kept = _totals(columns.laws, before)
         spent = 0 if plain == math.inf else spent
-        names = ", ".join(columns.names)
         return PrivacyGuarantee(
             plain - spent, model="local", neighbours=Neighbours.LOCAL, seeded=self.random_state is not None,
             notes=(*once.notes, "Who reports a value that changed can be told from who reports one that did not."),
-            relaxation=f"values that never change({names})", relaxed_epsilon=max(kept - spent_kept, 0),
+            relaxation=_constancy(columns), relaxed_epsilon=max(kept - spent_kept, 0),
         )
+
+
+def _constancy(columns):
+    """Return the name of what holds for values that never change: with it ledgers tell promises about others apart."""
+    parts = [(c.name, c.encoder.plain_categories() if hasattr(c.encoder, "plain_categories") else None,
+              type(c.law).__name__, sorted((k, str(v)) for k, v in c.law.arguments.items())) for c in columns]
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    return f"values that never change, over all reports of a state({', '.join(columns.names)}; {digest})"
 
 
 def _totals(laws, n):
