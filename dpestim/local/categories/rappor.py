@@ -78,10 +78,10 @@ class RAPPOR(Memoised, CategoricalRandomizer):
         if d > LARGEST_DESIGN:
             raise ValueError(f"categories: RAPPOR decodes at most {LARGEST_DESIGN} listed values; leave the column "
                              "open and ask for candidates")
-        # the error of a regression grows about as 1 / (1 - d / bits): beyond 3 / 4 it is more than four times
-        if 4 * d > 3 * self.n_bits * self.n_cohorts:
+        # the variance of a regression grows about as 1 / (1 - d / bits); the worst is four times beyond 5 / 8 or so
+        if 8 * d > 5 * self.n_bits * self.n_cohorts:
             raise ValueError(f"n_bits and n_cohorts are too few to tell the {d} categories apart by their bits: "
-                             f"take n_bits * n_cohorts of at least {-(-4 * d // 3)}")
+                             f"take n_bits * n_cohorts of at least {-(-8 * d // 5)}")
         if d <= LARGEST_TRIED:
             _ = self._all
             return
@@ -341,7 +341,7 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
 
     **Utility.** Least squares of the bits of all cohorts on the Bloom filters of the candidates, by public weights. Of
     a list: unbiased, all candidates are decoded together, and `variance` of the randomizer is exact. It grows about as
-    1 / (1 - d / (n_bits n_cohorts)) with d candidates; more than 3/4 of the bits are refused. Of an open column: values
+    1 / (1 - d / (n_bits n_cohorts)) with d candidates; more than 5/8 of the bits are refused. Of an open column: values
     that nobody asks for are one more column of the regression, so that an estimate is unbiased over the draw of the
     hash, and standard errors count how uneven these values are. `postprocess="nnls"` regresses without negative
     frequencies: a smaller error, biased upwards where a frequency is 0, so that the sum is above 1 (prefer "norm_sub");
