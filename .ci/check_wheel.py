@@ -27,12 +27,12 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
                  *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate",
-                                                       "collected_numbers",
-                                                       "columns", "config", "encode", "federated", "inputs",
-                                                       "inspection", "ledger", "linear", "local", "logistic",
-                                                       "margins", "model_selection", "naive_bayes", "numbers",
-                                                       "one_pass", "personalized", "pipeline", "postprocessing",
-                                                       "preprocessing", "share_budget", "shuffled", "softmax",
+                                                       "collected_numbers", "columns", "config", "encode",
+                                                       "federated", "inputs", "inspection", "ledger", "linear",
+                                                       "local", "logistic", "margins", "model_selection",
+                                                       "naive_bayes", "numbers", "one_pass", "personalized",
+                                                       "pipeline", "postprocessing", "preprocessing",
+                                                       "share_budget", "shuffled", "sketches", "softmax",
                                                        "sparse_vector", "stability", "statistics",
                                                        "statistics_guarantees", "statistics_users")))
 

@@ -30,9 +30,22 @@ def check_promises(sample):
         require(law.epsilon <= share, "the columns' epsilons add up to more than epsilon")
         require(law.slack or law.epsilon >= LEAST_USE * share, "much less than epsilon is used, without a slack")
         require(law.relaxation or plain == law.epsilon, "where epsilon does not hold for all a relaxation is named")
+        if law.relaxation and law.relaxed_kind == "all":
+            _keeps_between(column.whole, law)
+            continue
         full = inputs != law.relaxed_kind if law.relaxation else np.ones(len(inputs), bool)
         worst = worst_ratio(column.whole, full, full, np.ones(len(outputs), bool))
         require(at_most(worst, law.epsilon), "inputs that no relaxation names are told apart by more than epsilon")
+
+
+def _keeps_between(whole, law):
+    """Require that any two inputs are told apart by no more than the relaxation promises for them."""
+    everywhere, n = np.ones(whole.shape[1], bool), len(whole)
+    for x in range(n):
+        for other in range(n):
+            worst = worst_ratio(whole, np.arange(n) == x, np.arange(n) == other, everywhere)
+            require(at_most(worst, law.relaxed_between(x, other)), "two inputs are told apart by more than the "
+                    "relaxation promises for them")
 
 
 def check_declared_inputs(sample):

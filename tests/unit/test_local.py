@@ -41,6 +41,17 @@ ALL = [cls for _, cls in all_estimators() if issubclass(cls, FrequencyEstimator)
 each = pytest.mark.parametrize("cls", ALL)
 
 
+def takes(cls, d):
+    """Whether a law takes so many values: some verify every pair, or solve for all of them."""
+    try:
+        return cls(1.0, categories=[range(d)]).randomizer() is not None
+    except ValueError:
+        return False
+
+
+each_of_300 = pytest.mark.parametrize("cls", [cls for cls in ALL if takes(cls, 300)])
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_olh_buckets_are_the_best_integer(seed):
     rng = np.random.default_rng(seed)
@@ -243,7 +254,7 @@ def test_columns_share_epsilon_exactly(cls):
     assert "7 columns" in str(est.privacy_)
 
 
-@each
+@each_of_300
 def test_columns_of_different_sizes_travel_in_one_dtype(cls):
     domain = [np.arange(3), np.arange(300), [False, True]]
     X = np.column_stack([np.arange(500) % 3, np.arange(500) % 300, np.arange(500) % 2])
@@ -794,8 +805,9 @@ def test_check_mechanism_takes_any_plain_domain(categories):
     check_mechanism(GRRFrequencyEstimator(1.0, categories=[categories]))
 
 
-@each
-@pytest.mark.parametrize(("epsilon", "d", "n"), [(1.0, 1000, 1000), (8.0, 20, 200), (3.0, 2, 50)])
+@pytest.mark.parametrize(
+    ("cls", "epsilon", "d", "n"),
+    [(cls, *case) for case in [(1.0, 1000, 1000), (8.0, 20, 200), (3.0, 2, 50)] for cls in ALL if takes(cls, case[1])])
 def test_interval_ends_solve_their_equation_also_where_variance_is_steep(cls, epsilon, d, n):
     X = np.random.default_rng(0).integers(0, d, (n, 1))
     est = cls(epsilon, categories=[np.arange(d)], random_state=1).fit(X)
@@ -806,7 +818,7 @@ def test_interval_ends_solve_their_equation_also_where_variance_is_steep(cls, ep
 
 
 @pytest.mark.law
-@each
+@each_of_300
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_both_sides_of_the_intervals_miss_equally_often(cls, epsilon):
     below, above, n, d = [], [], 20_000, 200  # the same 3,000 cells of 100 users each from 15 fits instead of 60

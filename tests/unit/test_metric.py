@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpestim.accounting import Ledger
 from dpestim.local import MetricFrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.metric import Metric, shortest
@@ -29,11 +30,11 @@ def ring(d):
 
 @pytest.mark.parametrize("distances", [line(5), line(12), ring(6),
                                        ((0, 3, 1), (3, 0, Fraction(1, 2)), (1, Fraction(1, 2), 0))])
-@pytest.mark.parametrize("epsilon", [0.5, 4.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
 def test_every_ratio_keeps_its_distance(distances, epsilon):
     law = Metric.make(epsilon, len(distances), distances)
-    assert keeps(law, law.distances, law.epsilon_per_unit)
-    assert keeps(law, distances, law.epsilon_per_unit)  # shortest paths promise more
+    assert keeps(law, law.distances, law.epsilon)
+    assert keeps(law, distances, law.epsilon)  # shortest paths promise more
 
 
 def test_the_half_may_be_left_out_only_where_all_sums_are_equal():
@@ -76,3 +77,18 @@ def test_a_callable_is_the_matrix_of_its_distances():
 def test_a_law_that_tells_nothing_is_refused():
     with pytest.raises(ValueError, match="epsilon is too small"):
         Metric.make(1e-5, 30, line(30))
+
+
+def test_an_account_of_a_unit_of_distance_and_a_plain_one():
+    setting = {"distance": [line(4)], "categories": [[10, 11, 12, 13]]}
+    stated = MetricFrequencyEstimator(0.5, **setting).privacy_
+    assert stated.relaxed_epsilon == Fraction(1, 2)
+    assert 0.7 < float(stated.epsilon) <= 1.5
+    assert stated.relaxation.startswith("metric LDP(column 0: all=[10, 11, 12, 13], distances up to 3, ")
+    plain, metric = Ledger(2.0), Ledger(2.0, relaxation=stated.relaxation)
+    for ledger, paid in ((plain, stated.epsilon), (metric, Fraction(1, 2))):
+        MetricFrequencyEstimator(0.5, ledger=ledger, **setting).fit([[10], [13]])
+        assert ledger.spent().epsilon == paid
+    others = ({"distance": [[[2 * part for part in row] for row in line(4)]]}, {"categories": [[13, 11, 12, 10]]})
+    for other in others:
+        assert MetricFrequencyEstimator(0.5, **setting | other).privacy_.relaxation != stated.relaxation

@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.local.columns import Column
+from dpestim.local.law import ALL
 
 
 class CategoryColumn(Column):
@@ -46,6 +47,8 @@ class CategoryColumn(Column):
         """Return the categories that the law's relaxation gives less protection, in full."""
         kinds = self.law.kind_of(self.law.input_codes)
         plain = self.encoder.plain_categories()
+        if self.law.relaxed_kind == ALL:  # a promise about all pairs of categories, which the law names
+            return f"{list(plain)!r}, {self.law.relaxed_name}"
         inside = [k for k, kind in enumerate(kinds) if kind == self.law.relaxed_kind]
         text = ", ".join(repr(plain[k]) for k in inside)
         # in strict mode what is not declared counts as the first category: the set depends on all that is

@@ -1,6 +1,8 @@
 """The exponential law of a metric: nearby values hide among each other more than distant ones."""
 
+import hashlib
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -8,8 +10,9 @@ from dpestim.local.categories.column import category_lists
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.law import ALL, Promise
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import WORD, canonical_amount, exp_lower
+from dpestim.privacy.exact import LARGEST_EPSILON, WORD, canonical_amount, exp_lower, log_upper
 from dpestim.rng import Stage
 
 #: Every pair of values is verified at every report.
@@ -23,6 +26,9 @@ class Metric(CodeReports, CategoricalRandomizer):
     """A report is a code y, drawn with a weight that falls with its distance from the value."""
 
     slack = "the exponential law of a metric spends part of epsilon on how many values are near"
+    #: The promise that it is named for: epsilon times their distance, for any two values.
+    relaxation, relaxed_kind = "metric LDP", ALL
+    promises = None
     largest_planned = 0
 
     def __init__(self, epsilon, n_categories, distances=None):
@@ -30,21 +36,25 @@ class Metric(CodeReports, CategoricalRandomizer):
         d = n_categories
         if d > LARGEST_METRIC:
             raise ValueError(f"categories: a law of distances takes at most {LARGEST_METRIC} values")
-        if distances is None:  # all are equally far apart
+        self.promises = (Promise(ALL, ALL, ALL, self.epsilon),)
+        if distances is None:  # all are equally far apart: a plain promise
+            self.relaxation = None
             distances = tuple(tuple(int(x != y) for y in range(d)) for x in range(d))
         self.distances = shortest(distances, d)
-        largest = max(map(max, self.distances))
-        #: The share of epsilon that each pair of values has.
-        self.shares = [[part / largest for part in row] for row in self.distances]
-        self.epsilon_per_unit = self.epsilon / largest
-        unit = np.array(self.shares, float)
-        even = all(sorted(row) == sorted(self.shares[0]) for row in self.shares)
-        ideal = np.exp(-float(self.epsilon) * _SPARE * unit / (1 if even else 2))
+        self.largest = max(map(max, self.distances))
+        self._distinct = {part for row in self.distances for part in row}  # (a few Fractions, many times)
+        if self.epsilon * self.largest > LARGEST_EPSILON:
+            raise ValueError(f"epsilon is too large for these distances: epsilon times the largest one must be at most "
+                             f"{LARGEST_EPSILON}")
+        even = all(sorted(row) == sorted(self.distances[0]) for row in self.distances)
+        ideal = np.exp(-float(self.epsilon) * _SPARE * np.array(self.distances, float) / (1 if even else 2))
         ideal /= ideal.sum(axis=1, keepdims=True)
         self.weights = [[int(p * WORD) for p in row] for row in ideal.tolist()]
         for x, row in enumerate(self.weights):
             row[x] += WORD - sum(row)
         self._verify()
+        if self.relaxation:  # what any two values have, however far apart they are
+            self.promises = (Promise(ALL, ALL, ALL, log_upper(self.worst_ratio())),)
         matrix = np.array(self.weights, float) / WORD
         if np.linalg.cond(matrix) > WORST_CONDITION:
             raise ValueError("epsilon is too small for these distances: reports would tell nothing about some values")
@@ -53,18 +63,25 @@ class Metric(CodeReports, CategoricalRandomizer):
         self._ends = self._ends.astype(np.uint64)
         self.n_words, self.report_dtype = 1, self.code_dtype
         self.p_star, self.q_star = Fraction(self.weights[0][0], WORD), Fraction(self.weights[1][0], WORD)
-        self.notes = () if largest == min(p for row in self.distances for p in row if p) else (
-            "Two values are told apart in proportion to their distance: epsilon is that of the farthest.",)
+        self.notes = ("Two values are told apart in proportion to their distance, epsilon being that of the farthest: "
+                      f"{float(self.largest):g} units apart.",)
+
+    def relaxed_between(self, x, other):
+        """Return what the relaxation promises for two inputs, by their numbers."""
+        return self.epsilon * self.distances[x][other]
+
+    @cached_property
+    def relaxed_name(self):
+        """What tells this metric from others, for the name of the relaxation: the largest distance, and a digest."""
+        text = repr([[str(part) for part in row] for row in self.distances])
+        return f"distances up to {float(self.largest):g}, {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def _verify(self):
-        """Raise ValueError unless every ratio is at most e^epsilon of its pair, in integers."""
-        known = {}
+        """Raise ValueError unless every ratio is at most e^(epsilon times their distance), in integers."""
+        known = {part: int(exp_lower(self.epsilon * part) * WORD**2) if part else WORD**2 for part in self._distinct}
         for x, row in enumerate(self.weights):
             for y, other in enumerate(self.weights):
-                share = self.shares[x][y]
-                if share not in known:
-                    known[share] = int(exp_lower(self.epsilon * share) * WORD**2) if share else WORD**2
-                bound = known[share]
+                bound = known[self.distances[x][y]]
                 if not all(a > 0 and a * WORD**2 <= bound * b for a, b in zip(row, other)):
                     raise ValueError("epsilon is too small or too large for these distances: a random word cannot "
                                      "express the law")
@@ -128,10 +145,12 @@ class MetricFrequencyEstimator(FrequencyEstimator):
     need to be confused (ages, places, severities): the counts of distant ones are more accurate than those of
     `GRRFrequencyEstimator` at the epsilon that near ones have. With all distances equal it is that mechanism.
 
-    **Privacy.** epsilon-local differential privacy for a row, exact, which is what a ledger is charged: it is what the
-    farthest two values have. Two values at distance r have epsilon r / (largest distance), exact (integer weights,
-    verified for every pair and every report, proof in ``metric.md``), so that ``epsilon = unit * largest`` promises
-    `unit` for each unit of distance. Neighbours: any two rows of one user; no other party is trusted.
+    **Privacy.** `epsilon` is for a unit of distance: two values at distance r are told apart by at most e^(epsilon r),
+    exact (integer weights, verified for every pair and every report, proof in ``metric.md``). That is **metric local
+    differential privacy, a relaxation**: a ledger can be opened for it by the name in ``privacy_.relaxation``, which
+    names the categories and the distances. Plain local differential privacy holds with what the farthest two values
+    have, about epsilon times the largest distance, which is ``privacy_.epsilon`` and what any other ledger is charged.
+    Of several columns each has epsilon / w for a unit. Neighbours: any two rows of one user; nobody else is trusted.
 
     **Utility.** Unbiased, by the inverse of the law, which is refused where its condition is above 1e6.
 
@@ -150,7 +169,7 @@ class MetricFrequencyEstimator(FrequencyEstimator):
     >>> from dpestim.local import MetricFrequencyEstimator
     >>> X = np.repeat([[0], [1], [2]], [5000, 3000, 2000], axis=0)
     >>> est = MetricFrequencyEstimator(
-    ...     4.0, distance=lambda a, b: abs(a - b), categories=[[0, 1, 2]], random_state=0
+    ...     2.0, distance=lambda a, b: abs(a - b), categories=[[0, 1, 2]], random_state=0
     ... ).fit(X)
     >>> np.abs(est.frequencies_[0] - [0.5, 0.3, 0.2]).max() < 0.05
     np.True_
@@ -162,7 +181,7 @@ class MetricFrequencyEstimator(FrequencyEstimator):
     distance : callable or list of array-like, default=None
         ``distance(a, b)`` of two categories, or for each column a symmetric matrix in the order of `categories`,
         public. Numbers above 0, and 0 on the diagonal. The triangle inequality is not needed: shortest paths are taken,
-        which promise more. Only ratios matter. None: all are equally far apart.
+        which promise more. None: all are 1 apart.
     """
     _test_values = {"distance": [[[[0, 1, 5], [1, 0, 5], [5, 5, 0]]]]}
 
@@ -191,7 +210,7 @@ class MetricFrequencyEstimator(FrequencyEstimator):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [
-            {"epsilon": 2.0, "categories": [["a", "b", "c"]], "distance": [[[0, 1, 2], [1, 0, 1], [2, 1, 0]]]},
-            {"epsilon": 4.0, "categories": [[0, 1, 2], [False, True]],
+            {"epsilon": 1.0, "categories": [["a", "b", "c"]], "distance": [[[0, 1, 2], [1, 0, 1], [2, 1, 0]]]},
+            {"epsilon": 2.0, "categories": [[0, 1, 2], [False, True]],
              "distance": [[[0, 1, 2], [1, 0, 2], [2, 2, 0]], [[0, 1], [1, 0]]]},
         ]

@@ -5,8 +5,14 @@ from fractions import Fraction
 import numpy as np
 
 from broken._make import face_of
-from dpestim.local import SDGRRFrequencyEstimator, URAPFrequencyEstimator, URRFrequencyEstimator
+from dpestim.local import (
+    MetricFrequencyEstimator,
+    SDGRRFrequencyEstimator,
+    URAPFrequencyEstimator,
+    URRFrequencyEstimator,
+)
 from dpestim.local.categories.column import CategoryColumn
+from dpestim.local.categories.metric import Metric
 from dpestim.local.categories.sdgrr import SDGRR
 from dpestim.local.categories.urap import URAP
 from dpestim.local.categories.urr import URR
@@ -15,6 +21,7 @@ from dpestim.privacy.exact import WORD, log_upper
 
 LOW = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]], "low_sensitivity": [["b", "c"]]}
 OPEN = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]], "non_sensitive": [["b", "c"]]}
+FAR = {"epsilon": 1.0, "categories": [["a", "b", "c"]], "distance": [[[0, 1, 2], [1, 0, 1], [2, 1, 0]]]}
 LONE = {"epsilon": 1.0, "categories": [["a", "b", "c"]], "non_sensitive": [["b", "c"]]}
 
 
@@ -139,6 +146,13 @@ class NotUndone(SDGRR):
         return f
 
 
+class Nearer(Metric):
+    """Calls values half as far apart as its law takes them to be."""
+
+    def relaxed_between(self, x, other):
+        return super().relaxed_between(x, other) / 2
+
+
 #: (class, its parameters, the check that must fail)
 BROKEN = [
     (face_of(SDGRRFrequencyEstimator, OthersLow), LOW, "check_declared_inputs"),
@@ -148,6 +162,7 @@ BROKEN = [
     (face_of(SDGRRFrequencyEstimator, OthersLowUnsaid), LOW, "check_promises"),
     (face_of(SDGRRFrequencyEstimator, LowFromLow), LOW, "check_promises"),
     (face_of(SDGRRFrequencyEstimator, HighFromLow), LOW, "check_promises"),
+    (face_of(MetricFrequencyEstimator, Nearer), FAR, "check_promises"),
     (face_of(URRFrequencyEstimator, TooPlain), OPEN, "check_promises"),
     (face_of(URAPFrequencyEstimator, RevealsMore), OPEN, "check_promises"),
     (face_of(URAPFrequencyEstimator, OwnBitByItself), OPEN, "check_kernel_follows_law"),
