@@ -38,7 +38,8 @@ class Sketch(CategoricalRandomizer):
         if self.n_buckets & (self.n_buckets - 1):
             raise ValueError("n_buckets must be a power of two")
         m, d = self.n_buckets, n_categories
-        self.n_hashes = n_hashes or (1 if m >= d else m + 1 if m * m >= d else 1024)
+        plane = m * m >= d and m < MOST_HASHES and (m + 1) * m <= MOST_CELLS
+        self.n_hashes = n_hashes or (1 if m >= d else m + 1 if plane else 1024)
         if self.n_hashes > MOST_HASHES or self.n_hashes * m > MOST_CELLS:
             raise ValueError(f"n_hashes must be at most {MOST_HASHES}, n_hashes times n_buckets at most {MOST_CELLS}")
         #: how often, over the hashes, two values share a bucket; exactly that for any two where `is_exact`
