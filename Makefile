@@ -18,6 +18,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/statistics.py --output demo-output
 	$(BIN)/python examples/whole_pipeline.py
 	$(BIN)/python examples/mixnet.py
+	$(BIN)/python examples/ratings.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
@@ -46,11 +47,13 @@ wheel: $(VENV)/.built
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
-	more_numbers.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
+	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
-	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py base_rate.py one_pass.py statistics_users.py \
-	statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py histogram_encoding.py ikos.py \
-	shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py transport.py iblt.py planning.py adaptive.py)
+	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py boosting.py base_rate.py one_pass.py \
+	statistics_users.py statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
+	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
+	transport.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
+	clusters.py covariance.py)
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -26,12 +26,14 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: is integers, NumPy or SQLite (samples, intervals, exact sums, killed and racing processes), and that checks reject
 #: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
-                 *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate",
-                                                       "collected_numbers", "columns", "config", "encode",
+                 *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate", "clusters",
+                                                       "collected_numbers", "columns", "config", "covariance",
+                                                       "encode",
                                                        "federated", "inputs", "inspection", "ledger", "linear",
-                                                       "local", "logistic", "margins", "model_selection",
+                                                       "local", "local_bayes", "logistic", "margins", "mixed",
+                                                       "model_selection",
                                                        "naive_bayes", "numbers", "one_pass", "personalized",
-                                                       "pipeline", "postprocessing", "preprocessing",
+                                                       "pipeline", "postprocessing", "preprocessing", "privatized",
                                                        "share_budget", "shuffled", "sketches", "softmax",
                                                        "sparse_vector", "stability", "statistics",
                                                        "statistics_guarantees", "statistics_users")))

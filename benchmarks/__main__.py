@@ -13,6 +13,7 @@ from benchmarks import (
     family,
     fits,
     frequencies,
+    keyvalue,
     ledger,
     logistic,
     longitudinal,
@@ -43,9 +44,9 @@ def main():
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start = time.perf_counter()
-    modules = (frequencies, family, sketches, longitudinal, numbers, rows, vectors, distributions, personalized, words,
-               central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger, logistic, fits,
-               memory, profile)
+    modules = (frequencies, family, sketches, longitudinal, numbers, rows, vectors, keyvalue, distributions,
+               personalized, words, central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger,
+               logistic, fits, memory, profile)
     found = [row for module in modules for row in module.rows(settings)]
     print(table(found))
     facts["seconds"] = round(time.perf_counter() - start, 1)

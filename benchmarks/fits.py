@@ -3,10 +3,25 @@
 import warnings
 
 import numpy as np
-from sklearn import feature_selection, impute, linear_model, naive_bayes, preprocessing, svm
+from sklearn import (
+    cluster,
+    covariance,
+    decomposition,
+    ensemble,
+    feature_selection,
+    impute,
+    linear_model,
+    naive_bayes,
+    preprocessing,
+    svm,
+)
 from threadpoolctl import threadpool_limits
 
 from benchmarks._harness import Row, interleave
+from dpestim.cluster import DPKMeans
+from dpestim.covariance import DPCovariance
+from dpestim.decomposition import DPPCA
+from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.feature_selection import DPSelectKBest
 from dpestim.linear_model import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB
@@ -41,12 +56,20 @@ def contests():
         (DPGaussianNB(**box, **classes), [naive_bayes.GaussianNB()], "X", "classes"),
         (DPCategoricalNB(**codes, **classes),
          [naive_bayes.CategoricalNB(min_categories=CATEGORIES)], "codes", "classes"),
+        (DPGradientBoostingClassifier(**box, **classes, **approximate),
+         [ensemble.HistGradientBoostingClassifier()], "X", "classes"),
+        (DPGradientBoostingRegressor(**box, **numbers, **approximate),
+         [ensemble.HistGradientBoostingRegressor()], "X", "numbers"),
+        (DPCovariance(**box, **approximate), [covariance.EmpiricalCovariance()], "X", None),
+        (DPPCA(**box, **approximate), [decomposition.PCA(svd_solver=name) for name in ("covariance_eigh", "full")], "X",
+         None),
         (DPStandardScaler(**box), [preprocessing.StandardScaler()], "X", None),
         (DPMinMaxScaler(**box), [preprocessing.MinMaxScaler()], "X", None),
         (DPSimpleImputer(**box), [impute.SimpleImputer()], "X", None),
         (DPQuantileTransformer(**box), [preprocessing.QuantileTransformer(n_quantiles=100)], "X", None),
         (DPKBinsDiscretizer(**box), [preprocessing.KBinsDiscretizer(encode="onehot-dense", **_averaged())], "X", None),
         (DPOneHotEncoder(**codes), [preprocessing.OneHotEncoder(**codes, sparse_output=False)], "codes", None),
+        (DPKMeans(**box), [cluster.KMeans(random_state=0)], "X", None),
         (DPSelectKBest(10, **box, **classes), [feature_selection.SelectKBest(k=10)], "X", "classes"),
     ]
 
@@ -69,7 +92,7 @@ def data(n):
 
 def work(model, X, y):
     """Return a function that fits, and transforms where the model does."""
-    call = model.fit if y is not None and not hasattr(model, "transform") else model.fit_transform
+    call = model.fit_transform if hasattr(model, "transform") else model.fit
 
     def run():
         with threadpool_limits(1), warnings.catch_warnings():

@@ -15,6 +15,7 @@ from dpestim.base import all_estimators
 from dpestim.local import OLHFrequencyEstimator, PersonalizedEstimator, PGRFrequencyEstimator
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.estimates.collector import Collector
+from dpestim.local.keyvalue.face import KeyValueEstimator
 from dpestim.local.numbers.face import NumericTransformer
 
 EPSILON = 1.0
@@ -252,9 +253,10 @@ PEERS = {
 def rows(settings):
     """Yield the rows of every mechanism."""
     for name, cls in all_estimators():
-        # numbers.py has transformers and collectors, personalized.py what wraps them, logistic.py what predicts
+        # keyvalue.py has sets of pairs, numbers.py transformers and collectors, personalized.py what wraps them,
+        # logistic.py what predicts
         elsewhere = issubclass(cls, NumericTransformer | Collector | PersonalizedEstimator)
-        elsewhere |= hasattr(cls, "predict_proba")
+        elsewhere |= hasattr(cls, "predict_proba") or issubclass(cls, KeyValueEstimator)
         if not issubclass(cls, FrequencyEstimator) and not elsewhere:
             yield Row(name, note="not measured: no benchmark for this kind of estimator yet")
     for name, cls in mechanisms():

@@ -26,6 +26,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks import peers
 from benchmarks.tasks import Task, adult, breast_cancer, diabetes, digits, height, hours, weight, yrbss
+from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.linear_model import (
     DPFederatedLinearModel,
     DPLinearRegression,
@@ -58,6 +59,8 @@ def plain(task):
 def ours(task, epsilon, seed):
     """Return all private models for a task: (name, what they read, model)."""
     end, approximate, seeded = f", delta {DELTA:g}", {"delta": DELTA}, {"random_state": seed}
+    curves = {"bounds": tuple(task.ranges.T), **approximate, **seeded,
+              "categorical_features": [j for j, kind in enumerate(task.kinds) if kind == "nominal"]}
     if task.kind == "regression":
         n = np.sqrt(task.X.shape[1])
         norm = {"data_norm": float(n)} if np.allclose(task.box[0], -task.box[1]) else {}  # of rows mapped to [-1, 1]
@@ -66,6 +69,10 @@ def ours(task, epsilon, seed):
             "DPLinearRegression": DPLinearRegression(epsilon, **box),
             "DPLinearRegression" + end: DPLinearRegression(epsilon, **approximate, **box),
             "DPLinearRegression, functional": DPLinearRegression(epsilon, method="functional", **box),
+            "DPGradientBoostingRegressor" + end: DPGradientBoostingRegressor(
+                epsilon, target_bounds=task.bounds, **curves),
+            "the same, add or remove" + end: DPGradientBoostingRegressor(
+                epsilon, target_bounds=task.bounds, neighbours="add_remove", **curves),
             "DPRidge" + end: DPRidge(epsilon, **approximate, **box),
             "DPTukeyRegression" + end: DPTukeyRegression(epsilon, **approximate, **seeded),
             "DPFederatedLinearModel" + end: DPFederatedLinearModel(
@@ -73,7 +80,7 @@ def ours(task, epsilon, seed):
             "DPPoissonRegressor" + end: DPPoissonRegressor(
                 epsilon, **approximate, data_norm=1.0, max_target=task.bounds[1], **seeded),
         }
-        return [(name, "rows", model) for name, model in found.items()]
+        return [(name, _view(model), model) for name, model in found.items()]
     classes = np.unique(task.y).tolist()
     public = {"data_norm": 1.0, "classes": classes, **seeded}
     found = {
@@ -83,14 +90,21 @@ def ours(task, epsilon, seed):
             epsilon, **approximate, perturbation="gradient", **public),
         "DPLinearSVC": DPLinearSVC(epsilon, **public),
         "DPLinearSVC" + end: DPLinearSVC(epsilon, **approximate, **public),
+        "DPGradientBoostingClassifier" + end: DPGradientBoostingClassifier(epsilon, classes=classes, **curves),
+        "the same, add or remove" + end: DPGradientBoostingClassifier(
+            epsilon, classes=classes, neighbours="add_remove", **curves),
         "DPGaussianNB": DPGaussianNB(epsilon, bounds=task.box, classes=classes, **seeded),
     }
     if len(classes) == 2:
         found["the same, functional"] = DPLogisticRegression(epsilon, perturbation="functional", **public)
         found["DPFederatedLinearModel" + end] = DPFederatedLinearModel(epsilon, **approximate, **public)
-    return [*((name, "rows", model) for name, model in found.items()),
+    return [*((name, _view(model), model) for name, model in found.items()),
             ("DPCategoricalNB", "bins", DPCategoricalNB(
                 epsilon, categories=[range(n) for n in task.n_bins], classes=classes, **seeded))]
+
+
+def _view(model):
+    return "raw" if hasattr(model, "categorical_features") else "rows"
 
 
 def pipelines(load):

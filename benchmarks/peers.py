@@ -25,7 +25,7 @@ def show(name, epsilon, answers):
 """
 
 DIFFPRIVLIB = _READ + """
-from diffprivlib.models import GaussianNB, LinearRegression, LogisticRegression
+from diffprivlib.models import GaussianNB, LinearRegression, LogisticRegression, RandomForestClassifier
 for seed in range(seeds):
     for epsilon in epsilons:
         if task == "regression":
@@ -36,6 +36,9 @@ for seed in range(seeds):
         show("diffprivlib LogisticRegression", epsilon, model.fit(X, y).predict_proba(T))
         model = GaussianNB(epsilon=epsilon, bounds=box, random_state=seed)
         show("diffprivlib GaussianNB", epsilon, model.fit(X, y).predict_proba(T))
+        ends, classes = (data["ranges"][:, 0], data["ranges"][:, 1]), np.unique(y)
+        model = RandomForestClassifier(epsilon=epsilon, bounds=ends, classes=classes, random_state=seed)
+        show("diffprivlib RandomForest", epsilon, model.fit(data["raw"], y).predict_proba(data["raw_test"]))
 """
 
 INTERPRET = _READ + """

@@ -1,4 +1,4 @@
-"""Rows of several numbers: what users send about all of a row at once, and about some of its columns."""
+"""Rows of several columns: what users send about all of a row at once, and about some of its columns."""
 
 import math
 from math import comb
@@ -6,9 +6,11 @@ from math import comb
 import numpy as np
 
 from benchmarks._harness import Row, interleave, limit, share
-from dpestim.local import DuchiTransformer, PMTransformer
+from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, MixedEstimator, PMTransformer
 
 EPSILON, D = 1.0, 64
+#: Columns of each kind in a mixed row, and categories of one.
+KINDS, VALUES = 10, 8
 
 
 def rows(settings):
@@ -18,6 +20,7 @@ def rows(settings):
     bounds = (np.full(D, -1.0), np.full(D, 1.0))
     yield from _joint_duchi(settings, DuchiTransformer(EPSILON, bounds=bounds, strategy="joint"), X)
     yield _sampled(settings, PMTransformer(EPSILON, bounds=bounds, strategy="sample"), X)
+    yield _mixed(settings, 20_000 if settings.quick else 1_000_000)
 
 
 def duchi_numpy(x, rng):
@@ -114,4 +117,52 @@ def _sampled(settings, transformer, X):
         ratio=times["numpy"] / times["ours"],
         repeats=repeats,
         note="ours: secure words, checked input, exact integers",
+    )
+
+
+def _mixed(settings, n):
+    """Return the row of a fit of numbers and categories together, one of all columns drawn by each user."""
+    rng, d = np.random.default_rng(0), 2 * KINDS
+    X = np.concatenate([rng.integers(0, VALUES, (KINDS, n)), rng.uniform(-1, 1, (KINDS, n))]).T  # as frames keep them
+    est = MixedEstimator([
+        ("answers", GRRFrequencyEstimator(categories=[list(range(VALUES))] * KINDS), slice(0, KINDS)),
+        ("sizes", PMTransformer(bounds=(-1, 1)), slice(KINDS, d)),
+    ], epsilon=EPSILON, n_sampled=1)
+    e, s = math.exp(EPSILON), math.exp(EPSILON / 2)
+    p, q, C = e / (e + VALUES - 1), 1 / (e + VALUES - 1), (s + 1) / (s - 1)
+
+    def ours():
+        fitted = est.fit(X)
+        return np.array([f[0] for f in fitted.frequencies_.values()]), np.array(list(fitted.means_.values()))
+
+    def in_numpy():
+        rng = np.random.default_rng()
+        which, shares, means = rng.integers(0, d, n), np.empty(KINDS), np.empty(KINDS)
+        for j in range(d):
+            x = X[which == j, j]
+            coin, place = rng.random((2, len(x)), np.float32)
+            if j < KINDS:
+                kept, other = x.astype(np.int64), (place * (VALUES - 1)).astype(np.int64)
+                counts = np.bincount(np.where(coin < p, kept, other + (other >= kept)), minlength=VALUES)
+                shares[j] = (counts[0] / len(x) - q) / (p - q)
+                continue
+            left = (C + 1) / 2 * x - (C - 1) / 2
+            outside = place * (C + 1) - C
+            outside = np.where(outside < left, outside, outside + (C - 1))
+            means[j - KINDS] = np.where(coin < s / (s + 1), left + (C - 1) * place, outside).mean()
+        return shares, means
+
+    times, results, repeats = interleave({"ours": ours, "numpy": in_numpy})
+    errors = [[np.square(got - np.mean(truth)).mean() ** 0.5 for got, truth in zip(pair, (X[:, 0] == 0, X[:, KINDS:]))]
+              for pair in (results["ours"], results["numpy"])]
+    if not all(1 / 3 < a / b < 3 for a, b in zip(*errors)):
+        raise RuntimeError("mixed rows: the baseline has other errors")
+    return Row(
+        f"Mixed fit and estimates, {n:,} rows of {KINDS} categories and {KINDS} numbers, one of them drawn",
+        ours=times["ours"],
+        peer="NumPy, PCG64, float32 draws",
+        baseline=times["numpy"],
+        ratio=times["numpy"] / times["ours"],
+        repeats=repeats,
+        note="ours: secure words, checked input, exact integers, errors and intervals at hand",
     )

@@ -1,10 +1,15 @@
 """dpestim: differentially private estimators with scikit-learn's API and typed kernels underneath.
 
     central          noise on query answers under central differential privacy: Laplace, Gaussian, discrete and real
-    linear_model     models under central differential privacy: logistic regression
-    local            local differential privacy: frequencies of categories; means and distributions of numbers
+    linear_model     models under central differential privacy: logistic, linear and Poisson regression, vectors
+    local            local differential privacy: frequencies of categories; means and distributions of numbers; models
     accounting       `Ledger`: a budget that survives clones, workers and crashes; what series of releases cost together
+    anonymity        k-anonymous tables and attacks on them, for comparison: nothing there is differentially private
+    covariance       covariance matrices from one pass over rows, in the central model
+    decomposition    principal components, in the central model
     audit            what a report tells an adversary, computed from the exact laws and measured
+    cluster          centers of clusters, in the central model
+    ensemble         boosting with curves that can be plotted, and random forests, in the central model
     feature_selection  choosing columns by private scores, in the central model
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
     model_selection  `PrivateSearchCV`: choosing parameters under one total epsilon, the choice included
@@ -14,16 +19,18 @@
     preprocessing    scalers, imputers, bins, encoders before a private model, in the central model
     shuffle          sums and frequencies from users who trust a shuffler, and nobody else
     statistics       means, quantiles, histograms and others, with intervals, under central differential privacy
+    synthesis        synthetic rows from noisy tables of few columns, in the central model
     privacy          guarantees, neighbouring relations, exact rounding
     datasets         real data to try it on
+    tree             decision trees with privately chosen splits, in the central model
     testing          checks that any mechanism can be put through, yours included
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
-Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> linear_model,
-preprocessing, feature_selection, naive_bayes -> statistics, shuffle -> local, central -> accounting, testing,
-postprocessing -> privacy, base, inputs, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
-epsilon).
+Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> ensemble,
+decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance, synthesis ->
+statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy, base,
+inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -31,9 +38,10 @@ import importlib
 from dpestim import _notebook
 from dpestim._version import __version__
 
-_SUBPACKAGES = ("accounting", "audit", "central", "datasets", "feature_selection", "inspection", "linear_model",
-                "local", "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy",
-                "shuffle", "statistics", "testing")
+_SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covariance", "datasets", "decomposition",
+                "ensemble", "feature_selection", "inspection", "linear_model", "local", "model_selection",
+                "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle", "statistics",
+                "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")
 
 __all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]

@@ -134,6 +134,46 @@ _BALL_PARAMETERS = """
 
 {raises}"""
 
+_PAIR_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one user, in (0, 80], for all pairs together.
+    keys : None, int or array-like, default=None
+        The public keys: how many (then they are 0, 1, ...), or a list of distinct ones, none missing. None takes the
+        number of columns of a sparse X; it must be declared for data frames.
+    bounds : (low, high), default=(-1.0, 1.0)
+        The public range of the values; values outside are clipped, and values within rounded to a 2^32th of it.
+{pays}
+    Attributes
+    ----------
+    keys_ : ndarray of shape (n_keys,)
+        The keys, in the order of all other outputs.
+    frequencies_, means_ : ndarray of shape (n_keys,)
+        Estimated share of users that hold each key (not clipped), and mean of their values (within the bounds). NaN
+        where nobody was asked for a key.
+    frequency_standard_errors_, mean_standard_errors_ : ndarray of shape (n_keys,)
+        Standard errors given the data: only the mechanism is random, the sampling of keys included.
+    n_users_ : int
+        Reports counted so far.
+    privacy_ : PrivacyGuarantee
+        What one user's reports promise.
+    randomizers_ : list of one randomizer
+        The frozen law of a row; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
+    n_features_in_ : int
+        The number of keys.
+
+    Notes
+    -----
+    X is a SciPy sparse matrix (users x keys), whose *stored* entries are the pairs: an explicit 0 is a pair of value 0,
+    and a row without entries is a user who holds nothing, and reports all the same. Or a pandas or polars frame of
+    three columns in this order: user, key, value. Users count in the order in which they are first named; a row whose
+    key is missing says that its user takes part, and adds no pair: users who hold nothing need one. Who takes part is
+    public. A user has each key at most once. In strict mode a pair of an undeclared key is left out, the first of
+    several of one key counts (of a sparse matrix their sum), and a value that is no number is the middle of the bounds.
+
+{raises}"""
+
 _COLLECTOR_PARAMETERS = """
     Parameters
     ----------
@@ -262,13 +302,15 @@ _TEMPLATES = {
     "rows": _ROW_PARAMETERS,
     "shuffle": _SHUFFLE_PARAMETERS,
     "categories": _FREQUENCY_PARAMETERS,
+    "keys": _PAIR_PARAMETERS,
     "bounds": _NUMERIC_PARAMETERS,
     "radius": _BALL_PARAMETERS,
     "transformer": _COLLECTOR_PARAMETERS,
 }
 #: Before which shared parameter a class's own ones stand.
 _BEFORE = {"sensitivity": "{own}", "neighbours": "{own}", "rows": "{own}", "shuffle": "{own}", "transformer": "{own}",
-           "categories": "    categories : ", "bounds": "    ledger : ", "radius": "    ledger : "}
+           "categories": "    categories : ", "keys": "    ledger : ", "bounds": "    ledger : ",
+           "radius": "    ledger : "}
 
 
 def fill_docstring(cls):
@@ -368,15 +410,20 @@ def _bits(cls):
         return "one record, replaced, or one more"
     if not _is_local(cls):
         return "one record, replaced"
+    if hasattr(cls, "_typical_bits"):
+        return cls._typical_bits()
     if "categories" in parameters:
         d = getattr(cls, "_typical_domain", 1024)
         more = getattr(cls, "_typical_parameters", dict)()
         return f"{cls(1.0, categories=[range(d)], **more).randomizer().report_bits:,.0f} (d = {d:,})"
+    if "keys" in parameters:
+        more = getattr(cls, "_typical_parameters", dict)()
+        return f"{cls(1.0, keys=1024, **more).randomizer().report_bits:,.0f} (1,024 keys)"
     if "bounds" in parameters:
         return f"{cls(1.0, bounds=(0.0, 1.0)).randomizer().report_bits:,.0f} a number"
     if "radius" in parameters:
         return f"{cls(1.0, center=[0.0] * 1024).randomizer().report_bits:,.0f} a row (of 1,024 numbers)"
-    wrapped = next((name for name in ("transformer", "estimator") if name in parameters), None)
+    wrapped = next((name for name in ("transformer", "transformers", "estimator") if name in parameters), None)
     return f"as its {wrapped}"
 
 

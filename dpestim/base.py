@@ -14,8 +14,8 @@ from dpestim.privacy.config import get_config
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 3
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
-SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "preprocessing", "feature_selection",
-               "naive_bayes")
+SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
+               "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis")
 
 
 class PrivateEstimator(BaseEstimator):
@@ -108,11 +108,14 @@ class PrivateEstimator(BaseEstimator):
         if ledger is not None and ledger is ambient.ledger() and ledger is not self._bound[0]:
             self._bound = (getattr(ledger, "for_everybody", lambda: ledger)(), self._bound[1])
 
-    def _note_score(self, n_rows):
-        """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged."""
+    def _note_score(self, n_rows, what=""):
+        """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged.
+
+        `what` is shown instead of a score, such as predictions.
+        """
         ledger = self._find_ledger()
         if hasattr(ledger, "record_score"):
-            ledger.record_score(estimator=type(self).__name__, n_rows=n_rows)
+            ledger.record_score(estimator=f"{type(self).__name__} {what}".rstrip(), n_rows=n_rows)
             self._bind(ledger)
 
     @classmethod

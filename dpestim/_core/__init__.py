@@ -20,6 +20,7 @@ allocates what it writes; lengths are all it checks. ``# IN`` and ``# OUT`` say 
     olh      multiply-shift hashes and their supports
     logistic loss, gradient and Hessian of clipped rows (floats, in one order of operations for every width of vectors)
     softmax  margins of several classes to probabilities, less the class that was seen
+    kmeans   the nearest of some centers, and integer sums of steps from it
     build    what this build is
 
 (``_cyutility`` is what Cython adds for all of them.)

@@ -1,7 +1,7 @@
 """Central differential privacy: whoever holds the data answers queries, and what is released is random.
 
     base.py      `CentralMechanism`: budget, whom it protects, the ledger
-    model.py     what models (linear_model, preprocessing, ...) share: rows are read, what was not declared is named
+    model.py     what models (linear_model, preprocessing, ...) share: `dpestim.models`, for whoever holds the rows
     digits.py    uniform reals and probabilities, known by as many digits as a question needs
     additive     noise on the answers of queries: Laplace, Gaussian, discrete ones, staircase, snapping
     selection    choosing: exponential, noisy maximum, permute-and-flip, top-k, sparse vector

@@ -12,6 +12,8 @@
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
 * `numbers.py`     tables of numbers; dates and durations are none
 * `sparse.py`      tables of which only entries are kept, for those estimators that take them
+* `clipped.py`     rows of norm at most 1, as linear models take them
+* `pairs.py`       tables whose rows are sets of (key, value) pairs, sparse or long
 * `labels.py`      y to codes of classes, by the same encoder
 * `quiet.py`       the one place where the exceptions of other libraries are caught
 
@@ -23,16 +25,19 @@ only, and is total: whatever a cell holds, it gets a code. It does not promise c
 """
 
 from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
+from dpestim.inputs.clipped import clipped_rows, longest, row_shape
 from dpestim.inputs.columns import is_missing
 from dpestim.inputs.domains import at_least_two, learn_categories
 from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
 from dpestim.inputs.labels import class_array, label_codes, target_numbers
 from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
+from dpestim.inputs.pairs import check_pairs, read_pairs
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [
     "CategoryEncoder", "FingerprintEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows",
-    "class_array", "columns_of", "first_equals", "is_missing", "is_sparse", "label_codes", "learn_categories",
-    "number_column", "number_rows", "refuse_infinite", "smallest_dtype", "sparse_rows", "target_numbers",
+    "check_pairs", "class_array", "clipped_rows", "columns_of", "first_equals", "is_missing", "is_sparse",
+    "label_codes", "learn_categories", "longest", "number_column", "number_rows", "read_pairs", "refuse_infinite",
+    "row_shape", "smallest_dtype", "sparse_rows", "target_numbers",
 ]

@@ -105,7 +105,7 @@ def refuse_flat(rows):
 
 def _from_frame(X, strict):
     columns, names = columns_of(X), list(X.columns)
-    kinds = [_kind_of(column.dtype) for column in columns]
+    kinds = [kind_of(column.dtype) for column in columns]
     for name, kind in zip(names, kinds):
         if strict and kind not in tuple("biuf"):
             raise ValueError(f"strict mode: column {name!r} of X must have a numeric dtype, which depends on no value")
@@ -120,7 +120,7 @@ def _from_frame(X, strict):
     return rows
 
 
-def _kind_of(dtype):
+def kind_of(dtype):
     """Return the kind of a column of a frame, as NumPy abbreviates it."""
     if not hasattr(dtype, "is_numeric"):
         return dtype.kind
@@ -135,7 +135,7 @@ def series_numbers(series, name, *, strict):
 
     Numbers that are null are 0 or NaN. Strict mode takes no objects, whose type would depend on a value.
     """
-    kind = _kind_of(series.dtype)
+    kind = kind_of(series.dtype)
     if kind == "O":
         if strict:
             raise ValueError(f"strict mode: {name} must have a numeric dtype, which depends on no value")

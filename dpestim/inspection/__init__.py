@@ -5,11 +5,13 @@
     DistributionDisplay   the distribution of a column of numbers
     MechanismComparisonDisplay   errors of mechanisms against what they cost, from a plan or from estimators
     EpsilonCurveDisplay   errors against epsilon, from a plan or from an estimator
+    ShapeFunctionDisplay  what a column, or a pair of them, adds to the score of an additive model
 
 All read `privacy_` and public attributes only; that costs no privacy, and never sees raw data.
 """
 
 from dpestim.inspection._card import privacy_card
+from dpestim.inspection._curves import ShapeFunctionDisplay
 from dpestim.inspection._displays import DistributionDisplay, FrequencyDisplay
 from dpestim.inspection._plans import EpsilonCurveDisplay, MechanismComparisonDisplay
 
@@ -18,5 +20,6 @@ __all__ = [
     "EpsilonCurveDisplay",
     "FrequencyDisplay",
     "MechanismComparisonDisplay",
+    "ShapeFunctionDisplay",
     "privacy_card",
 ]

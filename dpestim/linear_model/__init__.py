@@ -22,7 +22,7 @@ How data flows::
 Regression needs moments, and no search::
 
     X, y --public bounds--> integers --sums of products--> Summary --noise, once--> moments --filter--> coef_
-          (_moments)                   (merge)              (_moment_noise)          (_shrinkage)
+  (statistics.row_moments)             (merge)       (statistics.moment_noise)       (_shrinkage)
 
 * `_linear.py`, `_moment_model.py`  the faces, and what they share: verbs, parameters, units
 * `_functional.py`                  the functional mechanism, for both losses

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from dpestim.linear_model._moment_noise import _ROOT_2, _UNIT, MomentRelease, Weights
-from dpestim.linear_model._moments import REACH
+from dpestim.statistics.moment_noise import _ROOT_2, _UNIT, MomentRelease, Weights
+from dpestim.statistics.row_moments import REACH
 
 #: By what part of a row's squared norm the integer that stands for the eigenvalue may be off: 2^-11.
 _OFF = 11

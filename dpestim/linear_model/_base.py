@@ -9,11 +9,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim import parallel
 from dpestim._core import logistic
-from dpestim.central.model import CentralClassifier, CentralModel, checked_number, exact_number
-from dpestim.inputs import SparseRows, class_array, is_sparse, label_codes, sparse_rows
+from dpestim.central.model import CentralClassifier, CentralModel
+from dpestim.inputs import SparseRows, class_array, is_sparse, label_codes, longest, row_shape, sparse_rows
 from dpestim.linear_model._objective import calibrate
 from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_law, release
-from dpestim.linear_model._solver import MarginLoss, row_shape
+from dpestim.linear_model._solver import MarginLoss
+from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 
@@ -68,16 +69,6 @@ class ClippedModel(CentralModel):
                     rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
                 scores[few] = rows @ slopes
         return scores + self.intercept_
-
-
-def longest(X):
-    """Return the largest norm of a row (1 where all are 0)."""
-    if isinstance(X, SparseRows):
-        found = X.longest() or 1.0
-    else:
-        scale = float(np.abs(X).max(initial=0.0))
-        found = scale * float(np.sqrt(np.square(X / scale).sum(axis=1).max())) if scale else 1.0
-    return min(max(found, 1e-100), 1e100)
 
 
 class PerturbedModel(ClippedModel):

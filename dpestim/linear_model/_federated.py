@@ -7,10 +7,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.base import checked_bounds
-from dpestim.central.model import checked_number, exact_number
-from dpestim.inputs import class_array, label_codes, number_column, target_numbers
-from dpestim.linear_model._base import ClippedModel, longest
-from dpestim.linear_model._gradient import LOGISTIC, GradientOwner, clipped_rows, descend, softmax, squared
+from dpestim.inputs import class_array, clipped_rows, label_codes, longest, number_column, row_shape, target_numbers
+from dpestim.linear_model._base import ClippedModel
+from dpestim.linear_model._gradient import GradientOwner, descend
 from dpestim.linear_model._owners import (
     LedgersOfOwners,
     agree,
@@ -21,7 +20,8 @@ from dpestim.linear_model._owners import (
     places_of,
     start_of,
 )
-from dpestim.linear_model._solver import row_shape
+from dpestim.links import LOGISTIC, softmax, squared
+from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 

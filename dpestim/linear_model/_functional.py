@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim.inputs import SparseRows
-from dpestim.linear_model._moment_noise import MomentRelease, Weights
-from dpestim.linear_model._moments import REACH, RowMap, summary_of
 from dpestim.linear_model._shrinkage import trimmed
+from dpestim.statistics.moment_noise import MomentRelease, Weights
+from dpestim.statistics.row_moments import REACH, RowMap, summary_of
 
 #: The weight of the square of a column; that of a product of two is twice as large, as it occurs twice.
 _UNIT = 1 << 20

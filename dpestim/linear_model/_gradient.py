@@ -1,6 +1,5 @@
 """Noisy gradient descent: whoever holds rows answers each step with one noisy sum of gradients, and nothing else.
 
-    Link            a loss: from margins to the slopes of rows, of a declared largest norm
     Schedule        how many steps, how long: from public numbers
     GradientOwner   rows of one owner, on a grid of integers: so many noisy answers as were paid for
     descend         the server's side: accelerated steps on what owners answered; it sees no row
@@ -13,95 +12,19 @@ import math
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
-from scipy.special import expit
+from scipy.sparse import issparse
 
-from dpestim._core import logistic
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
-from dpestim.inputs import SparseRows
-from dpestim.linear_model._solver import row_shape
+from dpestim.links import LOGISTIC, Link, softmax
 
 #: Rows and slopes have at most so many binary digits.
 _FINEST = 16
 _MOST_STEPS = 256
-#: For squared errors in half ranges of the target; that of logistic losses was chosen on yrbss and Adult, and half or
-#: twice as much is nearly as good there.
-_SQUARED_CAUTION = 50.0
 #: Where w is kept, and where owners are asked: no fit comes near it, and floats stay finite whatever the noise.
 _RADIUS = 1e4
-
-
-@dataclass(frozen=True)
-class Link:
-    """A loss of a row: `slopes(margins, targets)` are its derivatives by the margins, of norm at most `most`.
-
-    `caution`: how many times the variance of a step's noise a regulariser is that is even with it; `n_classes`: 0 for
-    numbers.
-    """
-
-    slopes: object
-    losses: object
-    most: float
-    curvature: float
-    n_outputs: int = 1
-    caution: float = 5.0
-    n_classes: int = 0
-
-    def reach(self, bits):
-        """Return a bound of the Euclidean norm of the slopes of a row in whole steps of the grid of 2^-bits."""
-        # (several are rounded each by half a step at most; floats that make them up err by far less than one)
-        return Fraction(1 << bits) if self.n_outputs == 1 else (
-            Fraction(self.most) * (1 << bits) + Fraction(math.isqrt(self.n_outputs) + 1, 2) + 1)
-
-
-def _logistic_slopes(margins, signs):
-    return -signs * expit(-signs * margins)
-
-
-def _logistic_losses(margins, signs):
-    return np.where(signs, np.logaddexp(0.0, -signs * margins), 0.0)
-
-
-def _softmax_slopes(margins, codes):
-    shifted = np.exp(margins - margins.max(axis=1, keepdims=True))
-    shares = shifted / shifted.sum(axis=1, keepdims=True)
-    shares[np.arange(len(codes)), codes] -= 1.0
-    shares[codes < 0] = 0.0
-    return shares
-
-
-def _softmax_losses(margins, codes):
-    top = margins.max(axis=1)
-    logs = top + np.log(np.exp(margins - top[:, None]).sum(axis=1))
-    return np.where(codes < 0, 0.0, logs - margins[np.arange(len(codes)), codes])
-
-
-def _squared_slopes(most, margins, targets):
-    return np.clip(np.nan_to_num(margins - targets), -most, most)
-
-
-def _squared_losses(most, margins, targets):
-    off = np.abs(np.nan_to_num(margins - targets))
-    return np.where(off <= most, off * off / 2, most * (off - most / 2))
-
-
-LOGISTIC = Link(_logistic_slopes, _logistic_losses, 1.0, 0.25, n_classes=2)
-
-
-def softmax(n_classes):
-    """Return the link of a softmax over classes; targets are codes, -1 for a row that does not count."""
-    return Link(_softmax_slopes, _softmax_losses, math.nextafter(math.sqrt(2), 2), 0.5, n_classes,
-                n_classes=n_classes)
-
-
-def squared(most=2.0):
-    """Return the link of squared errors, linear beyond `most`; a target that is NaN does not count."""
-    return Link(partial(_squared_slopes, most), partial(_squared_losses, most), most, 1.0,
-                caution=_SQUARED_CAUTION)
 
 
 @dataclass(frozen=True)
@@ -145,31 +68,6 @@ class Schedule:
     def first_kept(self):
         """The first step whose end counts: coefficients are the mean of those of the second half."""
         return self.n_steps // 2
-
-
-def clipped_rows(X, data_norm, intercept):
-    """Return rows of norm at most 1, the constant of the intercept appended; with a value that is not finite: 0.
-
-    An array of floats gives one, `SparseRows` a sparse array.
-    """
-    (n, d), (limit, tail) = X.shape, row_shape(X.shape[1], intercept)
-    scales = np.empty(n)
-    if isinstance(X, SparseRows):
-        logistic.clip_factors_sparse(X.values, X.start, 1.0 / data_norm, limit, scales)
-        each = np.repeat(scales, np.diff(X.start))
-        with np.errstate(invalid="ignore", over="ignore"):
-            values = np.where(each > 0, X.values * each, 0.0)
-        rows = csr_array((values, X.index, X.start), shape=(n, d))
-        ends = csr_array(np.where(scales > 0, tail, 0.0)[:, None])
-        return csr_array(hstack([rows, ends])) if intercept > 0 else rows
-    logistic.clip_factors(X, 1.0 / data_norm, limit, scales)
-    rows = np.zeros((n, d + (intercept > 0)))
-    with np.errstate(invalid="ignore", over="ignore"):
-        np.multiply(X, scales[:, None], out=rows[:, :d])
-    rows[scales == 0] = 0.0
-    if intercept > 0:
-        rows[scales > 0, -1] = tail
-    return rows
 
 
 def margins_of(link, rows):

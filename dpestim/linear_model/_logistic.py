@@ -5,15 +5,15 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import expit
 
+from dpestim.inputs import clipped_rows, row_shape
 from dpestim.linear_model._base import LinearClassifier
 from dpestim.linear_model._base_rate import class_shares, count_law, evenness, offsets_of, share_of
 from dpestim.linear_model._functional import FunctionalLogistic, unit_rows
-from dpestim.linear_model._gradient import Plan, clipped_rows
+from dpestim.linear_model._gradient import Plan
 from dpestim.linear_model._losses import LOGISTIC
 from dpestim.linear_model._release import COLUMNS, release
 from dpestim.linear_model._shapes import BINARY, OneVersusRest, Softmax
 from dpestim.linear_model._softmax import SoftmaxLoss
-from dpestim.linear_model._solver import row_shape
 from dpestim.privacy.exact import canonical_epsilon
 
 

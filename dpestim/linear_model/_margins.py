@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import kl_div
 
-from dpestim.central.model import CentralRegressor, exact_number
+from dpestim.central.model import CentralRegressor
 from dpestim.inputs import number_column, target_numbers
 from dpestim.linear_model._base import LinearClassifier, PerturbedModel
 from dpestim.linear_model._base_rate import ENOUGH, mean_law, mean_of, share_of
@@ -14,6 +14,7 @@ from dpestim.linear_model._losses import hinge, poisson
 from dpestim.linear_model._release import COLUMNS
 from dpestim.linear_model._shapes import OneVersusRest
 from dpestim.linear_model._solver import LARGEST_OFFSET
+from dpestim.models import exact_number
 from dpestim.privacy.exact import canonical_epsilon
 
 

@@ -7,17 +7,18 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.model import CentralRegressor, checked_number, exact_number
+from dpestim.central.model import CentralRegressor
 from dpestim.inputs import target_numbers
 from dpestim.linear_model._adassp import AdaptiveRelease
 from dpestim.linear_model._functional import constant_of, functional_release, ridge_of
-from dpestim.linear_model._moment_noise import MomentRelease, gaussian_weights, laplace_weights
-from dpestim.linear_model._moments import REACH, checked_box, checked_target, row_map, summary_of
 from dpestim.linear_model._shrinkage import shrunken, trimmed
+from dpestim.models import checked_number, exact_number
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.moment_noise import MomentRelease, gaussian_weights, laplace_weights
 from dpestim.statistics.one_pass import all_rows, names_of, schema_of
+from dpestim.statistics.row_moments import REACH, checked_box, checked_target, row_map, summary_of
 from dpestim.statistics.summary import Summary, source_of_release
 
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array, hstack
 
 from dpestim import parallel
 from dpestim._core import logistic, softmax
-from dpestim.inputs import SparseRows
-from dpestim.linear_model._solver import LARGEST_OFFSET, row_shape
+from dpestim.inputs import SparseRows, row_shape
+from dpestim.linear_model._solver import LARGEST_OFFSET
 
 _ULP = 2.0**-53
 _BLOCK = 1024  # rows of one product

@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dpestim import parallel
 from dpestim._core import logistic
+from dpestim.inputs import row_shape
 from dpestim.linear_model._losses import LOGISTIC
 
 #: Bound of the constants that are added to margins.
@@ -130,12 +131,6 @@ class MarginLoss:
     def rounding(self, norm):
         """Return what the float gradient at a w of this norm is off by at most, in Euclidean norm."""
         return rounding(self.n_rows, self._width, norm, self.margin)
-
-
-def row_shape(n_features, intercept):
-    """Return (norm that the features of a row keep, its appended constant): a row's exact norm is at most 1."""
-    room = (1.0 - (n_features + 64) * 2.0**-52) / math.sqrt(1.0 + intercept * intercept)
-    return room, intercept * room
 
 
 def rounding(n_rows, width, norm, margin=LOGISTIC):

@@ -11,6 +11,7 @@ One road for all data::
     sampling.py  `SampledColumns`: those of a row of which each user reports k, and its walk
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
+    patterns.py  eight independent bits from 16 random ones, for laws whose reports are bits
     channel.py   laws as channels between bins and counts, for servers of numbers
     costs.py     what a law costs before anybody has reported: error, bits, time, memory
     guessing.py  the best guess of a value from its report, and how often it is right, for `dpestim.audit`
@@ -18,12 +19,14 @@ One road for all data::
 and a room for each kind of data, which the files above know nothing about::
 
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
+    keyvalue/    laws over sets of (key, value) pairs: a row is a set, and rows are sliced as those of arrays
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
-
+    learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
 A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
-needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both.
+needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both, and
+`learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
@@ -55,8 +58,16 @@ from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.estimates.mixed import MixedEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
 from dpestim.local.estimates.planning import SurveyPlan, plan, plan_mean
+from dpestim.local.keyvalue.pckv import PCKVEstimator
+from dpestim.local.keyvalue.privkv import PrivKVEstimator
+from dpestim.local.keyvalue.privkvm import PrivKVMEstimator
+from dpestim.local.learning.gradients import Round
+from dpestim.local.learning.naive_bayes import LDPNaiveBayes
+from dpestim.local.learning.privatized import PrivatizedColumns
+from dpestim.local.learning.sgd import LDPSGDClassifier, LDPSGDRegressor
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.hm import HMTransformer
 from dpestim.local.numbers.laplace import LaplaceTransformer
@@ -79,6 +90,9 @@ __all__ = [
     "HMTransformer",
     "HRFrequencyEstimator",
     "IDUEFrequencyEstimator",
+    "LDPNaiveBayes",
+    "LDPSGDClassifier",
+    "LDPSGDRegressor",
     "LGRRFrequencyEstimator",
     "LOLOHAFrequencyEstimator",
     "LOSUEFrequencyEstimator",
@@ -86,13 +100,19 @@ __all__ = [
     "LaplaceTransformer",
     "MeanEstimator",
     "MetricFrequencyEstimator",
+    "MixedEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
+    "PCKVEstimator",
     "PGRFrequencyEstimator",
     "PMTransformer",
     "PersonalizedEstimator",
+    "PrivKVEstimator",
+    "PrivKVMEstimator",
     "PrivUnitTransformer",
+    "PrivatizedColumns",
     "RAPPORFrequencyEstimator",
+    "Round",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",
     "SHEFrequencyEstimator",

@@ -38,6 +38,8 @@ class Client(PrivateEstimator):
     _test_values = {}
     #: Frozen by the first data.
     _columns = None
+    #: The exact epsilon of each report, where it is not for this client to say (`dpestim.local.estimates.mixed`).
+    _each = None
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that all share in the docstring."""
@@ -112,7 +114,11 @@ class Client(PrivateEstimator):
 
     def _share(self, n_columns):
         """Return the part of epsilon that each column of a row gets: equal and exact."""
-        return canonical_epsilon(self.epsilon) / n_columns
+        return canonical_epsilon(self.epsilon) / n_columns if self._each is None else self._each
+
+    def _n_parts(self, n_columns):
+        """Return how many reports make that of a row of so many columns: fewer where columns share one."""
+        return n_columns
 
     def _columns_of_width(self, width):
         """Return the columns whose reports are so many numbers wide, as far as that decides."""
@@ -161,8 +167,11 @@ class Client(PrivateEstimator):
             check(columns)
         return columns.read(self._parts(X, columns, strict), self.n_jobs, strict), columns, names
 
-    def _schema(self, X, strict, restart=False):
-        """Return (X, names or None, `Columns`) of rows whose shape and names suit the columns."""
+    def _schema(self, X, strict, restart=False, **more):
+        """Return (X, names or None, `Columns`) of rows whose shape and names suit the columns.
+
+        `more` goes to `_infer`, of clients whose domain is about more than X.
+        """
         given, X = X, self._container(X, strict)
         frozen = None if restart else self._columns
         names, n = self._names_of(given if hasattr(given, "columns") else X, frozen), X.shape[1]
@@ -176,7 +185,7 @@ class Client(PrivateEstimator):
         elif restart:
             undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
             self._refuse_in_strict(f"{undeclared} would be learned from the data: declare them")
-            columns = self._infer(X, column_names(n, names))
+            columns = self._infer(X, column_names(n, names), **more)
         else:
             columns = self._columns_now()
         if columns.n_features != n:

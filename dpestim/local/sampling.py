@@ -107,7 +107,7 @@ class SampledColumns(Columns):
         def start():
             counts = self._no_counts()
             totals.append(counts)
-            return lambda number, at, report: self.laws[number].count(report, counts[number])
+            return lambda number, at, report: self._count(number, report, counts)
 
         self._walk(data, source, first, n_jobs, start)
         return [sum(parts) for parts in zip(*totals)]
@@ -119,8 +119,9 @@ class SampledColumns(Columns):
             counts = self._no_counts()
             for low in range(first * COUNT_ROWS, min(last * COUNT_ROWS, len(reports)), COUNT_ROWS):
                 slots = self._slots(reports[low : low + COUNT_ROWS])
-                for (law, fields, _), mine in zip(self._by_column(slots), counts):
-                    law.count(np.ascontiguousarray(fields[:, : law.report_width], law.report_dtype), mine)
+                for number, (law, fields, _) in enumerate(self._by_column(slots)):
+                    fields = np.ascontiguousarray(fields[:, : law.report_width], law.report_dtype)
+                    self._count(number, fields, counts)
             return counts
 
         return [sum(parts) for parts in zip(*parallel.run(task, -(-len(reports) // COUNT_ROWS), n_jobs))]
@@ -129,6 +130,10 @@ class SampledColumns(Columns):
 
     def _no_counts(self):
         return [np.zeros(law.n_counts, np.int64) for law in self.laws]
+
+    def _count(self, number, reports, counts):
+        """Add the reports of one column."""
+        self.laws[number].count(reports, counts[number])
 
     @property
     def _middles(self):

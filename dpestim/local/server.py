@@ -30,6 +30,8 @@ class Server(PrivateEstimator):
     _seeds = ()
     _seeded = False
     _lineage = Lineage()
+    #: The name of what holds the reports of several columns, where this only reads its own.
+    _part_of = None
     #: Whether counts of the same users may be added: not where they keep answers, which do not average out.
     _adds_same_users = True
     _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineage")
@@ -218,6 +220,8 @@ class Server(PrivateEstimator):
         """Let no other thread count into this object meanwhile: what it read would be overwritten."""
         with _making:
             lock = vars(self).setdefault("_lock", threading.RLock())
+        if self._part_of is not None:
+            raise ValueError(f"this is a part of a {self._part_of}, which is to be read: clone it to start anew")
         with lock:
             yield
 
@@ -233,6 +237,8 @@ class Server(PrivateEstimator):
 
 def _check_other(mine, other, users):
     """Raise ValueError unless `other` is another aggregate of the same kind that has seen data."""
+    if other._part_of is not None:
+        raise ValueError(f"other is a part of a {other._part_of}, which is to be read: merge the whole")
     if users not in ("disjoint", "same"):
         raise ValueError("users must be 'disjoint' or 'same'")
     if other is mine:

@@ -8,7 +8,6 @@ How data flows::
 * `_base.py`         what both share: parameters, the prior, probabilities
 * `_gaussian.py`     `DPGaussianNB`: counts, sums and sums of squares in each class
 * `_categorical.py`  `DPCategoricalNB`: tables of class and category
-* `_shrinkage.py`    how much of what tells classes apart is more than noise
 
 ``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
 

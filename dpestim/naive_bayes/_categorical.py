@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from dpestim.central.model import checked_number
 from dpestim.inputs import CategoryEncoder, learn_categories
+from dpestim.models import checked_number
 from dpestim.naive_bayes._base import CLASSES, DELTA, NaiveBayes
-from dpestim.naive_bayes._shrinkage import kept_of, noise_apart
+from dpestim.postprocessing.shrinkage import class_logarithms
 from dpestim.statistics.noise import noise_for
 
 
@@ -139,10 +139,12 @@ class DPCategoricalNB(NaiveBayes):
             rows = np.maximum(sum(share * part.sum(axis=1) for share, part in zip(shares, parts)), 0.0)
             counts = [np.maximum(part, 0.0) for part in parts]
             prior = self._prior(rows, math.sqrt(noise.variance / (1 / np.array(sizes)).sum()))
+            n = np.maximum(rows, max(1.0, math.sqrt(noise.variance * (shares / sizes).sum())))
+            logs = class_logarithms(parts, n[:, None], noise.variance, float(self.alpha))
             return {"categories_": [encoder.categories for encoder in encoders], "category_count_": counts,
                     "n_categories_": np.array(sizes), "class_count_": rows, "class_prior_": prior,
                     "class_log_prior_": np.log(prior), "classes_": classes,
-                    "feature_log_prob_": _logarithms(parts, rows, shares, noise.variance, float(self.alpha))}
+                    "feature_log_prob_": logs}
 
         return draw
 
@@ -164,31 +166,6 @@ class DPCategoricalNB(NaiveBayes):
         X = np.random.default_rng(seed).integers(0, 3, size=(n_rows, 3)).astype(float)
         classes = np.asarray(self.classes)
         return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[X[:, 1].astype(int) % len(classes)]
-
-
-def _logarithms(parts, rows, shares, variance, alpha):
-    """Return logarithms of probabilities: no more than noise allows apart from those of all rows.
-
-    Parameters
-    ----------
-    parts : list of ndarray of shape (n_classes, n_categories)
-        Noisy counts.
-    rows, shares : ndarray
-        Noisy numbers of rows of classes, and what each table had of a say in them.
-    variance : float
-        Of the noise in a count.
-    alpha : float
-    """
-    n = np.maximum(rows, max(1.0, math.sqrt(variance * (shares / [part.shape[1] for part in parts]).sum())))[:, None]
-    noisy, total = np.concatenate(parts, axis=1), n.sum()
-    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-    # (a category that noise alone may have made rare is not taken as that rare)
-    known = [np.maximum(part.sum(axis=0), 0.0) + math.sqrt(len(n) * variance) / 2 + alpha for part in parts]
-    all_rows = np.concatenate([count / count.sum() for count in known])
-    apart = noisy / n - noisy.sum(axis=0) / total
-    kept = kept_of(apart / np.sqrt(all_rows), noise_apart(n, variance) / all_rows)
-    shares = np.maximum(all_rows + kept * apart, (1 - kept) * all_rows)
-    return [np.log(count / count.sum(axis=1, keepdims=True)) for count in np.split(shares * n + alpha, ends, axis=1)]
 
 
 def _encoders(lists):

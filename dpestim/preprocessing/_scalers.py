@@ -6,7 +6,7 @@ from numbers import Real
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from dpestim.central.model import checked_number
+from dpestim.models import checked_number
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
 from dpestim.statistics.noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile, coarse

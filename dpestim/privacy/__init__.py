@@ -1,7 +1,7 @@
 """What privacy means here: guarantees, neighbouring relations, exact rounding.
 
     exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it,
-                 with `rappor` for bits that are randomised twice)
+                 with `rappor` for bits that are randomised twice, and `pairs` for sets of (key, value) pairs)
     divergence   how far apart two laws are, exactly: worst ratios and deltas
     curve        what is known of a release besides (epsilon, delta): what all kinds answer, and what follows
     concentrated zCDP, the simplest of them (tighter ones are in `dpestim.accounting`)

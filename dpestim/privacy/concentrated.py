@@ -183,6 +183,12 @@ def largest_rho(epsilon, delta):
     e, d = float_down(positive(epsilon, "epsilon")), float_down(share(delta, "delta"))
     if d == 1:
         raise ValueError("delta must be below 1")
+    return _largest(e, d)
+
+
+@lru_cache(maxsize=256)
+def _largest(e, d):
+    """Return the largest rho within (e, d): found once, as one release asks for it several times."""
     more = 1 + 4 * OUTWARD  # so that sums, each rounded up, are still within it
 
     def fits(rho):

@@ -14,6 +14,7 @@ from dpestim.central.base import checked_delta
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.estimates.mixed import MixedEstimator
 from dpestim.local.estimates.personalized import PersonalizedEstimator
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
@@ -56,9 +57,9 @@ class ShuffledEstimator(PrivateEstimator):
     ----------
     estimator : estimator of `dpestim.local` that counts reports, default=None
         A frequency estimator, `MeanEstimator` or `DistributionEstimator`; cloned. Its epsilon (that of its transformer)
-        is replaced; its ledger, seed and `n_jobs` are used. Laws that are relaxed are refused, and so is
-        `PersonalizedEstimator`. None: ``MeanEstimator()``, which learns its bounds from the data and so protects
-        nothing.
+        is replaced; its ledger, seed and `n_jobs` are used. Laws that are relaxed are refused, and so are
+        `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which learns its bounds from the data
+        and so protects nothing.
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None
@@ -369,7 +370,7 @@ class ShuffledEstimator(PrivateEstimator):
             raise ValueError("bound must be 'best', 'blanket' or 'clones'")
         whole(self.colluding, "colluding", 0)
         inner = _inner(self._wrapped)
-        if isinstance(self._wrapped, PersonalizedEstimator | ShuffleProtocol) or not (
+        if isinstance(self._wrapped, MixedEstimator | PersonalizedEstimator | ShuffleProtocol) or not (
             isinstance(self._wrapped, Server) and isinstance(inner, Client)
         ):
             raise ValueError("estimator must be what counts the reports of a local law, such as "

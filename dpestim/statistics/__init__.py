@@ -11,10 +11,11 @@
     base           what they share: `summarize`, `merge`, `release`
     summary        rows become integers of a public grid, and sums that are secret
     noise          integers become noisy, by the laws of `dpestim.central`
+    row_moments    rows become integers of a public norm, and exact sums of their products
+    moment_noise   which joint noise hides a row in such sums
     plan           what a release draws, by which law, and what it makes of that
     result         `Result`
     one_pass       what models share that are functions of such sums: preprocessing, naive Bayes, choosing columns
-    one_pass       what models share that are functions of such sums: preprocessing, naive Bayes
 
 Every statistic is a class with ``summarize``, ``merge`` and ``release``, for data that come in batches or from several
 places, and a function that does all three.

@@ -9,11 +9,16 @@ an estimator can do decides which:
     _frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     _numbers      laws of numbers: exact means, variances, rounding
     _balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    _pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     _rows         rows of several numbers: which columns are drawn, joint laws
     _contract     behaviour of any client (`privatize`) and any server (`aggregate`)
     _servers      what estimates from the reports of a transformer
     _groups       what estimates from users of different settings
+    _mixed        rows of numbers and categories together
     _models       what learns from rows in the central model: classifiers, regressors, transformers
+    _trees        trees and forests: exactly what neighbours can tell apart, on tiny data
+    _rounds       what learns from reports of noisy gradients, in the local model
+    _synthesis    what learns a model of rows, and samples others from it
     _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
     _central      what adds noise to answers
     _choices      what chooses among candidates
@@ -39,7 +44,10 @@ from dpestim.testing import (
     _frequencies,
     _groups,
     _law,
+    _learning,
+    _mixed,
     _numbers,
+    _pairs,
     _promises,
     _queries,
     _rows,
@@ -48,15 +56,19 @@ from dpestim.testing import (
     _shuffled,
     _stability,
     _statistics,
+    _synthesis,
 )
 from dpestim.testing._models import MODEL_CHECKS
+from dpestim.testing._rounds import ROUND_CHECKS
 from dpestim.testing._sample import Sample
 from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
+from dpestim.testing._trees import TREE_CHECKS
 
 #: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
 _FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
              "votes": _stability.Votes, "statistic": _statistics.Statistics, "shuffle": _shuffle.Shuffles,
-             "shuffled": _shuffled.Shuffled}
+             "shuffled": _shuffled.Shuffled, "keyvalue": _pairs.Pairs,
+             "local model": _learning.Learners, "privatized columns": _learning.Privatized}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -109,10 +121,20 @@ def _checks_for(estimator):
     kind = getattr(estimator, "_checked_as", None)
     if kind == "model":
         return MODEL_CHECKS, estimator
+    if kind == "tree":
+        return (*MODEL_CHECKS, *TREE_CHECKS), estimator
+    if kind == "rounds":
+        return (*MODEL_CHECKS, *ROUND_CHECKS), estimator
+    if kind == "synthesizer":
+        return _synthesis.CHECKS, estimator
     family = _FAMILIES.get(kind)
     if family:
         subject = family(estimator)
         return subject.checks(), subject
+    if hasattr(estimator, "transformers"):
+        behaviour = (_contract.check_clone_and_pickle, _contract.check_freeze, _contract.check_strict_mode_stays,
+                     _contract.check_bad_reports, _contract.check_threads, *_contract.SERVER_CHECKS)
+        return (*behaviour, *_mixed.FACE_CHECKS), Sample(estimator, _mixed.Mixed)
     client = client_of(estimator)
     kind = _frequencies.Categories if hasattr(client, "categories") else _numbers.Numbers
     if hasattr(client, "radius"):

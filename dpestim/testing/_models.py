@@ -29,7 +29,7 @@ def check_model_budget(estimator):
     require(guarantee.epsilon == canonical_epsilon(estimator.epsilon), "the charge must be the canonical epsilon")
     delta = float(getattr(estimator, "delta", 0) or 0)
     require(float(guarantee.delta) <= delta, "the charge must not exceed the declared delta")
-    public = ROWS if guarantee.neighbours is Neighbours.SUBSTITUTION else None  # (else their number is private)
+    public = None if guarantee.neighbours is Neighbours.ADD_REMOVE else ROWS  # (there their number is private)
     require(n_rows == public, "the charge must say how many rows were used, where that is public")
     require(guarantee == est.privacy_, "privacy_ must be what was charged")
     for answer in _answers(est).values():
@@ -78,7 +78,7 @@ def check_model_predictions(estimator):
     X, y = estimator._test_data(ROWS)
     est = fresh(estimator).fit(X, y)
     answers = _answers(est)
-    require(bool(answers), "a model must predict or transform")
+    require(bool(answers), "a model must predict, transform or tell distances")
     for name, answer in answers.items():
         require(len(answer(X)) == ROWS, f"{name} must answer for each row")
         if name != "predict" or not is_classifier(est):
@@ -230,7 +230,8 @@ def _categories(estimator):
 
 def _answers(est):
     """Return what a fitted model does with rows: its methods, by name."""
-    return {name: getattr(est, name) for name in ("predict", "predict_proba", "transform") if hasattr(est, name)}
+    return {name: getattr(est, name) for name in ("predict", "predict_proba", "transform", "mahalanobis")
+            if hasattr(est, name)}
 
 
 def _has_learned(est):

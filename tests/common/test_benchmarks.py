@@ -21,7 +21,8 @@ def benchmarks(monkeypatch):
 def test_every_mechanism_is_timed(benchmarks):
     frequencies, numbers, _, vectors = benchmarks
     timed = {cls for _, cls in (*frequencies.mechanisms(), *numbers.transformers(), *vectors.transformers())}
-    assert timed == {cls for _, cls in all_estimators() if hasattr(cls, "privatize") and hasattr(cls, "transform")}
+    assert timed == {cls for _, cls in all_estimators() if hasattr(cls, "privatize") and hasattr(cls, "transform")
+                     and cls._checked_as != "privatized columns"}  # (which takes the laws of others)
 
 
 def test_every_mechanism_on_answers_is_timed(benchmarks):
@@ -98,7 +99,9 @@ def test_models_and_what_comes_before_them_are_timed(benchmarks):
 
     assert {type(ours).__name__ for ours, *_ in fits.contests()} == {
         cls.__name__ for _, cls in all_estimators()
-        if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes", "preprocessing", "feature_selection")
+        if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes", "ensemble", "preprocessing",
+                                            "feature_selection", "cluster", "covariance", "decomposition")
+        and not cls.__name__.startswith("DPRandomForest")  # (benchmarks.trees)
         and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression")  # (have no namesake)
     }
     rows = list(fits.rows(type("Settings", (), {"n": 2000, "quick": True})))
@@ -112,8 +115,18 @@ def test_every_model_is_compared(benchmarks, capsys, monkeypatch):
     models.main()
     shown = capsys.readouterr().out
     assert not [cls.__name__ for _, cls in all_estimators()
-                if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes") and cls.__name__ not in shown]
+                if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes", "ensemble")
+                and not cls.__name__.startswith("DPRandomForest")  # (benchmarks.trees)
+                and cls.__name__ not in shown]
     worth = models.judge(type("Task", (), {"kind": "classes", "truth": np.array([0, 1, 1])}),
                          np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]))
     assert worth["AUC"] == 1
     assert abs(worth["accuracy"] - 2 / 3) < 1e-12
+
+
+def test_trees_are_compared_on_several_shapes(benchmarks, capsys, monkeypatch):
+    from benchmarks import trees
+
+    monkeypatch.setattr("sys.argv", ["trees", "--quick"])
+    trees.main()
+    assert capsys.readouterr().out.count("forest, disjoint") == len(trees.shapes(1000))

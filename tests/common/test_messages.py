@@ -4,6 +4,8 @@ import copy
 import datetime
 import decimal
 import functools
+import inspect
+import itertools
 import warnings
 from types import FunctionType
 
@@ -211,7 +213,7 @@ def calls(cls, params):
         "release" if hasattr(cls, "release") else "process"]
     for k, (name, make) in enumerate([*all_containers(X.shape[1] if X.ndim == 2 else 1), *one_cell(X)]):
         for verb in (first, others[k % len(others)]) if others else (first,):
-            with_y = y is not None and verb in ("fit", "partial_fit", "score")
+            with_y = y is not None and "y" in inspect.signature(getattr(cls, verb)).parameters
             alone = (make(), 0) if verb == "process" else (make(),)  # (with a threshold)
             for arguments in [(make(), y), (X, make()), (make(), make())] if with_y else [alone]:
                 yield name, verb, arguments, copy.copy(fitted)
@@ -233,10 +235,13 @@ def code_of(cls):
 def readers():
     """Yield the registry, and of what shares all code that meets a value one: the others say nothing else.
 
-    Frequency estimators of plain laws are such, and statistics that read rows alike.
+    Frequency estimators of plain laws are such, and statistics that read rows alike. (What takes no arrays of cells
+    has check_pair_refusals.)
     """
     seen = set()
     for name, cls in all_estimators():
+        if cls._checked_as == "keyvalue":
+            continue
         reads = cls._read if issubclass(cls, DPStatistic) else code_of(cls)
         if reads not in seen:
             seen.add(reads)
@@ -247,14 +252,16 @@ def readers():
 @pytest.mark.parametrize(("name", "cls"), list(readers()))
 def test_no_message_shows_a_value(name, cls, strict):
     n_errors = 0
-    for what, verb, arguments, est in calls(cls, cls._test_params()[0]):
+    everything = calls(cls, cls._test_params()[0])
+    # strict mode hides what the other says, on the same road: there, every fourth call, other ones for every class
+    for what, verb, arguments, est in itertools.islice(everything, len(name) % 4, None, 4) if strict else everything:
         words, error = said(est, verb, arguments, strict)
         shown = [word for word in words if any(sentinel in word for sentinel in SENTINELS)]
         assert not shown, f"{verb} of {what} shows a value: {shown[0][:300]}"
         # and it is an error of this package: a ValueError that says which input it is about
         assert error is None or isinstance(error, ValueError), f"{verb} of {what}: {error!r}"
         n_errors += error is not None
-    assert n_errors > 100, "hardly anything was refused: the test has no power"
+    assert n_errors > (25 if strict else 100), "hardly anything was refused: the test has no power"
 
 
 def test_the_check_sees_what_is_shown():

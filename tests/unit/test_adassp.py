@@ -13,7 +13,7 @@ from dpestim.audit import Density, hockey_stick
 from dpestim.datasets import load_yrbss
 from dpestim.linear_model import DPLinearRegression, DPRidge
 from dpestim.linear_model import _adassp as adassp
-from dpestim.linear_model._moments import REACH, row_map, summary_of
+from dpestim.statistics.row_moments import REACH, row_map, summary_of
 
 RNG = np.random.default_rng
 

@@ -115,7 +115,7 @@ def local_laws():
 @pytest.mark.parametrize(("cls", "params"), list(local_laws()))
 def test_local_laws_have_the_epsilon_that_they_declare(cls, params):
     est = cls(**params)
-    est.fit(est._test_data(10)[0])
+    est.fit(*[data for data in est._test_data(10) if data is not None])
     for law in dict.fromkeys(est._columns.laws):
         found, declared = exact_epsilon(law), law.plain_epsilon
         if declared == math.inf:

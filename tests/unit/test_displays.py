@@ -10,12 +10,14 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inspection import (
     DistributionDisplay,
     EpsilonCurveDisplay,
     FrequencyDisplay,
     MechanismComparisonDisplay,
+    ShapeFunctionDisplay,
 )
 from dpestim.local import (
     DistributionEstimator,
@@ -153,6 +155,44 @@ def test_columns_that_are_none(column):
         FrequencyDisplay.from_estimator(frequencies(), column=column)
     with pytest.raises(ValueError, match="column"):
         DistributionDisplay.from_estimator(distribution(), column=column, level=None)
+
+
+def test_curves_of_additive_models():
+    """Drawn over their own bins: what the model adds to a score is what the picture shows there."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    X = pd.DataFrame({"age": rng.uniform(20, 70, n), "kind": rng.integers(0, 5, n), "dose": rng.uniform(0, 1, n)})
+    low, high = [20, 0, 0], [70, 4, 1]
+    model = DPGradientBoostingRegressor(
+        4.0, delta=1e-6, bounds=(low, high), target_bounds=(0, 1), categorical_features=[1], interactions=[(0, 1)],
+        max_bins=[40, 5, 20], random_state=0).fit(X, (X["age"] > 50) * 0.5 + (X["kind"] == 2) * 0.4)
+    for term, name in enumerate(X.columns):
+        display = ShapeFunctionDisplay.from_estimator(model, term)
+        drawn = display.curve_.get_data()
+        assert display.ax_.get_xlabel() == name
+        assert (drawn.edges[0], drawn.edges[-1]) == ((-0.5, 4.5) if name == "kind" else (low[term], high[term]))
+        places = np.searchsorted(drawn.edges, X[name], side="right") - 1
+        others = X.assign(**{name: X[name].iloc[0]})
+        if term == 2:  # (the others are in the pair, too)
+            moved = drawn.values[places] - drawn.values[places[0]]
+            inside = (model.predict(X) > 0) & (model.predict(X) < 1) & (model.predict(others) > 0) & (
+                model.predict(others) < 1)
+            assert inside.any()
+            np.testing.assert_allclose((model.predict(X) - model.predict(others))[inside], moved[inside], atol=1e-9)
+        assert (display.band_.get_data().values > drawn.values).all()
+    pair = ShapeFunctionDisplay.from_estimator(model, 3, level=None)
+    assert pair.curve_.get_array().shape == (5, 16)
+    assert (pair.ax_.get_xlabel(), pair.ax_.get_ylabel()) == ("age", "kind")
+    assert pair.band_ is None
+    plt.close("all")
+    for bad, match in (({"term": 4}, "term"), ({"term": True}, "term"), ({"output": 1}, "output")):
+        with pytest.raises(ValueError, match=match):
+            ShapeFunctionDisplay.from_estimator(model, **bad)
+    with pytest.raises(ValueError, match="estimator must have"):
+        ShapeFunctionDisplay.from_estimator(LogisticRegression())
+    with pytest.raises(NotFittedError):
+        ShapeFunctionDisplay.from_estimator(DPGradientBoostingClassifier())
+    assert not plt.get_fignums()
 
 
 def test_what_cannot_be_drawn_opens_no_figure():

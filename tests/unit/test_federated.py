@@ -12,18 +12,11 @@ from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.datasets import load_yrbss
 from dpestim.exceptions import BudgetExceededError, PrivacyLeakWarning
+from dpestim.inputs import clipped_rows
 from dpestim.linear_model import DPFederatedLinearModel, DPLogisticRegression
 from dpestim.linear_model._base_rate import noisy_mean, sum_law
-from dpestim.linear_model._gradient import (
-    LOGISTIC,
-    Agreement,
-    GradientOwner,
-    Schedule,
-    clipped_rows,
-    descend,
-    softmax,
-    squared,
-)
+from dpestim.linear_model._gradient import Agreement, GradientOwner, Schedule, descend
+from dpestim.links import LOGISTIC, softmax, squared
 from dpestim.rng import WordSource
 
 LINKS = {"logistic": LOGISTIC, "softmax": softmax(3), "squared": squared()}

@@ -15,9 +15,9 @@ from dpestim.accounting import Ledger
 from dpestim.feature_selection import DPSelectKBest
 from dpestim.linear_model import DPLinearRegression, DPRidge, DPTukeyRegression
 from dpestim.linear_model._functional import FunctionalLogistic, functional_release
-from dpestim.linear_model._moment_noise import gaussian_weights, laplace_weights
-from dpestim.linear_model._moments import REACH, row_map, summary_of
 from dpestim.rng import WordSource
+from dpestim.statistics.moment_noise import gaussian_weights, laplace_weights
+from dpestim.statistics.row_moments import REACH, row_map, summary_of
 
 RNG = np.random.default_rng
 

@@ -16,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.exceptions import BudgetExceededError, LedgerError
+from dpestim.inputs import row_shape
 from dpestim.linear_model import DPLogisticRegression, _base
-from dpestim.linear_model._solver import row_shape
 from dpestim.testing import MechanismError, mechanism_checks
 
 

@@ -11,7 +11,7 @@ from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.feature_selection import DPSelectKBest
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB, _categorical, _gaussian
-from dpestim.naive_bayes._shrinkage import kept_of, noise_apart
+from dpestim.postprocessing.shrinkage import kept_of, noise_apart
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 10_000)

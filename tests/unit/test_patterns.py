@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from dpestim._core import unary as kernel
-from dpestim.local.categories.patterns import BitPatterns, bit_patterns
 from dpestim.local.categories.unary import OUE, SUE
+from dpestim.local.patterns import BitPatterns, bit_patterns
 from dpestim.privacy import exact
 from dpestim.rng import Stage, WordSource
 

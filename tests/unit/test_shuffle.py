@@ -288,7 +288,7 @@ def test_what_messages_do_not_tell_is_asked_for():
 def test_a_share_that_is_lost_is_noticed():
     protocol = RealSum(1.0, delta=1e-5, bounds=(0, 1), n_users=1000)
     messages = protocol.encode(np.full((1000, 1), 0.5))
-    messages[3, 2] += np.uint64(1 << 60)
+    messages[3, 2:3] += np.uint64(1 << 60)  # (of an array: words wrap around, and without a warning)
     with pytest.raises(ValueError, match="shares are missing or others"):
         _ = protocol.analyse(messages).sum_
 
@@ -303,7 +303,7 @@ def test_extreme_epsilons_work_or_are_named(protocol, epsilon):
     est = RealSum(epsilon, delta=1e-6, bounds=(0, 1), protocol=protocol, random_state=0)
     if (epsilon, protocol) in REFUSED:
         with pytest.raises(ValueError, match="epsilon"):
-            est.fit(np.full((500, 1), 0.5))
+            est.fit(np.full((100, 1), 0.5))
         return
-    est.fit(np.full((500, 1), 0.5))
-    assert abs(est.sum_[0] - 250) < 7 * est.standard_error_[0]
+    est.fit(np.full((100, 1), 0.5))
+    assert abs(est.sum_[0] - 50) < 7 * est.standard_error_[0]

@@ -47,6 +47,11 @@ def _choice(epsilon, n_categories, objective, tolerance, n):
     )
 
 
+def best_law(epsilon, n_categories):
+    """Return the law of the least error for a share of epsilon, of mechanisms with their defaults."""
+    return _choice(epsilon, n_categories, "variance", 0.0, MANY)[1]
+
+
 class AdaptiveFrequencyEstimator(FrequencyEstimator):
     """Frequencies by the mechanism that suits epsilon and the domain.
 

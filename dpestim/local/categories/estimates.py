@@ -8,9 +8,11 @@ from dpestim import postprocessing
 def end(f, z, error):
     """Solve end = f + z error(end) by bisection between f and the farthest that an end can be.
 
-    The square of `error` must be a line or the p (1 - p) / n of a share: it is largest at 0, at 1 or in their middle.
+    The square of `error` must be a line, the p (1 - p) / n of a share, or their sum: it is largest at 0, at 1 or in
+    their middle, or at most the sum of what it is at two of them.
     """
-    near, far = f, f + z * np.max([error(np.full_like(f, p)) for p in (0.0, 0.5, 1.0)], axis=0)
+    at = [error(np.full_like(f, p)) for p in (0.0, 0.5, 1.0)]
+    near, far = f, f + z * np.hypot(np.maximum(at[0], at[2]), at[1])
     for _ in range(70):
         middle = (near + far) / 2
         beyond = np.abs(middle - f) >= np.abs(z) * error(np.clip(middle, 0.0, 1.0))

@@ -10,6 +10,9 @@ from dpestim.local.categories.estimates import check_postprocess, end, postproce
 class Frequencies:
     """Mixin, left of a server and a `CategoryClient`; laws bring `estimate` and `variance_line`."""
 
+    #: How many of the users have reported each column, where these were drawn (`dpestim.local.estimates.mixed`).
+    _drawn = None
+
     def release(self):
         """Return `frequencies_`: the counts made into estimates, post-processed as `postprocess` says."""
         return self.frequencies_
@@ -136,20 +139,31 @@ class Frequencies:
 
     def _error_functions(self):
         """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""
-        lines = [r.variance_line(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
-        return [
-            lambda f, at_zero=at_zero, slope=slope: np.sqrt(np.maximum(at_zero + slope * f, 0.0) / self._n_users)
-            for at_zero, slope in lines
-        ]
+        return [self._error_function(*each) for each in zip(self.randomizers_, self._counts, self._sizes())]
+
+    def _error_function(self, law, counts, m):
+        if not m:
+            return lambda f: np.full(np.shape(f), np.nan)
+        (at_zero, slope), uneven = law.variance_line(counts, m), self._unevenness(m)
+        return lambda f: np.sqrt(np.maximum(at_zero + slope * f, 0.0) / m + uneven * f * (1 - f))
+
+    def _sizes(self):
+        """Return how many users have reported each column."""
+        return [self._n_users] * len(self._counts) if self._drawn is None else self._drawn
+
+    def _unevenness(self, m):
+        """Return what share (1 - share) is multiplied by where m of all users have reported (``mixed.md``, claim 4)."""
+        return (1 / m - 1 / self._n_users) * self._n_users / max(self._n_users - 1, 1)
 
     def _unbiased(self):
         return self._remembered(
-            None, lambda: [r.estimate(c, self._n_users) for r, c in zip(self.randomizers_, self._counts)]
+            None, lambda: [r.estimate(c, m) if m else np.full(r.n_categories, np.nan)
+                           for r, c, m in zip(self.randomizers_, self._counts, self._sizes())]
         )
 
     def _postprocessed(self):
-        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts)
-        return [postprocessed(self.postprocess, f, se, law, counts, self._n_users) for f, se, law, counts in each]
+        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts, self._sizes())
+        return [postprocessed(self.postprocess, f, se, law, counts, m) if m else f for f, se, law, counts, m in each]
 
     def _remembered(self, name, make):
         """Return copies of answers of this name, made anew where counts changed: one of many values takes seconds.

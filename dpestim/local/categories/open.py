@@ -57,8 +57,13 @@ class OpenFrequencyEstimator(FrequencyEstimator):
         law, counts = self.randomizers_[number], self._counts[number]
         codes = self._columns.columns[number].encoder.encode(values)
         codes, again = np.unique(codes, return_inverse=True)  # what has one code is one value, as 1 and True are
-        f = law.estimate_of(codes, counts, self._n_users)
-        return Estimates(f[again], law.error_of(codes, f, counts, self._n_users)[again])
+        m = self._sizes()[number]
+        if not m:
+            return Estimates(*np.full((2, len(again)), np.nan))
+        f, share = law.estimate_of(codes, counts, m), np.sqrt(self._unevenness(m))
+        errors = law.error_of(codes, f, counts, m)
+        within = np.clip(f, 0.0, 1.0)
+        return Estimates(f[again], np.hypot(errors, share * np.sqrt(within * (1 - within)))[again])
 
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each column of `transform`; an open column has none."""

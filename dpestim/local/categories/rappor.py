@@ -14,10 +14,10 @@ from dpestim.local.categories.bloom import bloom_filters
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.open import OpenFrequencyEstimator
-from dpestim.local.categories.patterns import draw_patterns, words_for
 from dpestim.local.categories.regression import BitRegression
 from dpestim.local.categories.sketch import check_whole, drawn_below
 from dpestim.local.guessing import BestGuess, Runs
+from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.privacy.exact import WORD, canonical_amount, log_above, uses_enough
 from dpestim.privacy.rappor import rappor_thresholds
 from dpestim.rng import Stage

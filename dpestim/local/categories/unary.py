@@ -7,8 +7,8 @@ import numpy as np
 from dpestim._core import unary
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
-from dpestim.local.categories.patterns import draw_patterns, words_for
 from dpestim.local.categories.supports import Bits, success_of_sets
+from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.exact import WORD, oue_thresholds, sue_thresholds, uses_enough
 

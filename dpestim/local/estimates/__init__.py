@@ -5,6 +5,7 @@
     distribution.py  `DistributionEstimator`, by expectation maximisation
     personalized.py  `PersonalizedEstimator`: users of different settings (`groups.py`) around any server, frequency
                      estimators included, and one estimate of all (`combined.py`, with the functions of `mixtures.py`)
+    mixed.py         `MixedEstimator`: columns of several kinds (`rows.py`), one report, one epsilon (`sharing.py`)
     planning.py      `plan`, `plan_mean`: before any report, which mechanism, how many users, how much epsilon
 """
 
@@ -16,6 +17,8 @@ GUIDE = (
      "unbiased where the reports allow that; `bias_` says how far it can be off"),
     ("the shape, quantiles or the variance are wanted", "DistributionEstimator",
      "the whole distribution, by expectation maximisation; a little biased"),
+    ("a table has numbers and categories", "MixedEstimator",
+     "one report a user with one epsilon, which the columns share by a draw; each kind its own mechanism"),
     ("users have settings of their own", "PersonalizedEstimator",
      "each public group its own epsilon, domain or low-sensitivity set; frequencies, means or distributions of all"),
 )

@@ -15,6 +15,7 @@ from dpestim.local.estimates.combined import Combined
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.groups import Groups
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.estimates.mixed import MixedEstimator
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
 from dpestim.rng import WordSource, check_random_state
@@ -200,7 +201,7 @@ class PersonalizedEstimator(Combined, Server):
         if self.weights not in ("stratified", "inverse_variance"):
             raise ValueError("weights must be 'stratified' or 'inverse_variance'")
         base = MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
-        if not isinstance(base, Server) or isinstance(base, PersonalizedEstimator):
+        if not isinstance(base, Server) or isinstance(base, PersonalizedEstimator | MixedEstimator):
             raise ValueError("estimator must be None or what counts reports, such as dpestim.local.MeanEstimator")
         check_postprocess(getattr(base, "postprocess", None), of_one_law=False)
         check_random_state(_shared(base, "random_state"))

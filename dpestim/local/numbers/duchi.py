@@ -235,8 +235,11 @@ class DuchiTransformer(NumericTransformer):
     def _made(self, lows, highs, names, **more):
         if self.strategy != "joint":
             return super()._made(lows, highs, names, **more)
-        law = self._joint.make(self.epsilon, len(lows))
+        law = self._joint.make(self._share(1), len(lows))
         return Columns([JointColumn(names, law, lows, highs)], **more)
+
+    def _n_parts(self, n_columns):
+        return 1 if self.strategy == "joint" else super()._n_parts(n_columns)
 
     @classmethod
     def _test_params(cls):

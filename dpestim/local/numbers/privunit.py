@@ -367,6 +367,9 @@ class PrivUnitTransformer(NumericTransformer):
         centre = centre_of(self.center, n_columns)
         return self._ball(centre, radius_of(self.radius), column_names(len(centre), None))
 
+    def _n_parts(self, n_columns):
+        return 1
+
     def _ball(self, centre, radius, names, **more):
         if not np.abs(centre).max() <= radius * (1 << 22):
             raise ValueError("radius must be larger: too few floats lie between the center and what is so far from it")

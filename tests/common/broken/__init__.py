@@ -13,17 +13,23 @@ from broken import (
     frequencies,
     groups,
     law,
+    learning,
+    mixed,
     numbers,
+    pairs,
     queries,
     relaxed,
+    rounds,
     rows,
     servers,
     shuffle,
     shuffled,
     stability,
     statistics,
+    synthesis,
+    trees,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, statistics)
+           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

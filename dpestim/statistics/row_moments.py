@@ -1,4 +1,7 @@
-"""Rows become integers of public grids, and moments of them: exact sums of products, which merge (`_linear.md`)."""
+"""Rows become integers of public grids, and moments of them: exact sums of products, which merge.
+
+The proof: `linear_model/_linear.md`.
+"""
 
 import math
 from dataclasses import dataclass
@@ -91,7 +94,7 @@ class RowMap:
         return np.divide(self.unit, self.scales, out=np.zeros(self.n_columns), where=self.scales > 0)
 
     def write(self, X, y, out):
-        """Write rows (x, 1, y), finite numbers, as integers to a block of floats."""
+        """Write rows (x, 1, y), finite numbers, as integers to a block of floats; y of None is 0."""
         rows, n = out[:, : self.n_columns], self.n_columns
         with np.errstate(all="ignore"):
             if self.cuts:
@@ -104,6 +107,9 @@ class RowMap:
                 moments.round_rows(X, self.centers, self.factors(), self.most, out)
             out[:, n] = 1.0
             target = out[:, n + 1]
+            if y is None:
+                target[:] = 0.0
+                return
             y = y if self.fit_intercept else np.clip(y, *self.target)
             np.multiply(y - self.target_center, REACH / self.target_scale, out=target)
             np.rint(target, out=target)
@@ -128,7 +134,8 @@ class RowMap:
     def clipped(self, X):
         """Return rows in units of X as `fit` sees them, but for the grid; NaN is the middle."""
         with np.errstate(all="ignore"):
-            X = np.where(np.isfinite(X).all(axis=1, keepdims=True), X, self.middle)
+            good = np.isfinite(X)
+            X = X if good.all() else np.where(good.all(axis=1, keepdims=True), X, self.middle)
             if self.cuts:
                 return self.cut(X) * np.where(self.scales > 0, self.scales, 1.0) + self.centers
             return np.clip(X, self.low, self.high)
@@ -171,7 +178,10 @@ def checked_target(target_bounds):
 
 
 def summary_of(rows, X, y, identity):
-    """Return the exact, secret moments of rows: sums of products of every two of (x, 1, y), the upper triangle."""
+    """Return the exact, secret moments of rows: sums of products of every two of (x, 1, y), the upper triangle.
+
+    Without targets (None) those with y are 0.
+    """
     size = rows.n_columns + 2
     step = min(_MOST_ROWS, max(_FEWEST_ROWS, _CELLS // size))
     out = np.empty((min(step, len(X)), size))
@@ -183,7 +193,7 @@ def summary_of(rows, X, y, identity):
             for at in range(start, min(start + _CHUNK, len(X)), step):
                 stop = min(at + step, len(X), start + _CHUNK)
                 block = out[: stop - at]
-                rows.write(X[at:stop], y[at:stop], block)
+                rows.write(X[at:stop], None if y is None else y[at:stop], block)
                 chunk += (block.T @ block).astype(np.int64)  # exact: integers that add up below 2^53
         totals = [a + b for a, b in zip(totals, chunk[upper].tolist())]
     return Summary(identity, len(X), totals)

@@ -1,16 +1,18 @@
-"""Which noise hides a row in its moments: public weights of the entries, and how far a row moves them (`_linear.md`).
+"""Which noise hides a row in its moments: public weights of the entries, and how far a row moves them.
+
+Proofs: `linear_model/_linear.md`, `covariance/_covariance.md`.
 
 Entries are sums of products of two of (x, 1, y), integers: x of a norm up to `REACH`, y up to it. Each kind of entry
 has an integer weight, 0 where it is not released, and all weighted entries together get noise of one law.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpestim.linear_model._moments import REACH
 from dpestim.statistics.noise import noise_for
+from dpestim.statistics.row_moments import REACH
 
 #: The weight of the square of a column. 181 is just below sqrt(2) of these, 90 below 1 / sqrt(2).
 _UNIT, _ROOT_2, _ROOT_HALF = 1 << 7, 181, 90
@@ -70,6 +72,16 @@ def laplace_weights(replaces, fit_intercept, n_columns):
     column = max(_UNIT // 2, round(_UNIT * math.sqrt(n_columns) / 4))
     return Weights(_UNIT, _UNIT, column * REACH, with_target, column * REACH, _UNIT // 2,
                    0 if replaces else column * REACH * REACH)
+
+
+def scatter_weights(is_normal, centred, n_columns):
+    """Return weights without a target, for a record replaced: by z = (x, 1 / 2), or x alone, or for L1."""
+    if not is_normal:
+        plain = laplace_weights(True, centred, n_columns)
+        return replace(plain, with_target=0, target=0, target_square=0)
+    fourth = 25 if centred else 16  # 16 times the fourth power of the norm of z
+    moved = 2 * fourth * (_UNIT * _UNIT // 16) * REACH**4
+    return Weights(_UNIT, _ROOT_2, _ROOT_HALF * REACH if centred else 0, 0, 0, 0, 0, moved)
 
 
 @dataclass(frozen=True)

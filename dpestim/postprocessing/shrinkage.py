@@ -51,3 +51,33 @@ def kept_of(differences, variances):
         error = np.sqrt(_TAIL * np.square(weights * variances).sum() * len(variances) / max(len(variances) - 1, 1))
         spread = max(spread, found - _CAUTION * loud / (1 + loud) * float(error))
     return spread / (spread + variances)
+
+
+def class_logarithms(parts, n, variance, alpha):
+    """Return logarithms of the probabilities of categories: no more than noise allows apart from those of all rows.
+
+    Parameters
+    ----------
+    parts : list of ndarray of shape (n_classes, n_categories)
+        Noisy counts of the rows of a class that hold a category, for each column.
+    n : ndarray of shape (n_classes, 1)
+        Rows of each class, above 0.
+    variance : float or ndarray of shape (n_columns,)
+        Of the noise in a count of each column.
+    alpha : float
+        Added to each count.
+
+    Returns
+    -------
+    list of ndarray of shape (n_classes, n_categories)
+    """
+    sizes, noisy, total = [part.shape[1] for part in parts], np.concatenate(parts, axis=1), n.sum()
+    variance = np.repeat(np.broadcast_to(variance, len(parts)).astype(np.float64), sizes)
+    ends = np.cumsum(sizes)[:-1]
+    # (a category that noise alone may have made rare is not taken as that rare)
+    known = np.maximum(noisy.sum(axis=0), 0.0) + np.sqrt(len(n) * variance) / 2 + alpha
+    all_rows = np.concatenate([count / count.sum() for count in np.split(known, ends)])
+    apart = noisy / n - noisy.sum(axis=0) / total
+    kept = kept_of(apart / np.sqrt(all_rows), noise_apart(n, variance) / all_rows)
+    shares = np.maximum(all_rows + kept * apart, (1 - kept) * all_rows)
+    return [np.log(count / count.sum(axis=1, keepdims=True)) for count in np.split(shares * n + alpha, ends, axis=1)]

@@ -1,0 +1,24 @@
+"""Clusters under central differential privacy: centers of k-means, seeds included.
+
+How data flows::
+
+    X --declared bounds--> packed rows --moments--> --cells--> seeds --noisy steps--> centers
+       (_core/kmeans.pack)              (Rows: each round is a release of integer sums)
+
+* `_kmeans.py`   `DPKMeans`: the face, and what is made of the rounds
+* `_rounds.py`   what each round costs (`Plan`), and secret rows that answer them (`Rows`)
+* `_coreset.py`  functions of noisy numbers: cells for normal rows, k-means on weighted points
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.cluster._kmeans import DPKMeans
+
+__all__ = ["DPKMeans"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Clusters, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("rows fall into groups, and their centers are wanted", "DPKMeans", "private seeds, and a few noisy steps"),
+)

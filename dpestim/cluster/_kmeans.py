@@ -1,0 +1,271 @@
+"""k-means: private cells, k-means on them, and a few private steps (`_kmeans.md`)."""
+
+import math
+from fractions import Fraction
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpestim._docs import fill_docstring
+from dpestim.central.base import checked_delta
+from dpestim.central.model import CentralModel
+from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
+from dpestim.cluster._rounds import Plan, Rows
+from dpestim.parallel import check_n_jobs
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.one_pass import range_of
+from dpestim.statistics.summary import grids_of
+
+#: Deviations of a cluster that a row counts at most; with 4 centers were noisier, and no better where tails are heavy.
+_FAR = 2.0
+#: Centers of the first round of steps for each one that is left: clusters that share a seed come apart.
+_MORE = 2
+#: Cells at most, and deviations of the noise that a cell should have rows for.
+_CELLS, _WORTH = 256, 1.0
+
+
+class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, CentralModel):
+    """k-means: centers of clusters, from noisy sums over the rows of each.
+
+    Four rounds, each a release: means and variances of columns; counts of rows in cells around normal rows with these;
+    and `n_iter` steps of Lloyd's algorithm. Seeds are k-means on the cells with their noisy counts, which costs
+    nothing. In the first step there are twice as many centers as in the end. Columns are not scaled: what has a wide
+    range counts more.
+
+    **Privacy.** (epsilon, delta)-differential privacy of a row in the central model, for data sets of equal size that
+    differ in one row, seeds of centers included. What is kept may be published. Whoever calls `fit` must be trusted.
+    ``predict`` and ``transform`` of private rows, ``fit_predict`` and ``fit_transform``, and `score` on them, are **not
+    private**: the label of a row is a function of it, and its own secret.
+
+    **Utility.** With pure epsilon a center of m rows is off by about 8 (1 + 2 / (3 sqrt d)) d s n_iter / (m epsilon) in
+    each of d columns (a standard deviation), s being that of rows in clusters, or about twice that where there are many
+    columns, as cells are coarse; with a delta noise grows with sqrt(d) in place of d, and with sqrt(n_iter). So bounds
+    matter little where there are thousands of rows. Where noise drowns clusters, centers are those of normal rows with
+    the noisy means and variances; of few rows of many columns, with pure epsilon, one noisy mean would be better.
+
+    **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k); O(n d) memory, of 4 bytes.
+
+    {parameters}
+    References
+    ----------
+    Su, Cao, Li, Bertino, Jin (2016), "Differentially private k-means clustering", CODASPY, section 3, for few noisy
+    steps; Chang, Ghazi, Kumar, Manurangsi (2021), "Locally private k-means in one round", ICML, for k-means on noisy
+    counts of cells. Dong, Roth, Su (2022), "Gaussian differential privacy", JRSS-B, corollary 3.3. The proof:
+    ``_kmeans.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.cluster import DPKMeans
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(6_000, 2)) * 0.5 + rng.choice([-3, 0, 4], (6_000, 1))
+    >>> model = DPKMeans(1.0, n_clusters=3, bounds=(-6, 7), random_state=0).fit(X)
+    >>> model.cluster_centers_[model.cluster_centers_[:, 0].argsort()].round(0) + 0.0
+    array([[-3., -3.],
+           [ 0.,  0.],
+           [ 4.,  4.]])
+    """
+
+    _template = "rows"
+    _declared = ("bounds",)
+    _learned = ("cluster_centers_",)
+    _more_parameters = """
+    n_clusters : int, default=8
+        From 1 to 1,000.
+    delta : float, default=0.0
+        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
+        less.
+    bounds : (low, high), default=None
+        Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
+        predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
+        ``privacy_.epsilon`` infinite.
+    n_iter : int, default=2
+        Noisy steps, from 1 to 100.
+    n_jobs : int, default=None
+        Threads. The result does not depend on them.
+    """
+    _more_attributes = """
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In units of X, within the bounds.
+    bounds_ : (ndarray, ndarray) of shape (n_features,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X was a data frame with string column names.
+    """
+
+    def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2, ledger=None, random_state=None,
+                 n_jobs=None):
+        self.epsilon = epsilon
+        self.n_clusters = n_clusters
+        self.delta = delta
+        self.bounds = bounds
+        self.n_iter = n_iter
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None):
+        """Find centers; one release of epsilon.
+
+        Parameters
+        ----------
+        X : dense array-like or data frame of shape (n_rows, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        epsilon, delta = self._check()
+        strict = self._is_strict()
+        if strict and self._inferred():
+            raise ValueError("strict mode: bounds would be learned from the data: declare")
+        trial = self._trial()
+        rows = trial._checked_X(X, reset=True, total=strict)
+        n, d = rows.shape
+        grids = grids_of(range_of(rows) if self.bounds is None else self.bounds, d)
+        low, high = (np.array([getattr(grid, end) for grid in grids], float) for end in ("low", "high"))
+        plan = Plan.of(epsilon, delta, n, d, int(self.n_iter))
+        guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
+        self._charge(guarantee, n, () if names is None else names)
+        self._warn_if_inferred()
+        centers = _fitted(Rows(rows, low, high, WordSource(self.random_state), self.n_jobs), plan,
+                          int(self.n_clusters))
+        self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
+        self.n_features_in_ = d
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
+
+    def fit_predict(self, X, y=None):
+        """Return ``fit(X).predict(X)``, labels of the very rows that were learned from: **not private**."""
+        return self.fit(X).predict(X)
+
+    def predict(self, X):
+        """Return the place of the nearest center of each row; of private rows **not private**."""
+        rows = self._clipped(X)
+        low, high = self.bounds_
+        unit, middle = (high - low).max() / 2, low + (high - low) / 2
+        centers = (self.cluster_centers_ - middle) / unit
+        return nearest(packed((rows - middle) / unit), len(rows), centers)
+
+    def transform(self, X):
+        """Return the distance of each row from each center, (n_rows, n_clusters); of private rows **not private**."""
+        rows = self._clipped(X)
+        out = np.empty((len(rows), len(self.cluster_centers_)))
+        for k, center in enumerate(self.cluster_centers_):
+            out[:, k] = np.sqrt(np.square(rows - center).sum(axis=1))
+        return out
+
+    def score(self, X, y=None):
+        """Return minus the sum of squared distances of rows from the nearest center: **not private**, exact."""
+        self._refuse_in_strict("score compares with raw data")
+        rows = self._clipped(X)
+        self._note_score(len(rows))
+        return -float(np.square(self.transform(rows).min(axis=1)).sum())
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _n_features_out(self):
+        return len(self.cluster_centers_)
+
+    def _clipped(self, X):
+        """Return rows, clipped to the bounds; what is no number (in strict mode) is in the middle."""
+        check_is_fitted(self)
+        strict, (low, high) = self._is_strict(), self.bounds_
+        rows = self._checked_X(X, reset=False, total=strict)
+        if strict:
+            self._note_predictions(len(rows))
+            rows = np.where(np.isnan(rows), low + (high - low) / 2, rows)
+        return np.clip(rows, low, high)
+
+    def _promise(self):
+        return self._guarantee(*self._check())
+
+    def _check(self):
+        """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
+        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
+        if isinstance(self.delta, bool) or not isinstance(self.delta, Real) or self.delta != 0:
+            delta = checked_delta(self.delta)
+        for name, most in (("n_clusters", 1000), ("n_iter", 100)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+                raise ValueError(f"{name} must be an int from 1 to {most:,}")
+        if self.bounds is not None:
+            grids_of(self.bounds)
+        check_random_state(self.random_state)
+        check_n_jobs(self.n_jobs)
+        return epsilon, delta
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "n_clusters": 3, "bounds": (-2.0, 2.0)},
+                {"epsilon": 3.0, "delta": 1e-5, "n_clusters": 2, "bounds": ([-1, -1, -1], [1, 2, 3]), "n_iter": 1}]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns in two clusters, and no classes."""
+        rng = np.random.default_rng(seed)
+        return rng.uniform(-0.4, 0.4, (n_rows, 3)) + rng.choice([-0.5, 0.5], (n_rows, 1)), None
+
+
+fill_docstring(DPKMeans)
+
+
+def _fitted(rows, plan, k):
+    """Return k centers in units of X; after the first line of each round, only what was released is looked at."""
+    d, half = plan.d, rows.half
+    means, variances = _normal(*rows.moments(plan))
+    mean, deviation = means * half, np.sqrt(variances) * half
+    n_cells = _n_cells(plan, rows.sample()[1], k)
+    shape, shares = normal_cells(deviation / deviation.max(), n_cells)
+    points = np.clip(mean + shape * deviation.max(), -half, half)
+    weights = _cell_weights(rows.cells(plan, points), shares * rows.sample()[1], plan.cells.variance_steps)
+    centers = weighted_kmeans(points, weights, _MORE * k)
+    for step in range(plan.n_steps):
+        off = points - centers[nearest(packed(points), n_cells, centers)]
+        within = weights @ np.square(off) / max(weights.sum(), 1e-9)
+        # (cells have a size of their own: a twentieth of the variance of all rows)
+        reach = np.minimum(_FAR * np.sqrt(np.minimum(within + deviation**2 / 20, deviation**2)), 2 * half)
+        counts, sums, of_count, of_sum = rows.steps(plan, centers, reach)
+        known = np.maximum(counts, of_count + 1)
+        moves = sums / known[:, None]
+        length = np.square(moves).sum(axis=1)
+        kept = np.maximum(0.0, 1 - d * np.square(of_sum / known) / np.maximum(length, 1e-300))
+        centers = np.clip(centers + np.clip(moves * kept[:, None], -reach, reach), -half, half)
+        if step == 0:
+            centers = weighted_kmeans(centers, np.where(counts > of_count + 1, counts, 0.0), k)
+    return rows.middle + centers * rows.unit
+
+
+def _normal(means, squares, of_mean, of_square):
+    """Return (means, variances) of columns in half ranges, shrunk by as much as noise explains."""
+    d = len(means)
+    means = np.clip(means * _kept(means, d * of_mean), -1, 1)
+    variances = squares - np.square(means) + of_mean
+    common = np.clip(variances.mean(), math.sqrt(of_square / d), 1)
+    apart = variances - common
+    return means, np.clip(common + apart * _kept(apart, d * of_square), 1e-6, 1)
+
+
+def _kept(values, noise):
+    """Return the part of values that is kept, where noise adds so much to the sum of their squares."""
+    return max(0.0, 1 - noise / max(float(np.square(values).sum()), 1e-300))
+
+
+def _n_cells(plan, n_rows, k):
+    """Return how many cells have a number of rows that noise does not hide, and that tell k clusters apart."""
+    many = n_rows / (_WORTH * math.sqrt(plan.cells.variance_steps))
+    return max(_MORE * k, int(min(many, _CELLS)))
+
+
+def _cell_weights(counts, expected, variance):
+    """Return weights of cells: noisy counts, shrunk to those of normal rows, less a deviation of what noise is left."""
+    apart = counts - expected
+    kept = _kept(apart, len(counts) * variance)
+    return np.maximum(expected + kept * (apart - math.sqrt(variance)), 0.0)

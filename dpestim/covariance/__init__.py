@@ -1,0 +1,27 @@
+"""Covariance matrices under central differential privacy: one pass, one release of noise.
+
+How data flows::
+
+    X --public bounds or norm--> integers --sums of products--> Summary --noise, once--> matrix --repair--> covariance_
+              (statistics.row_moments)               (merge)      (statistics.moment_noise)   (_repair)
+
+* `base.py`         verbs and parameters, which `dpestim.decomposition` shares
+* `_repair.py`      what noise explains is taken from the matrix, and what no covariance has
+* `_covariance.py`  `DPCovariance`, and its proof `_covariance.md`
+
+``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.covariance._covariance import DPCovariance
+
+__all__ = ["DPCovariance"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Covariance, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("how columns vary together is asked for as one matrix", "DPCovariance",
+     "always a covariance matrix, with what noise explains taken away"),
+)

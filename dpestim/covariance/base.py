@@ -1,0 +1,112 @@
+"""What covariance and components share: rows become integers, sums of products get noise once, all else is free."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpestim._docs import fill_docstring
+from dpestim.central.base import checked_delta
+from dpestim.covariance._repair import scatter_of
+from dpestim.models import checked_number
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import check_random_state
+from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
+from dpestim.statistics.one_pass import OnePassModel, range_of
+from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
+from dpestim.statistics.summary import Summary
+
+OWN = """\
+    delta : float, default=0.0
+        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
+        less, as with more than a few columns it is by far.
+    bounds : (low, high), default=None
+        Public range of the columns, numbers or one for each column; values outside are clipped, and columns are scaled
+        by it before noise is added. None, without `data_norm`, takes the smallest and largest values, which leaks
+        (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+    data_norm : float, default=None
+        Public bound of the Euclidean norm of a row; longer rows are scaled down to it. With bounds it is about rows
+        whose columns were mapped to [-1, 1], where None is sqrt(n_features), which every row fits: noise grows with the
+        square of it.
+    assume_centered : bool, default=False
+        Whether the mean is known to be 0: no noise is spent on it.
+    shrinkage : "auto" or float, default="auto"
+        "auto" takes from the noisy matrix what its known noise explains. A number s in [0, 1] takes (1 - s) of the
+        matrix and s of its mean eigenvalue times the identity, in scaled units. Either way negative eigenvalues
+        become 0.
+"""
+
+
+class ScatterModel(OnePassModel):
+    """Base of functions of a noisy covariance; a sub-class brings `_learn` in place of `_released`."""
+
+    _template = "rows"
+    _declared = ("bounds",)
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    def _learn(self, scatter, rows, n_rows):
+        """Return what is learned from a noisy covariance of scaled rows, by name."""
+        raise TypeError(f"{type(self).__name__} does not say what it learns")
+
+    def _check_own(self):
+        """Raise ValueError for a parameter of its own that does not fit."""
+
+    # ---------------------------------------------------------------- inside
+
+    def _inferred(self):
+        return super()._inferred() if self.data_norm is None else []
+
+    def _check(self):
+        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
+        if isinstance(self.delta, bool) or self.delta != 0:
+            delta = checked_delta(self.delta)
+        if self.bounds is not None:
+            checked_box(self.bounds)
+        if self.data_norm is not None:
+            checked_number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
+        if not isinstance(self.assume_centered, bool | np.bool_):
+            raise ValueError("assume_centered must be True or False")
+        if not (isinstance(self.shrinkage, str) and self.shrinkage == "auto"):
+            checked_number("shrinkage", self.shrinkage, 'in [0, 1], or "auto"', lambda v: 0 <= v <= 1)
+        check_random_state(self.random_state)
+        self._check_own()
+        return epsilon, delta
+
+    def _read(self, X, y, reset):
+        rows = self._checked_X(X, reset=reset, total=self._is_strict())
+        return rows, len(rows), rows.shape[1]
+
+    def _domain(self, n_columns, data=None):
+        bounds = range_of(data) if self._inferred() and data is not None else self.bounds
+        return row_map(bounds, self.data_norm, (-1, 1), not self.assume_centered, n_columns)
+
+    def _sums(self, data, domain):
+        if self._is_strict():
+            data = np.where(np.isfinite(data).all(axis=1, keepdims=True), data, domain.middle)
+        return summary_of(domain, data, None, ()).totals
+
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        d = domain.n_columns
+        plan = MomentRelease(epsilon, delta, scatter_weights(delta > 0, domain.fit_intercept, d), d, True)
+        longest = (domain.most + 1) / REACH if not domain.cuts else 1.0
+
+        def draw(source):
+            moments = plan.draw(Summary((), n_rows, totals), source, n_rows)
+            with np.errstate(all="ignore"):
+                return self._learn(scatter_of(moments, longest), domain, n_rows)
+
+        return draw
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns."""
+        rng = np.random.default_rng(seed)
+        return np.clip(rng.normal(size=(n_rows, 3)) @ [[0.5, 0.3, 0], [0, 0.3, 0], [0, 0, 0.2]], -1, 1), None
+
+
+def units_of(rows):
+    """Return (what scaled rows of norm 1 are multiplied by, what is added to them) for rows in units of X."""
+    per = rows.factors()
+    return np.divide(REACH, per, out=np.zeros(rows.n_columns), where=per > 0), rows.centers

@@ -1,0 +1,20 @@
+"""Principal components under central differential privacy: one noisy covariance, and what follows from it.
+
+* `_pca.py`  `DPPCA`, and its proof `_pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
+
+There is no noisy power iteration: in every table of `benchmarks/components.py` it held less of the variance than one
+noisy matrix of the same rows, not centred either.
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.decomposition._pca import DPPCA
+
+__all__ = ["DPPCA"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Components, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("there are fewer directions than columns", "DPPCA", "one noisy covariance; the norm of its rows stays public"),
+)

@@ -1,0 +1,36 @@
+"""Ensembles under central differential privacy: boosted curves and random forests, one budget each.
+
+How boosting goes::
+
+    X, y --bounds, categories, classes--> codes of bins --rounds of noisy sums--> a curve for each column or pair
+                 (inputs)                               (_rounds.py)
+
+* `_boosting.py`     `DPGradientBoostingClassifier`, `DPGradientBoostingRegressor`: targets and predictions
+* `_base.py`         what both share: parameters, bins, the fit
+* `_boosting.md`     the proof
+* `_rounds.py`       what histograms cost, who answers with them, and how curves are made of the answers
+* `_forest.py`       random forests: public splits, noisy leaves (`dpestim.tree` has what trees share)
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.ensemble._boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble._forest import DPRandomForestClassifier, DPRandomForestRegressor
+
+__all__ = [
+    "DPGradientBoostingClassifier",
+    "DPGradientBoostingRegressor",
+    "DPRandomForestClassifier",
+    "DPRandomForestRegressor",
+]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Ensembles, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("classes depend on columns in crooked ways", "DPGradientBoostingClassifier", "a noisy curve for each column"),
+    ("a number depends on columns in crooked ways", "DPGradientBoostingRegressor", "a noisy curve for each column"),
+    ("classes are to be predicted in one pass, where summaries merge", "DPRandomForestClassifier",
+     "splits cost nothing: all of the budget is in the leaves"),
+    ("a number is to be predicted by trees in one pass", "DPRandomForestRegressor", "the same, with noisy means"),
+)

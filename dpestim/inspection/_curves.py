@@ -1,0 +1,124 @@
+"""A display of the curves of additive models: what each column adds to a score, and how far noise may have moved it."""
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpestim.inspection._displays import Display, check_has, pyplot
+
+
+class ShapeFunctionDisplay(Display):
+    """One term of an additive model: a curve over a column, with a band for the noise, or a picture of a pair.
+
+    Parameters
+    ----------
+    edges : list of ndarray
+        Ends of the bins of each column of the term.
+    scores : ndarray of shape (n_bins,) or (n_bins, n_bins)
+        What each bin adds to the score.
+    standard_errors : ndarray of the same shape or None, default=None
+    names : list of str
+        Of the columns.
+    level : float or None, default=0.95
+        Of the band, for each bin by itself; None draws none.
+    label : str or None, default=None
+        For the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    curve_ : matplotlib artist
+        The curve, or the picture of a pair.
+    band_ : matplotlib artist or None
+
+    Notes
+    -----
+    The band is that of the noise, to first order, for a prior that is known: it does not know what smoothing or the
+    drawing of the rows did to the curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.ensemble import DPGradientBoostingRegressor
+    >>> from dpestim.inspection import ShapeFunctionDisplay
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5_000, 2))
+    >>> model = DPGradientBoostingRegressor(1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(0, 1), random_state=0)
+    >>> display = ShapeFunctionDisplay.from_estimator(model.fit(X, X[:, 0] ** 2), 0)
+    >>> display.ax_.get_xlabel()
+    'column 0'
+    """
+
+    def __init__(self, *, edges, scores, standard_errors=None, names, level=0.95, label=None):
+        self.edges = edges
+        self.scores = scores
+        self.standard_errors = standard_errors
+        self.names = names
+        self.level = level
+        self.label = label
+
+    @classmethod
+    def from_estimator(cls, estimator, term=0, *, output=0, level=0.95, label=None, ax=None, **kwargs):
+        """Draw a term of a fitted additive model.
+
+        Parameters
+        ----------
+        estimator : fitted additive model
+            Such as `dpestim.ensemble.DPGradientBoostingClassifier`.
+        term : int, default=0
+            Its place in `term_features_`: columns first, in their order, then pairs.
+        output : int, default=0
+            The class, where there are several scores.
+        level : float or None, default=0.95
+        label : str or None, default=None
+        ax : matplotlib Axes or None, default=None
+            None makes new ones.
+        **kwargs
+            For matplotlib's `stairs`, or `pcolormesh` of a pair.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+        """
+        pyplot(cls.__name__)
+        check_has(estimator, "estimator", "term_scores_", "term_edges_")
+        edges = estimator.term_edges_
+        known = len(estimator.term_features_)
+        if isinstance(term, bool) or not isinstance(term, int | np.integer) or not 0 <= term < known:
+            raise ValueError(f"term must be an int from 0 to {known - 1}")
+        columns, edges = estimator.term_features_[term], edges[term]
+        shape = [len(ends) - 1 for ends in edges]
+        scores, errors = (values[term][estimator.term_bins_[term]] for values in (
+            estimator.term_scores_, estimator.term_standard_errors_))
+        if isinstance(output, bool) or not isinstance(output, int | np.integer) or not 0 <= output < scores.shape[1]:
+            raise ValueError(f"output must be an int from 0 to {scores.shape[1] - 1}")
+        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(estimator.n_features_in_)])
+        display = cls(edges=edges, scores=scores[:, output].reshape(shape), level=level, label=label,
+                      standard_errors=errors[:, output].reshape(shape), names=[str(names[j]) for j in columns])
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the curve and its band, or the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes new ones.
+        **kwargs
+            For matplotlib's `stairs`, or `pcolormesh` of a pair.
+
+        Returns
+        -------
+        self
+        """
+        ax = self._open(ax)
+        self.band_ = None
+        if len(self.edges) == 2:
+            self.curve_ = ax.pcolormesh(*self.edges, np.asarray(self.scores).T, **kwargs)
+            self.figure_.colorbar(self.curve_, ax=ax, label="added to the score")
+            return self._close(xlabel=self.names[0], ylabel=self.names[1])
+        self.curve_ = ax.stairs(self.scores, self.edges[0], baseline=None, label=self.label, **kwargs)
+        if self.level is not None and self.standard_errors is not None:
+            wide = ndtri((1 + self.level) / 2) * np.asarray(self.standard_errors)
+            self.band_ = ax.stairs(self.scores + wide, self.edges[0], baseline=self.scores - wide, fill=True,
+                                   alpha=0.25, color=self.curve_.get_edgecolor())
+        return self._close(xlabel=self.names[0], ylabel="added to the score")

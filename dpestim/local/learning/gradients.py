@@ -1,0 +1,62 @@
+"""What a user answers: the gradient of the own row's loss at the model of a round; and what randomises it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpestim.local.numbers.duchi import DuchiTransformer
+from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.numbers.privunit import PrivUnitTransformer
+
+MECHANISMS = ("privunit", "duchi", "pm")
+#: Steps of the grid of "pm": rounding to it, without bias, adds next to nothing to the noise.
+_GRID = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What the server of a model tells the users of one group: all of it is public.
+
+    `LDPSGDClassifier` and `LDPSGDRegressor` make it by `next_round`, and their `privatize` takes it. A device that got
+    the two in another form makes it of them.
+
+    Parameters
+    ----------
+    number : int
+        From 0; it also says which words of a seed are those of this round.
+    weights : ndarray of shape (n_outputs, n_features + fit_intercept)
+        The model at which they answer, for rows of norm at most 1 with the constant of the intercept appended, and for
+        targets from -1 to 1 in a regression.
+
+    Examples
+    --------
+    >>> from dpestim.local import LDPSGDClassifier, Round
+    >>> told = LDPSGDClassifier(1.0, data_norm=1.0, classes=[0, 1]).next_round(n_features=2)
+    >>> Round(told.number, told.weights.tolist())
+    Round(number=0, weights=[[0.0, 0.0, 0.0]])
+    """
+
+    number: int
+    weights: np.ndarray
+
+
+def gradients_of(link, rows, targets, weights):
+    """Return the gradients of rows' losses, in parts of their largest norm; of what does not count 0."""
+    with np.errstate(all="ignore"):
+        margins = rows @ np.asarray(weights, np.float64).T
+        slopes = link.slopes(margins[:, 0] if link.n_outputs == 1 else margins, targets).reshape(len(rows), -1)
+        found = (slopes[:, :, None] * rows[:, None, :]).reshape(len(rows), -1) / link.most
+    return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def client_of(mechanism, epsilon, size):
+    """Return the client of a law: gradients, divided by their largest norm, lie in the unit ball."""
+    box = -np.ones(size), np.ones(size)
+    if mechanism == "privunit":
+        made = PrivUnitTransformer(epsilon, radius=1.0, center=np.zeros(size))
+    elif mechanism == "duchi":
+        made = DuchiTransformer(epsilon, bounds=box, strategy="joint")
+    else:
+        made = PMTransformer(epsilon, bounds=box, grid=_GRID, strategy="sample")
+    made._columns_now()  # what words cannot express is refused here
+    return made

@@ -1,0 +1,143 @@
+"""What models share that learn from rows: these are read, what was not declared is named, predictions are entered."""
+
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Real
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import validate_data
+
+from dpestim.base import PrivateEstimator
+from dpestim.exceptions import PrivacyLeakWarning
+from dpestim.inputs import category_rows, columns_of, label_codes, number_column, number_rows, refuse_infinite
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+
+
+class PrivateModel(PrivateEstimator):
+    """Base of estimators that learn from rows, and publish what they learned."""
+
+    #: Which checks of `dpestim.testing` apply.
+    _checked_as = "model"
+    #: Parameters without which `fit` looks at the data, which leaves no guarantee.
+    _declared = ()
+    #: Who is trusted, and whom the promise protects.
+    _trust, _neighbours = "central", Neighbours.SUBSTITUTION
+    #: Fitted attributes that hold what was learned: numbers or arrays of numbers.
+    _learned = ("coef_", "intercept_")
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, self._learned[0])
+
+    def _note_predictions(self, n_rows):
+        """Record, where there is a ledger, that somebody is shown predictions, perhaps of raw rows."""
+        ledger = self._find_ledger()
+        if hasattr(ledger, "record_score"):
+            ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
+
+    def _trial(self):
+        """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing."""
+        trial = type(self)(**self.get_params(deep=False))
+        trial._bound = self._bound
+        return trial
+
+    def _inferred(self):
+        """Return the parameters that would be learned from the data."""
+        return [name for name in self._declared if getattr(self, name) is None]
+
+    def _guarantee(self, epsilon, delta):
+        inferred = self._inferred()
+        them = "them" if _are_several(inferred) else "it"
+        notes = (f"Learned from private data: {' and '.join(inferred)}. Declare {them}.",)
+        return PrivacyGuarantee(
+            math.inf if inferred else epsilon, 0 if inferred else delta, self._trust, self._neighbours,
+            self.random_state is not None, notes if inferred else (),
+        )
+
+    def _warn_if_inferred(self):
+        inferred = self._inferred()
+        if inferred:
+            were = "were" if _are_several(inferred) else "was"
+            warnings.warn(
+                f"{' and '.join(inferred)} {were} learned from private data: the result has no privacy guarantee "
+                "(privacy_.epsilon is infinite). Declare what is public.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+
+    def _checked_X(self, X, *, reset, total):
+        """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
+        rows = number_rows(X, strict=total, fewest=0 if total else 1)
+        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one
+            rows = np.ascontiguousarray(rows, np.float64)
+        if not total:
+            names = getattr(self, "feature_names_in_", None)
+            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])])
+        return rows
+
+    def _checked_columns(self, X, *, reset):
+        """Return (columns of categories, how many rows there are); strict mode looks at nothing but dtype and shape."""
+        strict = self._is_strict()
+        none = len(getattr(X, "shape", ())) == 2 and not X.shape[0]
+        table = X if strict and none else category_rows(X, strict=strict)
+        validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
+        return columns_of(table), len(table)
+
+
+class PrivateClassifier(ClassifierMixin, PrivateModel):
+    """Base of models that tell classes; a sub-class has `decision_function`, or its own `_decide`."""
+
+    def score(self, X, y, sample_weight=None):
+        """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
+        self._refuse_in_strict("score compares with raw data")
+        found = self._decide(X)
+        known, _ = label_codes(y, self.classes_, len(found), strict=False, total=True)  # a new class is not met
+        weights = _weights(sample_weight, len(found))
+        self._note_score(len(found))
+        return float(np.average(known == found, weights=weights))
+
+    def _decide(self, X):
+        """Return the place in `classes_` of the likeliest class of each row."""
+        scores = self.decision_function(X)
+        return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+class PrivateRegressor(RegressorMixin, PrivateModel):
+    """Base of models that tell numbers; a sub-class has `predict`."""
+
+    def score(self, X, y, sample_weight=None):
+        """Return R^2 on rows X and targets y, which is **not private**: an exact release of these rows."""
+        self._refuse_in_strict("score compares with raw data")
+        found = self.predict(X)
+        known, weights = number_column(y, len(found), "y"), _weights(sample_weight, len(found))
+        self._note_score(len(found))
+        return float(r2_score(known, found, sample_weight=weights))
+
+
+def _are_several(names):
+    """Tell whether English has the plural for parameters of these names."""
+    return len(names) > 1 or "".join(names).endswith("s")
+
+
+def _weights(sample_weight, n_rows):
+    weights = None if sample_weight is None else number_column(sample_weight, n_rows, "sample_weight")
+    if weights is not None and not weights.sum():
+        raise ValueError("sample_weight must not add up to 0")
+    return weights
+
+
+def checked_number(name, value, where, inside):
+    """Return a number for which `inside` is true; `where` says in words which they are."""
+    # (a duration of NumPy calls itself an integer; a number of thousands of digits has no repr)
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, Real) or not inside(value):
+        raise ValueError(f"{name} must be a number {where}")
+    return value
+
+
+def exact_number(value):
+    """Return the fraction that the shortest decimal form of a number names, as for epsilon."""
+    return value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))

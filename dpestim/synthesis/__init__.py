@@ -1,0 +1,32 @@
+"""Synthetic data under central differential privacy: a model of noisy tables, from which rows are sampled.
+
+How data flows::
+
+    X --declared categories, bounds, bins--> codes --counts--> the exponential mechanism chooses a table
+             (_columns)                                        noise on it --> model --> rows, answers
+                                                               (again, while there is budget)
+
+* `_base.py`                    `Synthesizer`: parameters, the loop, `sample`, `marginal`, `workload_error`
+* `_columns.py`                 columns as codes and back: categories, and numbers in bins; frames in, frames out
+* `_tree.py`                    junction trees: triangulation, messages, answers, rows
+* `_estimate.py`                the model of largest entropy that is closest to noisy tables
+* `_noise.py`                   discrete Gaussian noise of a given width
+* `_marginals.py`               `MarginalSynthesizer`: many columns, rounds by a concentrated budget
+* `_multiplicative_weights.py`  `MultiplicativeWeights`: few columns, pure epsilon
+
+What stands after a choice and a measurement is a function of released numbers: `_tree` and `_estimate` protect nobody
+and need not. `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.synthesis._marginals import MarginalSynthesizer
+from dpestim.synthesis._multiplicative_weights import MultiplicativeWeights
+
+__all__ = ["MarginalSynthesizer", "MultiplicativeWeights"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Synthetic data, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("rows are to be published that resemble the data", "MarginalSynthesizer", "any number of columns, small delta"),
+    ("few columns are to be published with pure epsilon", "MultiplicativeWeights", "one table of all columns"),
+)

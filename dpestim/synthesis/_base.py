@@ -1,0 +1,321 @@
+"""What synthesizers share: declared columns, the loop that chooses and measures, and what can be asked afterwards."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpestim._docs import fill_docstring
+from dpestim.central.model import CentralModel
+from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.inputs import category_rows, columns_of
+from dpestim.privacy import Neighbours
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource, check_random_state
+from dpestim.synthesis._columns import Schema, checked_bins, checked_pair, declared_columns, is_pair, is_per_column
+from dpestim.synthesis._estimate import Model
+from dpestim.synthesis._tree import all_sets
+
+COLUMNS = """\
+    categories : list or dict of array-like, default=None
+        The public categories of columns, None among them where rows may lack a value: a list with an entry for each
+        column, None for a column of numbers, or a dict by names of columns (by places, where they have no names).
+    bounds : (low, high), or list or dict of (low, high), default=None
+        The public range of numbers; values outside are clipped. One pair is for all columns without categories. What
+        has neither categories, bounds nor edges is an error: nothing is learned without budget.
+    bins : int, array-like, list or dict of these, default=16
+        Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
+        rows share, such as 0, should have a bin of its own. (A list of integers has one for each column; edges for
+        all columns are an array or a tuple.)
+    degree : int, default=2
+        Tables of up to so many columns are compared and measured, from 1 on.
+    max_cells : int, default=65536
+        The most cells of all tables of the model, 8 bytes each: what would exceed it is not measured.
+"""
+ATTRIBUTES = """
+    n_rows_ : float
+        How many rows there were; with `neighbours="add_remove"` a noisy number.
+    measured_ : list of tuple of int
+        Which tables were measured, by places of columns: single ones first, then as they were chosen.
+    counts_ : ndarray
+        The noisy counts of these tables, one table after the other; of what was measured twice, the weighted mean.
+    cliques_ : list of tuple of int
+        The columns of the tables that make up the model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+    """
+_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
+#: Scores are in steps of a row over so many.
+SCALE = 1 << 10
+#: Scores are cut here.
+_FAR = 1 << 60
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one round may spend, on choosing and on noise; and how far noise moves a cell, on average."""
+
+    epsilon: Fraction
+    noise: object
+    precision: float
+    penalty: float
+
+
+class Synthesizer(CentralModel):
+    """Base of what makes synthetic rows: a sub-class brings `_promise`, `_plan` and `_joined`.
+
+    A plan has `first`, `fits`, `next`, `heard`, `is_spent`, `most_rounds`, `steps` and `last_steps`.
+    """
+
+    _checked_as = "synthesizer"
+    _template = "neighbours"
+    _learned = ("counts_",)
+    #: Whether the model is one table of all columns.
+    _joined = False
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    def fit(self, X, y=None):
+        """Learn a model of rows; one release of epsilon and delta.
+
+        Parameters
+        ----------
+        X : dense array-like or data frame of shape (n_rows, n_features)
+        y : None
+            A column like any other, so a class belongs in X.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        strict, trial = self._is_strict(), self._trial()
+        table = category_rows(X, strict=strict) if np.shape(X)[:1] != (0,) or not strict else X
+        validate_data(trial, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
+        schema = Schema(X if hasattr(X, "columns") else table, getattr(trial, "feature_names_in_", None))
+        if schema.kind is None and not hasattr(X, "dtype"):
+            schema.dtypes = [None] * len(schema.dtypes)
+        columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
+        sizes = tuple(column.size for column in columns)
+        self._check_size(sizes)
+        plan = self._plan(sizes)
+        codes = [column.codes(values, strict) for column, values in zip(columns, columns_of(table))]
+        n_rows, guarantee = len(table), self._promise()
+        replaces = self._neighbours is Neighbours.SUBSTITUTION
+        names = vars(trial).get("feature_names_in_", ())
+        self._charge(guarantee, n_rows if replaces else None, names)
+        model = self._released(codes, sizes, n_rows if replaces else None, plan, WordSource(self.random_state))
+        learned = {name: value for name, value in vars(trial).items() if name.endswith("_in_")}
+        learned |= {"n_rows_": model.total, "measured_": list(model.known), "cliques_": model.tree.cliques,
+                    "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
+                    "privacy_": guarantee, "_model": model, "_columns": columns, "_schema": schema}
+        vars(self).update(learned)
+        if "feature_names_in_" not in learned:  # (those of an earlier fit)
+            vars(self).pop("feature_names_in_", None)
+        return self
+
+    def sample(self, n_rows=None, random_state=None):
+        """Return synthetic rows, which cost nothing, as many and as often as you like.
+
+        Rows are spread as evenly as whole rows allow: tables of columns that were measured together are those of the
+        model but for rounding. Numbers are uniform within their bins.
+
+        Parameters
+        ----------
+        n_rows : int, default=None
+            At least 1; None: about as many as the data had.
+        random_state : None, int, numpy.random.Generator or RandomState, default=None
+            No privacy depends on it.
+
+        Returns
+        -------
+        ndarray or data frame of shape (n_rows, n_features)
+            Of the library, names and dtypes that `fit` saw.
+        """
+        check_is_fitted(self)
+        n = max(1, round(self._model.total)) if n_rows is None else n_rows
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ValueError("n_rows must be None or an int of at least 1")
+        check_random_state(random_state)
+        if isinstance(random_state, np.random.RandomState):
+            random_state = random_state.randint(0, 2**32, 8, dtype=np.uint32)
+        rng = np.random.default_rng(random_state)
+        codes = self._model.tree.draw(int(n), rng)
+        codes = codes[rng.permutation(len(codes))]
+        return self._schema.table([column.values(codes[:, j], self._schema.is_whole(j), rng)
+                                   for j, column in enumerate(self._columns)])
+
+    def marginal(self, columns):
+        """Return the model's probability of each combination of categories or bins of some columns; free.
+
+        Parameters
+        ----------
+        columns : list of str or int
+            Distinct names of columns, or places where they have no names.
+
+        Returns
+        -------
+        ndarray
+            One axis for each column, in the order given; it adds up to 1. `levels` says what is along an axis.
+        """
+        check_is_fitted(self)
+        places = self._places(columns)
+        table = np.maximum(self._model.tree.marginal(places), 0.0)
+        return table / table.sum()
+
+    def levels(self, column):
+        """Return the categories of a column, or the edges of its bins: what is along an axis of `marginal`."""
+        check_is_fitted(self)
+        known = self._columns[self._places([column])[0]]
+        return (known.encoder.categories if hasattr(known, "encoder") else known.edges).copy()
+
+    def workload_error(self, X, degree=2):
+        """Return the mean distance of tables of the model from those of rows X, which is **not private**.
+
+        Half the sum of absolute differences of probabilities, from 0 to 1, on average over all sets of so many columns.
+        The ledger notes it as a score that is not private; strict mode refuses it.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        degree : int, default=2
+            Columns of a table, from 1 to all.
+        """
+        check_is_fitted(self)
+        self._refuse_in_strict("workload_error compares with raw data")
+        if isinstance(degree, bool) or not isinstance(degree, Integral) or not 1 <= degree <= len(self._columns):
+            raise ValueError(f"degree must be an int from 1 to {len(self._columns)}")
+        rows, n_rows = self._checked_columns(X, reset=False)
+        codes = [column.codes(values, False) for column, values in zip(self._columns, rows)]
+        self._note_score(n_rows)
+        sets = [(j,) for j in range(len(codes))] if degree == 1 else [
+            own for own in all_sets(len(codes), degree) if len(own) == degree]
+        away = [np.abs(counted(codes, own, self._model.sizes) / n_rows - self._model.tree.marginal(own)).sum()
+                for own in sets]
+        return float(np.mean(away)) / 2
+
+    # ---------------------------------------------------------------- inside
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False  # columns are declared one by one
+        return tags
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns of small integers; of those the third may be missing where that is declared."""
+        return np.random.default_rng(seed).integers(0, 3, size=(n_rows, 3)).astype(float), None
+
+    @property
+    def _neighbours(self):
+        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
+            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
+        return _RELATIONS[self.neighbours]
+
+    def _moved(self):
+        """Return by how many cells of a table a neighbour's table differs, each by one row."""
+        return 2 if self._neighbours is Neighbours.SUBSTITUTION else 1
+
+    def _check(self):
+        """Raise ValueError for a parameter that does not fit."""
+        canonical_epsilon(self.epsilon)
+        _ = self._neighbours
+        check_random_state(self.random_state)
+        for name, most in (("degree", 8), ("max_cells", 1 << 26)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+                raise ValueError(f"{name} must be an int from 1 to {most:,}")
+        for name in ("categories", "bounds"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, list | tuple | dict) or not value) and not (
+                    name == "bounds" and is_pair(value)):
+                raise ValueError(f"{name} must be None, or a list or dict with an entry for each column")
+        if is_pair(self.bounds):
+            checked_pair(self.bounds)
+        if not is_per_column(self.bins):
+            checked_bins(self.bins)
+
+    def _check_size(self, sizes):
+        cells = math.prod(sizes) if self._joined else sum(sizes)
+        if cells > self.max_cells:
+            what = "all columns together" if self._joined else "the tables of single columns"
+            raise ValueError(f"max_cells must be at least {cells:,}, which is what {what} need: "
+                             "declare fewer categories or bins, or fewer columns")
+
+    def _places(self, columns):
+        if isinstance(columns, str) or not isinstance(columns, list | tuple | np.ndarray) or not len(columns):
+            raise ValueError("columns must be a list of names of columns (without names: of places)")
+        labels = self._schema.labels
+        known = {label: j for j, label in enumerate(range(len(self._columns)) if labels is None else labels)}
+        try:
+            places = tuple(known[column] for column in columns)
+        except (KeyError, TypeError):
+            raise ValueError("columns must be a list of names of columns (without names: of places)") from None
+        if len(set(places)) < len(places):
+            raise ValueError("columns must be distinct")
+        return places
+
+    def _released(self, codes, sizes, n_rows, plan, source):
+        """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
+        singles = [(j,) for j in range(len(sizes))]
+        noise, precision = plan.first()
+        noisy = noise.add(np.concatenate([counted(codes, own, sizes).ravel() for own in singles]), source.part(0))
+        parts = np.split(noisy, np.cumsum(sizes)[:-1])
+        if n_rows is None:  # the mean of noisy sums, each as good as it has few cells
+            n_rows = float(np.average([part.sum() for part in parts], weights=1 / np.array(sizes)))
+        model = Model(sizes, min(max(float(n_rows), 1.0), 2.0**40), self._joined)
+        for own, part in zip(singles, parts):
+            model.learn(own, part, precision)
+        model.fit(100)
+        candidates = {own: None for own in singles + all_sets(len(sizes), self.degree)
+                      if math.prod(sizes[j] for j in own) <= self.max_cells}
+        for number in range(plan.most_rounds):
+            for own in [own for own in candidates if not plan.fits(model, own, self.max_cells)]:
+                del candidates[own]
+            if not candidates or plan.is_spent:
+                break
+            share = plan.next()
+            tables = {own: model.total * model.tree.marginal(own) for own in candidates}
+            for own in candidates:
+                if candidates[own] is None:
+                    candidates[own] = counted(codes, own, sizes)
+            scores = scores_of(candidates, tables, share.penalty)
+            law = ExponentialLaw(share.epsilon, self._moved() * SCALE * self.degree, 0, False)
+            chosen = list(candidates)[law.draw(scores, source.part(2 * number + 1))]
+            noisy = share.noise.add(candidates[chosen].ravel(), source.part(2 * number + 2))
+            model.learn(chosen, noisy, share.precision)
+            model.fit(plan.steps)
+            change = np.abs(model.total * model.tree.marginal(chosen) - tables[chosen]).sum()
+            plan.heard(change, tables[chosen].size)
+        model.fit(plan.last_steps)
+        return model
+
+
+def counted(codes, columns, sizes):
+    """Return how many rows have each combination of codes of some columns."""
+    shape = tuple(sizes[j] for j in columns)
+    cells = np.zeros(len(codes[0]), np.int64)
+    for j in columns:
+        cells = cells * sizes[j] + codes[j]
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+
+def scores_of(candidates, tables, penalty):
+    """Return scores, integers: how far the model is from rows, less what noise would add, times the columns of a table.
+
+    Only counts are private, and they are integers here: a row that is replaced moves two cells of a table by one row
+    each, and the score of it by at most 2 SCALE times its columns, exactly.
+    """
+    out = []
+    for own, counts in candidates.items():
+        public = np.rint(np.clip(tables[own], 0, 2**40) * SCALE).astype(np.int64)
+        away = int(np.abs(SCALE * counts - public).sum())
+        score = len(own) * (away - round(penalty * counts.size * SCALE))
+        out.append(max(-_FAR, min(score, _FAR)))  # (which moves no two scores further apart)
+    return np.array(out, np.int64)

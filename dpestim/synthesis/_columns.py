@@ -1,0 +1,178 @@
+"""Columns as codes and back: categories, and numbers in bins, all declared."""
+
+import importlib
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from dpestim.inputs import CategoryEncoder, number_rows, refuse_infinite
+
+#: The most bins of a column.
+_MOST_BINS = 1 << 16
+
+
+class Categories:
+    """A column of public categories."""
+
+    def __init__(self, values, name):
+        self.name, self.encoder = name, CategoryEncoder(values, name, fewest=1)
+        self.size = len(self.encoder.categories)
+
+    def codes(self, column, strict):
+        """Return codes; what is no category is a ValueError, in strict mode the first one."""
+        if strict:
+            return self.encoder.encode_total(column).astype(np.int64)
+        return self.encoder.encode(column).astype(np.int64)
+
+    def values(self, codes, whole, rng):
+        """Return categories."""
+        return self.encoder.categories[codes]
+
+
+class Numbers:
+    """A column of numbers, of which the bin is kept."""
+
+    def __init__(self, edges, name):
+        self.name, self.edges, self.size = name, edges, len(edges) - 1
+
+    def codes(self, column, strict):
+        """Return the bins of numbers, clipped to the edges; in strict mode what is no number is in the middle."""
+        table = column.to_frame() if hasattr(column, "to_frame") else np.asarray(column).reshape(-1, 1)
+        numbers = np.asarray(number_rows(table, strict=strict, fewest=0)[:, 0], np.float64)
+        if not strict:
+            refuse_infinite(numbers.reshape(-1, 1), [self.name])
+        numbers = np.where(np.isnan(numbers), self.edges[self.size // 2], numbers)
+        return np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, self.size - 1)
+
+    def values(self, codes, whole, rng):
+        """Return numbers, uniform within their bins; `whole`: integers, where a bin has any."""
+        low, high = self.edges[codes], self.edges[codes + 1]
+        if not whole:
+            return low + (high - low) * rng.random(len(codes))
+        first = np.ceil(low)
+        # (an edge belongs to the bin above; the last edge to the last bin)
+        last = np.where(codes == self.size - 1, np.floor(high), np.ceil(high) - 1)
+        some = np.floor(first + np.maximum(last - first + 1, 1) * rng.random(len(codes)))
+        return np.where(last < first, np.rint((low + high) / 2), np.minimum(some, np.maximum(first, last)))
+
+
+class Schema:
+    """What rows looked like, apart from their values: a frame or an array, its names and dtypes."""
+
+    def __init__(self, X, names):
+        self.names = names
+        self.kind = "pandas" if hasattr(X, "iloc") else "polars" if hasattr(X, "get_column") else None
+        self.labels = list(X.columns) if self.kind else None
+        if self.kind:
+            self.dtypes = [X[label].dtype for label in self.labels] if len(set(self.labels)) == len(self.labels) else (
+                list(X.dtypes))
+        else:
+            self.dtypes = [getattr(X, "dtype", None)] * np.shape(X)[1]
+
+    def is_whole(self, j):
+        """Tell whether the dtype of a column says that it holds integers."""
+        dtype = self.dtypes[j]
+        return dtype.is_integer() if hasattr(dtype, "is_integer") else getattr(dtype, "kind", "O") in "iu"
+
+    def table(self, columns):
+        """Return columns of values as what rows came in."""
+        if self.kind is None:
+            dtype = self.dtypes[0]
+            plain = getattr(dtype, "kind", "O") in "biuf" or (
+                dtype is None and all(column.dtype.kind in "biuf" for column in columns))
+            out = np.empty((len(columns[0]), len(columns)), object)
+            for j, column in enumerate(columns):
+                out[:, j] = column.tolist()
+            return out.astype(dtype if dtype is not None else np.float64) if plain else (
+                out.astype(str) if getattr(dtype, "kind", "O") == "U" else out)
+        library = importlib.import_module(self.kind)
+        if self.kind == "polars":
+            return library.DataFrame([library.Series(label, column.tolist(), dtype=dtype, strict=False)
+                                      for label, column, dtype in zip(self.labels, columns, self.dtypes)])
+        frame = library.concat([library.Series(column.tolist(), dtype=object).astype(dtype)
+                                for column, dtype in zip(columns, self.dtypes)], axis=1)
+        frame.columns = self.labels
+        return frame
+
+
+def checked_bins(bins):
+    """Return an entry of `bins`: an int, or sorted edges; raise ValueError for anything else."""
+    if isinstance(bins, Integral) and not isinstance(bins, bool) and 1 <= bins <= _MOST_BINS:
+        return int(bins)
+    try:
+        edges = np.asarray(bins, float)
+    except (TypeError, ValueError):
+        edges = np.empty(0)
+    if edges.ndim != 1 or not 2 <= edges.size <= _MOST_BINS + 1 or not np.isfinite(edges).all() or not (
+            np.diff(edges) > 0).all():
+        raise ValueError(f"bins must be an int from 1 to {_MOST_BINS}, or at least two increasing edges, "
+                         "or a list or dict of these")
+    return edges
+
+
+def checked_pair(pair):
+    """Return a pair of finite numbers, the first below the second, or raise ValueError."""
+    good = isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 and all(
+        isinstance(end, Real) and not isinstance(end, bool) and math.isfinite(end) for end in pair)
+    if not good or not pair[0] < pair[1] or not math.isfinite(float(pair[1]) - float(pair[0])):
+        raise ValueError("bounds must be a pair (low, high) of numbers with low below high, or a list or dict of pairs")
+    return float(pair[0]), float(pair[1])
+
+
+def entries(given, name, n_columns, labels):
+    """Return what was declared for each column, None where nothing was: of a list, or of a dict by name or place."""
+    if isinstance(given, dict):
+        places = {label: j for j, label in enumerate(labels)} if labels is not None else {}
+        out = [None] * n_columns
+        for key, value in given.items():
+            place = places.get(key, key if labels is None else None)
+            if not isinstance(place, Integral) or isinstance(place, bool) or not 0 <= place < n_columns:
+                raise ValueError(f"{name} must name columns of X, each by its name (without names: by its place)")
+            out[place] = value
+        return out
+    if len(given) != n_columns:
+        raise ValueError(f"{name} must have an entry for each of the {n_columns} columns, None where it has none")
+    return list(given)
+
+
+def declared_columns(categories, bounds, bins, n_columns, labels):
+    """Return a `Categories` or `Numbers` for each column, or raise ValueError for one that nobody declared."""
+    lists = [None] * n_columns if categories is None else entries(categories, "categories", n_columns, labels)
+    pairs = [None] * n_columns
+    if is_pair(bounds):
+        pairs = [None if own is not None else bounds for own in lists]
+    elif bounds is not None:
+        pairs = entries(bounds, "bounds", n_columns, labels)
+    steps = entries(bins, "bins", n_columns, labels) if is_per_column(bins) else [bins] * n_columns
+    out = []
+    for j, (own, pair, step) in enumerate(zip(lists, pairs, steps)):
+        name = f"column {j if labels is None else repr(labels[j])}"
+        step = checked_bins(16 if step is None else step)
+        edges = isinstance(step, np.ndarray)
+        if own is not None and (pair is not None or (edges and is_per_column(bins))):
+            raise ValueError(f"{name} must have categories, or bounds and bins, and not both")
+        if own is not None:
+            out.append(Categories(own, name))
+        elif edges:
+            out.append(Numbers(step, name))
+        elif pair is None:
+            raise ValueError(f"{name} must be declared: by categories or by bounds")
+        else:
+            edges = np.linspace(*checked_pair(pair), step + 1)
+            if not (np.diff(edges) > 0).all():
+                raise ValueError(f"bounds of {name} must be far enough apart for its bins")
+            out.append(Numbers(edges, name))
+    return out
+
+
+def is_pair(bounds):
+    """Tell whether bounds are one pair of numbers, for all columns."""
+    return isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2 and all(
+        isinstance(end, Real) for end in bounds)
+
+
+def is_per_column(bins):
+    """Tell whether bins are given column by column: a dict, or a list that has anything but numbers, or integers."""
+    return isinstance(bins, dict) or (isinstance(bins, list) and (
+        any(not isinstance(entry, Real) for entry in bins) or all(isinstance(entry, Integral) for entry in bins)))

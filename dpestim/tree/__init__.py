@@ -1,0 +1,26 @@
+"""Trees under central differential privacy: public bins, splits chosen by noisy comparison, noisy leaves.
+
+How data flows::
+
+    X --declared bounds, categories--> codes --counts in nodes--> scores --permute-and-flip--> splits, level by level
+               (_binning, _core/trees)                                    noisy counts in leaves --> values_
+
+* `_binning.py`  rows to codes of one byte, by declared bounds and categories
+* `base.py`      what trees and forests share: parameters, reading, leaves that shrink to their parents
+* `_tree.py`     `DPDecisionTreeClassifier`, `DPDecisionTreeRegressor`; forests are in `dpestim.ensemble`
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.tree._tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+
+__all__ = ["DPDecisionTreeClassifier", "DPDecisionTreeRegressor"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Trees, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("classes are to be predicted by rules that can be read", "DPDecisionTreeClassifier",
+     "few splits, chosen where they matter"),
+    ("a number is to be predicted by rules that can be read", "DPDecisionTreeRegressor", "the same, with noisy means"),
+)

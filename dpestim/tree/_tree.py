@@ -1,0 +1,362 @@
+"""Decision trees: splits by permute-and-flip, level by level, and noisy leaves (`_tree.md`)."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache, partial
+from numbers import Real
+
+import numpy as np
+
+from dpestim._core import trees
+from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
+from dpestim.privacy.exact import canonical_amount
+from dpestim.rng import WordSource
+from dpestim.statistics.noise import noise_for
+from dpestim.statistics.one_pass import OnePassModel
+from dpestim.tree.base import BINS, CLASSES, NEIGHBOURS, TARGET, BinnedModel, ClassTarget, NumberTarget, leaf_plan
+
+#: Scores by impurity are in steps of 2^-4 rows.
+_GINI = 4
+#: Rows up to which information is counted; one of more is as one of so many.
+_MOST_COUNTED = 1 << 16
+#: Rows up to which scores of numbers fit in 64 bits.
+_MOST_ROWS = 1 << 25
+_OWN = """\
+    max_depth : int, default=None
+        Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
+    split_share : float, default=0.5
+        The part of epsilon that chooses splits, above 0 and below 1; the leaves have the rest.
+"""
+_MORE = """
+    classes_ : ndarray of shape (n_classes,)
+        Of a classifier.
+    features_, shifts_, thresholds_ : ndarray of shape (1, 2^depth - 1)
+        The splits: node k has the children 2 k + 1 and 2 k + 2.
+    values_ : ndarray of shape (1, 2^depth, n_classes), or without the last axis for numbers
+        What noisy leaves say.
+    depth_ : int
+    bins_ : tuple
+        The public bins of columns.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+    """
+
+
+class Tree(BinnedModel):
+    """Base of both trees; a sub-class brings `_scores` and `_moved`."""
+
+    _more_attributes = _MORE
+    # (paid for and kept as by models of one pass, but a tree reads its rows at each level, so that nothing merges)
+    _keep, _promise = OnePassModel._keep, OnePassModel._promise
+
+    def fit(self, X, y=None):
+        """Learn from rows; one release of epsilon.
+
+        Parameters
+        ----------
+        X : dense array-like or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        epsilon, delta = self._check()
+        if self._is_strict() and self._inferred():
+            raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare")
+        trial = self._trial()
+        data, n_rows, n_columns = trial._read(X, y, True)
+        if n_rows > _MOST_ROWS:
+            raise ValueError(f"X must have at most {_MOST_ROWS} rows")
+        draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
+        schema = {name: value for name, value in vars(trial).items() if name in ("n_features_in_", "feature_names_in_")}
+        return self._keep(draw, epsilon, delta, n_rows, schema, WordSource(self.random_state))
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_own(self):
+        share = self.split_share
+        good = isinstance(share, Real) and not isinstance(share, bool)
+        if not (good and 0 < canonical_amount(share, "split_share") < 1):
+            raise ValueError("split_share must be a number between 0 and 1")
+
+    def _depth(self, n_rows):
+        """Return the declared depth, or one whose leaves have several times as many rows as noise has."""
+        if self.max_depth is not None:
+            return int(self.max_depth)
+        return min(8, max(1, math.floor(math.log2(max(n_rows * float(self.epsilon), 1.0) / 100))))
+
+    def _planned(self, data, n_rows, domain, epsilon):
+        """Return a function of a random source that returns what is learned, by name."""
+        law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))
+
+        def draw(source):
+            structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)))
+            plan = leaves(structure)
+            noisy = plan(source.part(0))
+            return {"bins_": domain.bins, "depth_": (noisy.shape[1] - 1).bit_length(),
+                    **dict(zip(("features_", "shifts_", "thresholds_"), structure)),
+                    **self._answers(noisy, plan.parts[0].noise.variance, domain.target)}
+
+        return draw
+
+    def _parts(self, data, n_rows, domain, epsilon, delta):
+        numbers, columns, labels, targets, _ = data
+        codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows)
+        amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
+        for_splits = canonical_amount(self.split_share, "split_share") * epsilon
+        weights, l1, l2_squared = self._numbers(domain.target)
+        noise = noise_for(epsilon - for_splits, delta, l1, l2_squared, len(weights) << depth)
+
+        def leaves(structure):
+            totals = np.zeros((1, 1 << depth, len(weights)), np.int64)
+            trees.add_leaves(codes, *structure, depth, np.zeros(0, np.int32), labels, amounts, totals)
+            return leaf_plan(noise, totals, weights)
+
+        # (how many rows there are is known where they are replaced)
+        most = min(n_rows, _MOST_COUNTED) if self._replaces else _MOST_COUNTED
+        return (self._law(for_splits, depth, self._moved(domain.target, most)),
+                partial(self._grown, codes, labels, amounts, domain, depth, most), leaves)
+
+    def _law(self, epsilon, depth, moved):
+        """Return by which law each node chooses; a row moves scores by as much as `moved`."""
+        steps = 2 * depth if self._replaces else depth
+        return PermuteAndFlipLaw(Fraction(epsilon, steps), moved, 0, True)
+
+    def _grown(self, codes, labels, amounts, domain, depth, most, choose):
+        """Return (features, shifts, thresholds): each node takes one of all candidates, as `choose` says."""
+        places, inner = candidates(domain.bins), (1 << depth) - 1
+        chosen = [np.zeros((1, inner), kind) for kind in (np.int32, np.uint8, np.uint8)]
+        n_rows, n_numbers = codes.shape[1], len(self._numbers(domain.target)[0])
+        nodes, rows = np.zeros(n_rows, np.int32), np.arange(n_rows)
+        for level in range(depth):
+            width = 1 << level
+            scores = []
+            for j, bins in enumerate(domain.bins):
+                table = np.zeros((width, bins.size, n_numbers), np.int64)
+                trees.add_bins(codes[j], nodes, labels, amounts, table)
+                left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
+                all_ = table.sum(axis=1, keepdims=True)
+                scores.append(self._scores(left, most) + self._scores(all_ - left, most))
+            scores = np.concatenate(scores, axis=1)
+            for k in range(width):
+                node = width - 1 + k
+                at = choose(node, np.ascontiguousarray(scores[k]))
+                for part, values in zip(chosen, places):
+                    part[0, node] = values[at]
+            f, s, t = (part[0, width - 1 : 2 * width - 1] for part in chosen)
+            right = codes[f[nodes], rows] - s[nodes] > t[nodes]
+            nodes = 2 * nodes + right.astype(np.int32)
+        return chosen
+
+    def decision_path(self, X):
+        """Return which nodes rows go through, of shape (n_rows, n_nodes); of private rows **not private**.
+
+        Returns
+        -------
+        indicator : sparse array of 0 and 1
+            Node k has the children 2 k + 1 and 2 k + 2; the leaves are the last 2^depth.
+        """
+        return super().decision_path(X)[0]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns, and a target that depends on the first."""
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows, 3))
+        return X, self._test_target(X)
+
+
+def candidates(bins):
+    """Return (features, shifts, thresholds), an entry for each split: codes up to each but the last, or one code."""
+    feature, shift, threshold = [], [], []
+    for j, own in enumerate(bins):
+        n = own.size - 1 if own.ordered else own.size
+        feature += [j] * n
+        shift += [0] * n if own.ordered else range(n)
+        threshold += range(n) if own.ordered else [0] * n
+    return np.array(feature, np.int32), np.array(shift, np.uint8), np.array(threshold, np.uint8)
+
+
+class DPDecisionTreeClassifier(ClassTarget, Tree):
+    """A tree whose splits are chosen privately among public ones, and noisy counts of classes in its leaves.
+
+    **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
+    node chooses by permute-and-flip, the nodes of a level share one part of the budget (a replaced row is taken from
+    one node and added to another, both of which are paid for), and a replaced row moves two counts of leaves by 1. What
+    is kept may be published. Whoever calls `fit` must be trusted. Predictions for private rows, and `score` on them,
+    are **not private**.
+
+    **Utility.** A node's split is, with probability 1 - b, within t ln(k / b) of the best score among k candidates: t
+    is 2 depth / (split_share epsilon) rows for "max", and twice that for "gini". Counts of leaves have noise of a
+    standard deviation of about 2 sqrt(2) / ((1 - split_share) epsilon). Half of both for one row more or less. Leaves
+    shrink to their parents by as much as noise explains.
+
+    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins n_classes) memory.
+
+    {parameters}
+    References
+    ----------
+    Friedman, Schuster (2010), "Data mining with differential privacy", KDD, section 4. McKenna, Sheldon (2020),
+    "Permute-and-flip", NeurIPS, algorithm 1. The proof: ``_tree.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.tree import DPDecisionTreeClassifier
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 2))
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> model = DPDecisionTreeClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_depth=1, random_state=0).fit(X, y)
+    >>> print(model.export_text().splitlines()[0])
+    feature_0 < 0.5:
+    >>> model.predict([[0.1, 0.5], [0.9, 0.5]])
+    array([0, 1])
+    """
+
+    _more_parameters = BINS + CLASSES + NEIGHBOURS + """\
+    criterion : {"gini", "entropy", "max"}, default="gini"
+        What splits are chosen by: Gini impurity, information gain, or how many rows are in the commonest class of
+        their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
+""" + _OWN + "    "
+
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, classes=None,
+                 criterion="gini", max_depth=None, split_share=0.5, neighbours="substitution", ledger=None,
+                 random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.classes = classes
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.split_share = split_share
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_own(self):
+        super()._check_own()
+        if not isinstance(self.criterion, str) or self.criterion not in ("gini", "entropy", "max"):
+            raise ValueError('criterion must be "gini", "entropy" or "max"')
+
+    def _scores(self, counts, most):
+        if self.criterion == "entropy":
+            return information(counts, most)
+        return purity(counts) if self.criterion == "gini" else counts.max(axis=-1)
+
+    def _moved(self, target, most):
+        if self.criterion == "entropy":
+            return max(1, int(surprises(most)[-1]))
+        return 2 << _GINI if self.criterion == "gini" else 1
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 2},
+                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"], "criterion": "max"},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 1,
+                 "neighbours": "add_remove"}]
+
+    def _test_target(self, X):
+        classes = np.asarray(self.classes)
+        y = np.digitize(X[:, 0], np.linspace(-1, 1, len(classes) + 1)[1:-1])
+        return (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
+
+
+class DPDecisionTreeRegressor(NumberTarget, Tree):
+    """A tree whose splits are chosen privately among public ones, and noisy means of a target in its leaves.
+
+    **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
+    node chooses by permute-and-flip on sums of squares of clipped targets, the nodes of a level share one part of the
+    budget (a replaced row is taken from one node and added to another, both of which are paid for), and leaves get
+    noise for counts and sums. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
+    private rows, and `score` on them, are **not private**.
+
+    **Utility.** A sum of squares is, with probability 1 - b, within 2 depth w^2 ln(k / b) / (split_share epsilon)
+    of the smallest among k candidates, for targets between bounds of width w. Leaves shrink to their parents by as much
+    as noise explains.
+
+    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins) memory; at most 2^25 rows.
+
+    {parameters}
+    References
+    ----------
+    Friedman, Schuster (2010), "Data mining with differential privacy", KDD, section 4, with the squared loss. McKenna,
+    Sheldon (2020), "Permute-and-flip", NeurIPS, algorithm 1. The proof: ``_tree.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.tree import DPDecisionTreeRegressor
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 2))
+    >>> model = DPDecisionTreeRegressor(1.0, bounds=(0, 1), y_bounds=(0, 1), random_state=0).fit(X, X[:, 1])
+    >>> bool(model.score(X, X[:, 1]) > 0.8)
+    True
+    """
+
+    _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
+
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, y_bounds=None,
+                 max_depth=None, split_share=0.5, neighbours="substitution", ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.y_bounds = y_bounds
+        self.max_depth = max_depth
+        self.split_share = split_share
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _scores(self, sums, most):
+        return squared(sums)
+
+    def _moved(self, grid, most):
+        return grid.span**2
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "max_depth": 2},
+                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "y_bounds": (-2, 1)},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "max_depth": 1,
+                 "neighbours": "add_remove"}]
+
+    def _test_target(self, X):
+        return X[:, 0]
+
+
+def purity(counts):
+    """Return 2^4 times the sum of squares of counts (last axis) over their sum, rounded down: exact, in integers."""
+    rows = counts.sum(axis=-1)
+    some = np.maximum(rows, 1)
+    whole, rest = np.divmod(np.square(counts).sum(axis=-1), some)
+    return (whole << _GINI) + (rest << _GINI) // some
+
+
+@lru_cache(maxsize=8)
+def surprises(most):
+    """Return by how many 2^-4 bits m log2(m) rises at m = 0 to most - 1, rounded: integers that never fall."""
+    m = np.arange(1, most + 1)
+    rises = np.diff(np.concatenate([[0.0], m * np.log2(m)]))
+    return np.maximum.accumulate(np.concatenate([[0], np.rint(np.ldexp(rises, _GINI)).astype(np.int64)[1:]]))
+
+
+def information(counts, most):
+    """Return 2^4 times the negated entropy of counts (last axis) times their sum, about: exact, in integers."""
+    rises = surprises(max(most, 1))
+    sums = np.concatenate([[0], np.cumsum(rises)])
+
+    def total(m):
+        return sums[np.minimum(m, len(rises))] + np.maximum(m - len(rises), 0) * rises[-1]
+
+    return total(counts).sum(axis=-1) - total(counts.sum(axis=-1))
+
+
+def squared(sums):
+    """Return the square of the sum over the count (last axis: count, sum), rounded down: exact, in integers."""
+    some, total = np.maximum(sums[..., 0], 1), sums[..., 1]
+    whole, rest = np.divmod(total, some)
+    return whole * total + rest * total // some

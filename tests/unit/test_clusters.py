@@ -1,0 +1,225 @@
+"""k-means: by how much a row moves each round, what rounds cost together, kernels, and clusters that are found."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from dpestim import config_context
+from dpestim._core import kmeans
+from dpestim.accounting import Ledger
+from dpestim.cluster import DPKMeans, _rounds
+from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
+from dpestim.cluster._rounds import COARSE, Plan, Rows
+from dpestim.rng import WordSource
+
+LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 1.0])
+CENTERS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.25]])
+REACH = np.array([0.5, 0.25])
+
+
+class Recorder(Rows):
+    """Rows that answer with exact sums, and keep them beside the law that they should have had noise of."""
+
+    def _noisy(self, law, codes):
+        self.law, self.codes = law, [int(code) for code in np.ravel(codes)]
+        return np.ravel(codes).astype(float)
+
+
+def change(name, plan):
+    """Return (l1, l2_squared) as the round claims it."""
+    if name == "moments":
+        return _rounds.moment_change(2, plan.weight)
+    if name == "cells":
+        return 2, 2
+    limits = [_rounds.FINE, _rounds.FINE // 2]
+    return _rounds.step_change(limits, plan.of_steps(limits)[1])
+
+
+def check_sensitivity(delta):
+    """Require that no replaced row moves a round by more than its law expects, and that some row nearly does."""
+    plan = Plan.of(Fraction(1), Fraction(delta), 6, 2, 2)
+    rest = np.array([[0.3, 0.7], [-0.9, 0.1], [0.9, 0.9], [0.0, 0.5], [0.6, 0.2]])
+    places = [*product((-1.0, -0.5, 0.0, 0.45, 1.0, 7.0), (0.0, 0.5, 0.55, 1.0, np.nan))]
+    for name, args in (("moments", ()), ("cells", (CENTERS,)), ("steps", (CENTERS, REACH))):
+        seen = []
+        for place in places:
+            rows = Recorder(np.vstack([rest, place]), LOW, HIGH, None, None)
+            getattr(rows, name)(plan, *args)
+            seen.append(rows.codes)
+        moved = np.abs(np.array(seen)[:, None] - np.array(seen)).astype(object)
+        l1, l2_squared = change(name, plan)
+        assert moved.sum(axis=2).max() <= l1, name
+        assert (moved**2).sum(axis=2).max() <= l2_squared, name
+        assert moved.sum(axis=2).max() > 0.9 * l1, "the claim is not tight: a wrong one might pass"
+        assert (moved**2).sum(axis=2).max() > 0.9 * l2_squared
+        share = plan.step_share if name == "steps" else None
+        if not plan.budget.normal:
+            assert rows.law.sensitivity == l1
+        elif share:
+            assert rows.law.sensitivity**2 * share >= l2_squared
+
+
+@pytest.mark.parametrize("delta", [0, "1/100000"])
+def test_one_row_moves_each_round_by_what_is_claimed(delta, monkeypatch):
+    """All pairs of 30 places, at centers, on borders, beyond bounds and missing; half the claim is refuted."""
+    check_sensitivity(delta)
+    honest = _rounds.step_change
+    for broken in (lambda q, w: (honest(q, w)[0] // 2, honest(q, w)[1]),  # one cluster, not two
+                   lambda q, w: (honest(q, w)[0], w * w + sum(x * x for x in q))):
+        with monkeypatch.context() as patched:
+            patched.setattr(_rounds, "step_change", broken)
+            with pytest.raises(AssertionError):
+                check_sensitivity(delta)
+    with monkeypatch.context() as patched:  # rows that count by more than they may
+        tally = kmeans.tally
+        patched.setattr(_rounds.kmeans, "tally",
+                        lambda b, n, c, s, limits, *out: tally(b, n, c, s * 2, limits * 2, *out))
+        with pytest.raises(AssertionError):
+            check_sensitivity(delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "d", "n_steps"), [
+    (1, 0, 2, 2), ("1/10", 0, 30, 3), (7, "1/1000000", 5, 1), ("1/2", "1/100", 64, 4)])
+def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps):
+    epsilon, delta = Fraction(epsilon), Fraction(delta)
+    plan = Plan.of(epsilon, delta, 5000, d, n_steps)
+    limits = [_rounds.FINE] * d
+    law, weight = plan.of_steps(limits)
+    laws = [(plan.moments, _rounds.moment_change(d, plan.weight)), (plan.cells, (2, 2)),
+            *[(law, _rounds.step_change(limits, weight))] * n_steps]
+    if plan.budget.normal:
+        assert all((law.epsilon, law.delta) == (epsilon, delta) for law, _ in laws)
+        assert 1 - 1e-9 < sum(Fraction(change[1]) / law.sensitivity**2 for law, change in laws) <= 1
+    else:
+        assert all(law.sensitivity == change[0] for law, change in laws)
+        assert sum(law.epsilon for law, _ in laws) == epsilon
+
+
+def test_each_round_has_words_of_its_own(monkeypatch):
+    used, part = [], WordSource.part
+    monkeypatch.setattr(WordSource, "part", lambda self, number: used.append(number) or part(self, number))
+    DPKMeans(n_clusters=2, bounds=(0, 1), n_iter=3, random_state=0).fit(np.zeros((50, 2)))
+    assert used == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("delta", [0, "1/100000"])
+def test_noise_is_that_of_the_law(delta):
+    """No rows in 4,000 cells: the variance is within 6 standard errors (alpha 1e-8), which no other epsilon's is."""
+    plan, points = Plan.of(Fraction(1), Fraction(delta), 9, 2, 2), np.zeros((4000, 2))
+    rows = Rows(np.empty((0, 2)), LOW, HIGH, WordSource(0), None)
+    counts = rows.cells(plan, points)
+    spread = (np.square(counts) / plan.cells.variance_steps).mean()
+    error = 6 * np.sqrt((2 if plan.budget.normal else 5) / len(points))  # (kurtosis: 3 of normal noise, 6 of Laplace)
+    assert abs(spread - 1) < error < min(1.3**2 - 1, 1 - 0.75**2)
+    again = rows.cells(plan, points)
+    assert abs(np.corrcoef(counts, again)[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(1, 1, 1), (127, 3, 4), (128, 2, 3), (1000, 17, 9)])
+def test_kernels_do_what_numpy_does(n, d, k):
+    rng = np.random.default_rng(n)
+    rows = rng.integers(-64, 65, (n, d)) / 64.0
+    centers = rng.integers(-64, 65, (k, d)) / 64.0
+    blocks = packed(rows)
+    off = np.square(rows[:, None] - centers).sum(axis=2)
+    labels = nearest(blocks, n, centers)
+    assert (labels == off.argmin(axis=1)).all()  # (exact in these floats: the first of several)
+    limits = rng.integers(0, 90, d)
+    sums, squares = np.zeros((k, 1 + d), np.int64), np.zeros(d, np.int64)
+    kmeans.tally(blocks, n, centers.astype(np.float32), np.full(d, 64, np.float32), limits.astype(np.int32), sums,
+                 squares)
+    z = np.clip((rows - centers[labels]) * 64, -limits, limits).astype(int)
+    assert (sums[:, 0] == np.bincount(labels, minlength=k)).all()
+    assert (sums[:, 1:] == [z[labels == c].sum(axis=0) for c in range(k)]).all()
+    assert (squares == (z * z).sum(axis=0)).all()
+
+
+def test_rows_are_clipped_and_kernels_refuse_other_shapes():
+    out = np.ones((1, 2, kmeans.LANES), np.float32)
+    rows = np.array([[np.nan, -5.0], [np.inf, 0.25], [-np.inf, 9.0]])
+    middle = (LOW + HIGH) / 2
+    kmeans.pack(rows, LOW, HIGH, middle, 1.0, 0, 1, out)
+    assert out[0, :, :4].tolist() == [[0, 1, -1, 0], [-0.5, -0.25, 0.5, 0]]
+    two, many = np.zeros((1, 2), np.float32), np.full(2, 1 << 22, np.int32)
+    sums, squares = np.zeros((1, 3), np.int64), np.zeros(2, np.int64)
+    for call in (lambda: kmeans.pack(rows, LOW[:1], HIGH, middle, 1.0, 0, 1, out),
+                 lambda: kmeans.pack(np.zeros((200, 2)), LOW, HIGH, middle, 1.0, 0, 1, out),
+                 lambda: kmeans.nearest(out, two[:, :1].copy(), np.zeros((1, kmeans.LANES), np.int32)),
+                 lambda: kmeans.tally(out, 129, two, two[0], many - 1, sums, squares),
+                 lambda: kmeans.tally(out, 1, two, two[0], many, sums, squares)):
+        with pytest.raises(ValueError, match=r"differ in shape|below 2"):
+            call()
+
+
+def blobs(n, d, k, seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-8, 8, (k, d))[rng.integers(0, k, n)] + spread * rng.standard_normal((n, d))
+
+
+def test_k_means_of_points():
+    rows = blobs(400, 3, 5)
+    heavy = np.repeat([1.0, 3.0], 200)
+    found = weighted_kmeans(rows, heavy, 5)
+    known = KMeans(5, n_init=10, random_state=0).fit(rows, sample_weight=heavy)
+    off = np.square(rows - found[nearest(packed(rows), 400, found)]).sum(axis=1) @ heavy
+    assert off <= known.inertia_ * 1.01
+    assert len(weighted_kmeans(rows, np.zeros(400), 7)) == 7
+    assert (weighted_kmeans(np.ones((9, 2)), np.ones(9), 4) == 1).all()
+    points, shares = normal_cells(np.array([1.0, 0.1]), 32)
+    assert shares.sum() == pytest.approx(1)
+    assert np.abs(shares @ points).max() < 0.1
+    assert np.sqrt(shares @ points**2) == pytest.approx([1.0, 0.1], rel=0.25)
+
+
+SHAPES = {
+    "unequal": (lambda rng: np.array([[0, 0], [5, 5], [-5, 4], [6, -6]])[
+        rng.choice(4, 20_000, p=[0.6, 0.3, 0.08, 0.02])] + rng.normal(size=(20_000, 2)), 4, (-12, 12), 1.2),
+    "skewed": (lambda rng: rng.exponential(size=(20_000, 3)), 3, (0, 12), 1.15),
+    "ten columns": (lambda rng: blobs(50_000, 10, 6), 6, (-14, 14), 1.5),
+    "a column that says nothing": (lambda rng: blobs(20_000, 2, 3) * [1, 0] + [0, 3], 3, ([-12, 0], [12, 6]), 1.6),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_clusters_are_found(shape):
+    """Inertia at epsilon 1 (the middle of 3 seeds) beside that of k-means without privacy."""
+    make, k, bounds, most = SHAPES[shape]
+    rows = make(np.random.default_rng(0))
+    known = KMeans(k, n_init=3, random_state=0).fit(rows).inertia_
+    found = [-DPKMeans(1.0, n_clusters=k, bounds=bounds, random_state=seed).fit(rows).score(rows) for seed in range(3)]
+    assert np.median(found) < most * known
+
+
+def test_where_noise_drowns_clusters_centers_are_near_the_mean():
+    rows = blobs(1000, 20, 5)
+    one = np.square(rows - rows.mean(axis=0)).sum()
+    make = DPKMeans(0.5, n_clusters=5, bounds=(-12, 12))
+    found = [-make.set_params(random_state=seed).fit(rows).score(rows) for seed in range(3)]
+    assert np.median(found) < 2 * one
+
+
+def test_the_face():
+    rows = blobs(3000, 2, 3)
+    model = DPKMeans(n_clusters=3, bounds=(-12, 12), random_state=0)
+    with Ledger(1, durability="fast") as ledger:
+        labels = model.fit_predict(rows)
+    assert [entry["n_rows"] for entry in ledger.entries()] == [3000]
+    off = model.transform(rows)
+    assert (labels == off.argmin(axis=1)).all()
+    assert model.score(rows) == pytest.approx(-np.square(off.min(axis=1)).sum())
+    assert list(model.get_feature_names_out()) == ["dpkmeans0", "dpkmeans1", "dpkmeans2"]
+    assert not {"labels_", "inertia_", "n_iter_"} & set(vars(model))
+    for name in ("n_clusters", "n_iter"):
+        for bad in (0, 1.5, True, 10**6):
+            with pytest.raises(ValueError, match=name):
+                DPKMeans(bounds=(-1, 1), **{name: bad}).fit(rows)
+    with config_context(strict=True):
+        few = DPKMeans(n_clusters=9, bounds=(-1, 1), random_state=0).fit(rows[:2])
+        assert few.cluster_centers_.shape == (9, 2)
+        assert few.predict(np.array([[np.nan, np.inf]])).shape == (1,)
+    with pytest.raises(ValueError, match=r"too small|exceed|not fit"):
+        DPKMeans(1e-60, delta=1e-50, bounds=(-1, 1)).fit(rows)
+    assert COARSE < _rounds.FINE

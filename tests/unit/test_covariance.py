@@ -1,0 +1,292 @@
+"""Covariance and components: sensitivities by enumeration, exact sums, the repair, verbs, units, norms."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.decomposition import PCA
+
+import dpestim
+from dpestim.accounting import Ledger
+from dpestim.covariance import DPCovariance, _repair
+from dpestim.decomposition import DPPCA
+from dpestim.linear_model import DPLogisticRegression
+from dpestim.rng import WordSource
+from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
+from dpestim.statistics.row_moments import REACH, row_map, summary_of
+
+RNG = np.random.default_rng
+BOX = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "random_state": 0}
+
+
+def rows(n=4000, seed=0, d=5):
+    rng = RNG(seed)
+    turn = np.linalg.qr(RNG(1).normal(size=(d, d)))[0]
+    return np.clip(0.1 + rng.normal(size=(n, d)) * 0.5 ** np.arange(1, d + 1) @ turn, -1, 1)
+
+
+# ---------------------------------------------------------------- sensitivities
+
+
+def weighted(weights, row):
+    z = [*row, 1, 0]
+    return [z[i] * z[j] * w for (i, j), w in zip(
+        [(i, j) for i in range(len(z)) for j in range(i, len(z))], weights.entries(len(row)).tolist())]
+
+
+def lattice(d, steps=4):
+    """All integer rows of a coarse grid that are no longer than the reach, on a scale that they meet."""
+    for point in product(range(-steps, steps + 1), repeat=d):
+        if sum(v * v for v in point) <= steps * steps:
+            yield [v * REACH // steps for v in point]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("centred", [True, False])
+def test_no_pair_of_rows_of_a_grid_exceeds_the_sensitivities(d, centred):
+    normal, pure = scatter_weights(True, centred, d), scatter_weights(False, centred, d)
+    points = [weighted(normal, row) for row in lattice(d, 4 if d < 3 else 2)]
+    l2 = max(sum((a - b) ** 2 for a, b in zip(p, q)) for p in points for q in points)
+    assert l2 <= normal.l2_squared
+    assert l2 > 0.9 * normal.l2_squared or d == 1  # (one column knows no two rows at a right angle)
+    broken = replace(normal, product=256 if d > 1 else 0, square=256)  # (what this test has to see)
+    points = [weighted(broken, row) for row in lattice(d, 4 if d < 3 else 2)]
+    assert max(sum((a - b) ** 2 for a, b in zip(p, q)) for p in points for q in points) > normal.l2_squared
+    points = [weighted(pure, row) for row in lattice(d, 4 if d < 3 else 2)]
+    l1 = max(sum(abs(a - b) for a, b in zip(p, q)) for p in points for q in points)
+    assert 0.4 * pure.l1(d, True) < l1 <= pure.l1(d, True)
+
+
+def test_rows_that_meet_the_sensitivity_are_told_from_a_smaller_one():
+    weights, quarter = scatter_weights(True, True, 2), -REACH // 4
+    rest = math.isqrt(REACH * REACH - quarter * quarter)
+    one, two = weighted(weights, [REACH, 0]), weighted(weights, [quarter, rest])
+    l2 = sum((a - b) ** 2 for a, b in zip(one, two))
+    assert Fraction(99, 100) * weights.l2_squared < l2 <= weights.l2_squared
+
+
+def test_the_release_has_noise_for_these_sensitivities():
+    for centred, delta in product((True, False), (Fraction(0), Fraction(1, 10**6))):
+        weights = scatter_weights(delta > 0, centred, 12)
+        plan = MomentRelease(Fraction(1), delta, weights, 12, True)
+        assert plan.most == (weights.l1(12, True), weights.l2_squared or weights.l1(12, True) ** 2)
+        assert plan.law.epsilon == 1
+        need = math.sqrt(plan.most[1]) if delta else plan.most[0]
+        assert plan.law.sensitivity * plan._noise.unit >= need
+
+
+# ---------------------------------------------------------------- sums and units
+
+
+def test_sums_without_targets_are_exact():
+    X, shape = rows(20_000, d=3), row_map((-1, 1), 0.9, (-1, 1), True, 3)
+    out = np.empty((len(X), 5))
+    shape.write(X, None, out)
+    exact = out.astype(object)
+    assert summary_of(shape, X, None, ()).totals == [
+        int((exact[:, i] * exact[:, j]).sum()) for i in range(5) for j in range(i, 5)]
+    assert not out[:, 4].any()
+    assert max(sum(int(v) ** 2 for v in row[:3]) for row in out) <= REACH**2
+
+
+@pytest.mark.parametrize("how", [{"bounds": ([-1, -2, -1, -1, -1], [1, 1, 3, 1, 1])},
+                                 {"data_norm": 5.0, "bounds": None}, {"bounds": (-2, 1), "data_norm": 1.9}])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_with_much_budget_it_is_that_of_scikit_learn(how, delta):
+    X = rows(50_000)
+    params = {**BOX, "epsilon": 80.0, "delta": delta, **how}
+    got, want = DPCovariance(**params).fit(X), EmpiricalCovariance().fit(X)
+    assert_allclose(got.covariance_, want.covariance_, atol=1e-3)
+    assert_allclose(got.location_, want.location_, atol=1e-3)
+    assert got.error_norm(want.covariance_, norm="spectral", squared=False) < 1e-3
+    assert_allclose(got.get_precision() @ got.covariance_, np.eye(5), atol=1e-6)
+    about = DPCovariance(**params, assume_centered=True).fit(X)
+    assert_allclose(about.covariance_, X.T @ X / len(X), atol=1e-3)
+    assert not about.location_.any()
+    pca, plain = DPPCA(**params, n_components=3).fit(X), PCA(3).fit(X)
+    assert_allclose(np.abs(np.sum(pca.components_ * plain.components_, axis=1)), 1, atol=1e-2)
+    for name in ("explained_variance_", "explained_variance_ratio_", "mean_", "noise_variance_"):
+        assert_allclose(getattr(pca, name), getattr(plain, name), atol=5e-3, err_msg=name)
+    assert_allclose(pca.singular_values_, plain.singular_values_, rtol=2e-2)
+    assert (pca.components_[np.arange(3), np.abs(pca.components_).argmax(axis=1)] > 0).all()
+    assert_allclose(pca.components_ @ pca.components_.T, np.eye(3), atol=1e-9)
+    assert_allclose(pca.get_covariance(), want.covariance_, atol=5e-3)
+
+
+def test_standard_errors_are_those_of_the_noise():
+    # n = 300 releases, alpha = 1e-6 for each of 6 entries: chi-squared quantiles of 300 degrees of freedom
+    X, d = rows(500, d=3), 3
+    model = DPCovariance(**BOX).summarize(X)
+    unit = model._domain(d).factors()[0] / REACH
+    plan = MomentRelease(Fraction(1), Fraction(1, 10**6), scatter_weights(True, True, d), d, True)
+    drawn = [_repair.scatter_of(plan.draw(model.summary_, WordSource(k), 500), 1.0) for k in range(300)]
+    found = np.array([s.matrix for s in drawn])
+    ratio = found.var(axis=0) / drawn[0].standard_errors() ** 2
+    assert ((ratio > 0.65) & (ratio < 1.45)).all()
+    assert not ((2 * ratio > 0.65) & (2 * ratio < 1.45)).any()  # (what square and product would be for each other)
+    error = found.mean(axis=0) - np.cov(X.T, bias=True) * unit**2
+    assert np.abs(error / np.sqrt(found.var(axis=0) / 300)).max() < 5.2
+
+
+# ---------------------------------------------------------------- the repair
+
+
+def noise(d, size, rng):
+    E = np.triu(rng.normal(size=(d, d)), 1) * size
+    return E + E.T + np.diag(rng.normal(size=d) * size * math.sqrt(2))
+
+
+SHAPES = {
+    "flat": np.eye(30) / 30, "spiked": np.diag([0.6, 0.2, *[0.2 / 28] * 28]),
+    "one direction": np.full((30, 30), 1 / 30), "decay": np.diag(0.7 ** np.arange(30)) * 0.3,
+    "neighbours": 0.8 ** np.abs(np.subtract.outer(np.arange(30), np.arange(30))) / 30,
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("level", [0.05, 0.5, 2.0])
+def test_what_is_repaired_is_nearer_on_every_shape(name, level):
+    truth, rng = SHAPES[name], RNG(0)
+    size, lost, left = level * np.linalg.norm(truth) / 30, 0.0, 0.0
+    for _ in range(8):
+        A = truth + noise(30, size, rng)
+        scatter = _repair.Scatter(A, np.zeros(30), 2 * size**2, size**2, 0.0)
+        got = scatter.repaired("auto")
+        assert_array_equal(got, got.T)
+        assert np.linalg.eigvalsh(got)[0] > -1e-12
+        assert np.trace(got) < 1 + 1e-9
+        left += np.square(got - truth).sum()
+        lost += np.square(_repair.possible(A, np.inf) - truth).sum()
+    assert left < (1.02 if level < 0.1 else 0.8) * lost
+
+
+def test_estimated_risks_are_right_on_average():
+    # 400 matrices of 8 columns: the mean of what is estimated is within 4 standard errors of the true one
+    truth, rng, size = np.diag([0.5, 0.2, *[0.05] * 6]), RNG(3), 0.02
+    for method in (_repair._by_blocks, _repair._by_eigenvalues):
+        found = [(risk, np.square(out - truth).sum()) for risk, out in (
+            method(truth + noise(8, size, rng), 2 * size**2, size**2) for _ in range(400))]
+        apart = np.subtract(*np.array(found).T)
+        assert abs(apart.mean()) < 4 * apart.std() / 20, method
+        assert abs(apart.mean() + size**2 * 8) > 4 * apart.std() / 20 or method is _repair._by_blocks
+
+
+def test_the_nearest_possible_matrix():
+    assert_allclose(np.diag(_repair.possible(np.diag([0.5, -0.2, 0.1]))), [0.5, 0, 0.1])
+    assert_allclose(np.diag(_repair.possible(np.diag([1.4, -0.2, 0.2]))), [1, 0, 0], atol=1e-12)
+    assert_allclose(np.diag(_repair.possible(np.diag([0.9, 0.7, 0.0]))), [0.6, 0.4, 0], atol=1e-12)
+
+
+# ---------------------------------------------------------------- what stands around
+
+
+@pytest.mark.parametrize("n", [1, 2, 300])
+@pytest.mark.parametrize("d", [1, 2, 40])
+def test_few_rows_and_any_number_of_columns(n, d):
+    X = np.clip(RNG(0).normal(size=(n, d)), -1, 1)
+    model, pca = DPCovariance(**BOX).fit(X), DPPCA(**BOX, whiten=True).fit(X)
+    assert model.covariance_.shape == (d, d)
+    assert np.linalg.eigvalsh(model.covariance_)[0] >= -1e-9
+    assert np.trace(model.covariance_) <= d * (1 + 1e-4)  # (no more than the longest row has)
+    assert (np.diff(pca.explained_variance_) <= 0).all()
+    assert pca.transform(X).shape == (n, d)
+    assert np.isfinite(pca.transform(X)).all()
+
+
+def test_more_noise_where_less_is_promised_and_a_norm_helps():
+    X = rows(3000)
+
+    def error(**params):
+        return DPCovariance(**{**BOX, "shrinkage": 0.0, **params}).fit(X).standard_errors_.max()
+
+    assert error(epsilon=0.1) > 5 * error() > 5 * error(data_norm=1.0)
+    assert error(assume_centered=True) < error()
+    assert error(delta=0.0, bounds=(-1, 1)) > error(delta=1e-6)
+
+
+@pytest.mark.parametrize("how", [{}, {"data_norm": 1.0}, {"bounds": None, "data_norm": 0.7},
+                                 {"bounds": ([-1] * 5, [3] * 5)}])
+@pytest.mark.parametrize("whiten", [False, True])
+def test_no_transformed_row_is_longer_than_its_bound(how, whiten):
+    X = rows(500)
+    pca = DPPCA(**{**BOX, **how}, whiten=whiten).fit(X)
+    far = np.r_[X * 1e3, X, np.eye(5) * 1e300, [[np.finfo(float).max] * 5]]
+    for table in (far, -far):
+        assert np.sqrt(np.square(pca.transform(table)).sum(axis=1)).max() <= pca.norm_bound
+    inside = pca.inverse_transform(pca.transform(X))
+    assert inside.shape == X.shape
+    if not how:
+        assert_allclose(inside, X, atol=1e-9)
+
+
+def test_the_norm_is_known_before_fit_where_it_is_declared():
+    assert DPPCA(data_norm=2.0).norm_bound == pytest.approx(2, rel=1e-5)
+    for pca in (DPPCA(), DPPCA(bounds=(-1, 1)), DPPCA(data_norm=2.0, whiten=True)):
+        with pytest.raises(AttributeError, match="after fit"):
+            _ = pca.norm_bound
+    X = rows(3000)
+    pca = DPPCA(1.0, n_components=2, data_norm=1.0, delta=1e-6, random_state=0).fit(X)
+    model = DPLogisticRegression(2.0, data_norm=pca.norm_bound, classes=[0, 1], random_state=0)
+    assert model.fit(pca.transform(X), (X[:, 0] > 0.1).astype(int)).coef_.shape == (1, 2)
+
+
+def test_how_many_components():
+    X = rows(20_000)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    pca = DPPCA(**{**BOX, "epsilon": 20.0}, n_components=0.9).fit(frame)
+    assert 1 <= pca.n_components_ < 5
+    assert pca.explained_variance_ratio_.sum() >= 0.9 > pca.explained_variance_ratio_[:-1].sum()
+    assert list(pca.get_feature_names_out()) == [f"dppca{k}" for k in range(pca.n_components_)]
+    assert DPPCA(**BOX).fit(X).n_components_ == 5
+    for bad in (0, -1, 1.0, 1.5, True, "mle", 6, math.nan):
+        ledger = Ledger(5, delta=0.1, durability="fast")
+        with pytest.raises(ValueError, match="n_components"):
+            DPPCA(**BOX, n_components=bad, ledger=ledger).fit(X)
+        assert not len(ledger)
+    with pytest.raises(ValueError, match="columns"):
+        pca.inverse_transform(X[:, :1].repeat(9, axis=1))
+
+
+@pytest.mark.parametrize("cls", [DPCovariance, DPPCA])
+def test_bad_parameters_are_refused_before_anything_is_paid(cls):
+    X = rows(50)
+    for name, values in {"shrinkage": (-0.1, 1.1, "none", math.nan, None, True), "assume_centered": (1, "no", None),
+                         "data_norm": (0, -1, math.inf, "1"), "delta": (-1e-9, 1, "0", None),
+                         "epsilon": (0, 81)}.items():
+        for value in values:
+            ledger = Ledger(100, delta=0.1, durability="fast")
+            with pytest.raises(ValueError, match=name):
+                cls(**{**BOX, "ledger": ledger, name: value}).fit(X)
+            assert not len(ledger)
+
+
+def test_strict_mode_takes_any_rows_and_columns_that_do_not_vary():
+    with dpestim.config_context(strict=True):
+        for X in (np.full((3, 2), np.nan), np.zeros((0, 2)), np.ones((1, 2)), np.array([[1, np.inf], [2, 3]])):
+            for how in ({"bounds": (-1, 1)}, {"bounds": None, "data_norm": 1.0}, {"bounds": ([0, 2], [1, 2])}):
+                pca = DPPCA(**{**BOX, **how}).fit(X)
+                assert np.isfinite(pca.components_).all()
+                assert np.isfinite(pca.transform(X)).all()
+                model = DPCovariance(**{**BOX, **how}).fit(X)
+                assert np.isfinite(model.covariance_).all()
+                assert np.isfinite(model.mahalanobis(X)).all()
+        with pytest.raises(ValueError, match="strict"):
+            model.score(np.ones((3, 2)))
+
+
+def test_a_score_is_entered_and_a_fit_says_what_it_promised():
+    ledger, X = Ledger(5, delta=0.1, durability="fast"), rows(5000)
+    model = DPCovariance(**BOX, ledger=ledger).fit(X)
+    assert ledger.spent().epsilon == 1 == model.privacy_.epsilon
+    assert model.score(X) == pytest.approx(EmpiricalCovariance().fit(X).score(X), rel=0.5)
+    assert len(ledger) == 2
+    assert ledger.spent().epsilon == 1
+    for bad in ((np.eye(4), "frobenius"), (np.eye(5), "nuclear")):
+        with pytest.raises(ValueError, match=r"comp_cov|norm"):
+            model.error_norm(*bad)

@@ -1,0 +1,126 @@
+"""Privatised columns before plain models: pipelines and searches, corrections, laws of all shapes, refusals."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from dpestim import config_context, local
+from dpestim.accounting import Ledger
+from dpestim.local import GRRFrequencyEstimator, PMTransformer, PrivatizedColumns
+
+RNG = np.random.default_rng(0)
+N = 20_000
+CODES, NUMBERS = RNG.integers(0, 3, N), RNG.beta(2, 4, N)
+X = np.column_stack([CODES, NUMBERS, RNG.normal(size=N)])
+TARGET = 2.0 * (CODES == 1) - 1.0 * (CODES == 2) + 3.0 * NUMBERS
+PAIR = [("codes", GRRFrequencyEstimator(categories=[[0, 1, 2]]), [0]), ("numbers", PMTransformer(bounds=(0, 1)), 1)]
+
+
+def test_a_posterior_makes_a_plain_model_that_of_true_values_and_noise_without_bias_does_not():
+    """Slopes of least squares; the standard errors of the slopes are below 0.05 (seeded)."""
+    slopes = {}
+    for correction in ("posterior", "unbiased"):
+        step = PrivatizedColumns(PAIR, epsilon=4.0, correction=correction, random_state=0)
+        model = make_pipeline(step, LinearRegression()).fit(X, TARGET)
+        a, b, c, slope = model[-1].coef_
+        slopes[correction] = np.array([b - a, c - a, slope])
+    assert np.abs(slopes["posterior"] - [2.0, -1.0, 3.0]).max() < 0.3
+    assert (np.abs(slopes["unbiased"]) < 0.8 * np.array([2.0, 1.0, 3.0])).all()
+
+
+@pytest.mark.parametrize("name", ["GRR", "OUE", "OLH", "SS", "HR", "THE", "SDGRR", "Adaptive"])
+def test_laws_of_all_shapes_have_features_without_bias(name):
+    """20,000 equal rows: the mean of each feature is within 5 standard errors of 0 or 1 (alpha = 2e-6 for all)."""
+    given = getattr(local, f"{name}FrequencyEstimator")(categories=[["a", "b", "c"]])
+    rows = np.full((N, 1), "b", dtype=object)
+    step = PrivatizedColumns([("c", given, 0)], epsilon=2.0, correction="unbiased", random_state=0)
+    out = step.fit_transform(rows)
+    error = out.std(axis=0) / np.sqrt(N)
+    assert (np.abs(out.mean(axis=0) - [0, 1, 0]) <= 5 * error + 1e-12).all()
+
+
+def test_in_a_search_and_with_a_ledger():
+    ledger = Ledger(100.0)
+    step = PrivatizedColumns(PAIR, ledger=ledger, random_state=0)
+    search = GridSearchCV(make_pipeline(step, LogisticRegression()), {"privatizedcolumns__epsilon": [1.0, 2.0]}, cv=2)
+    search.fit(X[:2000], TARGET[:2000] > 1)
+    assert [float(entry["epsilon"]) for entry in ledger.entries()][:4] == [1.0, 1.0, 2.0, 2.0]
+    assert len(ledger) == 5  # (and the refit; predictions of true values cost nothing)
+    assert search.best_estimator_.predict(X[:5]).shape == (5,)
+
+
+def test_names_and_frames():
+    frame = pd.DataFrame({"kind": np.array(["x", "y"])[CODES % 2], "age": NUMBERS, "size": X[:, 2]})
+    given = [("k", GRRFrequencyEstimator(categories={"kind": ["x", "y"]}), ["kind"]),
+             ("n", PMTransformer(bounds=(0.0, 1.0)), ["age"])]
+    step = PrivatizedColumns(given, epsilon=2.0, remainder="passthrough", random_state=0).set_output(transform="pandas")
+    out = step.fit_transform(frame)
+    assert list(out.columns) == ["kind_x", "kind_y", "age", "size"]
+    np.testing.assert_array_equal(out["size"], frame["size"])
+    np.testing.assert_allclose(out[["kind_x", "kind_y"]].sum(axis=1), 1.0)
+    raw = step.transform(frame)
+    np.testing.assert_array_equal(raw["kind_x"], frame["kind"] == "x")
+    np.testing.assert_array_equal(raw["age"], frame["age"])
+    assert "nothing protects them" in str(step.privacy_)
+    assert "labels" in str(step.privacy_)
+    assert step.privacy_.epsilon == 2
+    again = PrivatizedColumns(given, epsilon=2.0, remainder="passthrough", random_state=0)
+    np.testing.assert_array_equal(again.fit_transform(pl.DataFrame(frame.to_dict("list"))), out.to_numpy())
+
+
+def test_columns_do_not_share_noise():
+    given = [("one", PMTransformer(bounds=(-1, 1)), [0]), ("two", PMTransformer(bounds=(-1, 1)), [1, 2])]
+    reports = PrivatizedColumns(given, random_state=0).privatize(np.zeros((N, 3)))
+    correlation = np.corrcoef(reports.T.astype(float)) - np.eye(3)
+    assert np.abs(correlation).max() < 5 / np.sqrt(N)  # (alpha = 2e-6)
+
+
+def test_what_is_no_category_has_no_feature():
+    step = PrivatizedColumns(PAIR, random_state=0).fit(X)
+    np.testing.assert_array_equal(step.transform([[7, 2.0, 0.0]]), [[0, 0, 0, 1.0]])
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"transformers": [("a", PMTransformer(bounds=(0, 1), strategy="sample"), [0, 1])]}, "split"),
+    ({"transformers": [("a", PMTransformer(bounds=(0, 1)), [0, 0])]}, "once"),
+    ({"transformers": [("a", PMTransformer(bounds=(0, 1)), [3])]}, "position below 3"),
+    ({"transformers": [("a", PMTransformer(bounds=(0, 1)), "age")]}, "by name"),
+    ({"transformers": [("a", local.LGRRFrequencyEstimator(categories=[[0, 1]]), 0)]}, "keeps answers"),
+    ({"transformers": [("a", local.MeanEstimator(), 0)]}, "transformers"),
+    ({"epsilon": 0.0}, "epsilon"), ({"correction": "both"}, "correction"),
+])
+def test_refusals_before_anything_is_charged(change, message):
+    ledger = Ledger(10.0)
+    step = PrivatizedColumns(**{"transformers": PAIR, "ledger": ledger, **change})
+    with pytest.raises(ValueError, match=message):
+        step.fit_transform(X)
+    assert not len(ledger)
+
+
+def test_analysts_see_no_true_value():
+    with config_context(strict=True):
+        for change in ({"remainder": "passthrough"}, {}):
+            step = PrivatizedColumns(PAIR, **change)
+            with pytest.raises(ValueError, match="strict mode"):
+                step.fit(X).transform(X)
+
+
+def test_a_correction_that_was_not_learned():
+    step = PrivatizedColumns(PAIR, correction=None, predict_on="privatized", random_state=0).fit(X)
+    with pytest.raises(ValueError, match="correction"):
+        step.set_params(correction="posterior").transform(X)
+
+
+def test_what_passes_through_is_what_was_said():
+    """`privacy_` is of the fit: a remainder that is changed later changes nothing before the next one."""
+    X = np.column_stack([np.random.default_rng(0).uniform(size=50), np.arange(50.0)])
+    step = PrivatizedColumns([("number", PMTransformer(bounds=(0, 1)), [0])], epsilon=1.0, random_state=0).fit(X)
+    step.set_params(remainder="passthrough")
+    assert step.transform(X).shape == (50, 1)
+    assert len(step.get_feature_names_out()) == 1
+    assert step.fit(X).transform(X).shape == (50, 2)
+    assert any("pass through are raw" in note for note in step.privacy_.notes)

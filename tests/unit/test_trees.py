@@ -1,0 +1,320 @@
+"""Trees: bins, leaves, and what one row can move."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpestim._core import trees
+from dpestim.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
+from dpestim.privacy import Neighbours
+from dpestim.rng import WordSource
+from dpestim.statistics import Quantile
+from dpestim.statistics.summary import Grid
+from dpestim.testing import MechanismError
+from dpestim.testing._models import check_model_noise
+from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+from dpestim.tree._binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
+from dpestim.tree._tree import information, purity, squared, surprises
+
+
+@pytest.mark.parametrize("bins", [NumberBins.even(-1.0, 3.0, 7), NumberBins.even(0.1, 0.3, 255),
+                                  declared_edges([-1.0, 0.0, 0.5, 2.25], "edges")])
+def test_codes_count_the_edges_below(bins):
+    edges = np.array(bins.edges)
+    near = np.concatenate([edges, np.nextafter(edges, -9), np.nextafter(edges, 9), [-1e300, 1e300, -np.inf, np.inf]])
+    want = np.searchsorted(edges, near, side="right")
+    assert (codes_of([bins], near[:, None], {}, {})[0] == want).all()
+    assert codes_of([bins], np.array([[np.nan]]), {}, {})[0, 0] == bins.size // 2
+
+
+def test_categories_have_codes_and_one_for_what_is_none():
+    encoders = encoders_of({"tea": ["a", "b"]}, ["tea"])
+    column = np.array(["b", "a", "zz"], object)
+    bins = [category_bins(encoders[0])]
+    assert codes_of(bins, np.empty((3, 0)), {0: column}, encoders)[0].tolist() == [1, 0, 2]
+
+
+def test_declared_edges_are_bins_of_their_column_and_part_of_what_merges():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(0, 2, 4000), rng.uniform(0, 1, 4000)])
+    y = (X[:, 0] > 1).astype(int)
+    settings = {"bounds": ([0, 0], [1e6, 1]), "classes": [0, 1], "n_estimators": 5, "max_depth": 2, "random_state": 0}
+    found = Quantile(0.5, q=[0.2, 0.4, 0.5, 0.6, 0.8], bounds=(0, 100), random_state=0).fit(X[:, 0]).result_.value
+    forest = DPRandomForestClassifier(1.0, edges={0: found}, **settings).fit(X, y)
+    assert forest.bins_[0].edges == tuple(found)
+    assert forest.score(X, y) > 0.85
+    assert DPRandomForestClassifier(1.0, **settings).fit(X, y).score(X, y) < 0.7
+    assert "feature_0" in DPDecisionTreeClassifier(
+        2.0, bounds=settings["bounds"], classes=[0, 1], edges={0: [1, 1, 2]}, max_depth=1, random_state=0,
+    ).fit(X, y).export_text()
+    with pytest.raises(ValueError, match="same parameters"):
+        DPRandomForestClassifier(edges={0: [1]}, **settings).summarize(X, y).merge(
+            DPRandomForestClassifier(edges={0: [2]}, **settings).summarize(X, y))
+    for bad in ({}, [1], {0: []}, {0: [2, 1]}, {0: [np.nan]}, {5: [1]}, {"age": [1]}, {True: [1]}, {0: ["a"]}):
+        with pytest.raises(ValueError, match="edges"):
+            DPRandomForestClassifier(edges=bad, **settings).fit(X, y)
+    with pytest.raises(ValueError, match="edges must name columns of numbers"):
+        DPRandomForestClassifier(edges={1: [1]}, categories={1: [0, 1]}, **{**settings, "bounds": (0, 9)}).fit(X, y)
+
+
+def test_rows_go_to_the_leaves_that_the_arrays_say():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 9, (3, 200)).astype(np.uint8)
+    f, s, t = (rng.integers(0, 3, (1, 7)).astype(np.int32), rng.integers(0, 9, (1, 7)).astype(np.uint8),
+               rng.integers(0, 9, (1, 7)).astype(np.uint8))
+    at = np.zeros(200, int)
+    for _ in range(3):
+        at = 2 * at + 1 + ((codes[f[0, at], np.arange(200)] - s[0, at]) > t[0, at])
+    out = np.empty(200, np.int32)
+    trees.leaves(codes, f, s, t, 3, out)
+    assert (out == at - 7).all()
+    y, amounts, none = rng.integers(0, 2, 200).astype(np.int32), rng.integers(-5, 5, 200), np.empty(0, np.int64)
+    totals = np.zeros((1, 8, 2), np.int64)
+    trees.add_leaves(codes, f, s, t, 3, np.zeros(0, np.int32), y, none, totals)
+    assert (totals[0] == np.array([[((out == k) & (y == c)).sum() for c in (0, 1)] for k in range(8)])).all()
+    sums = np.zeros((1, 8, 2), np.int64)
+    trees.add_leaves(codes, f, s, t, 3, np.zeros(0, np.int32), np.zeros(1, np.int32), amounts, sums)
+    assert (sums[0, :, 1] == [amounts[out == k].sum() for k in range(8)]).all()
+
+
+# ---------------------------------------------------------------- what one row can move, by enumeration
+
+
+def tables(n_classes, most):
+    """Return all counts of so many classes up to `most` each."""
+    return np.array(np.meshgrid(*[range(most + 1)] * n_classes)).reshape(n_classes, -1).T
+
+
+def falls(score, shift, before, row):
+    """Return by how much a side's score, less what is the same for all candidates, falls where a row is added."""
+    return (score(before) - shift(before)) - (score(before + row) - shift(before + row))
+
+
+def rows_of_classes():
+    return [np.eye(3, dtype=int)[c] for c in range(3)]
+
+
+def numbers_near(grid):
+    """Return (counts and sums that targets on the grid can have, the sums of their squares) for up to three rows."""
+    points = range(-grid.reach + grid.span % 2, grid.reach + 1)
+    kept = [(len(ys), sum(ys), sum(y * y for y in ys)) for k in range(4) for ys in product(points, repeat=k)]
+    return np.array(kept), points
+
+
+@pytest.mark.parametrize(("criterion", "score"), [("gini", purity), ("max", lambda t: t.max(axis=-1)),
+                                                  ("entropy", lambda t: information(t, 36))])
+def test_one_row_moves_scores_of_classes_one_way_and_by_no_more_than_is_charged(criterion, score):
+    most = DPDecisionTreeClassifier(criterion=criterion)._moved(None, 36)
+    shift = (lambda t: 16 * t.sum(axis=-1)) if criterion == "gini" else (lambda t: 0 * t.sum(axis=-1))
+    moved = np.concatenate([falls(score, shift, tables(3, 12), row) for row in rows_of_classes()])
+    way = -moved if criterion == "max" else moved
+    assert way.min() == 0
+    # of Gini 2 is approached by many rows of one class and one of another; of "max" 1 is met
+    assert 0.85 * most <= way.max() <= most
+    assert way.max() > most / 2  # (half the sensitivity would be too small)
+
+
+def test_information_is_close_to_entropy_and_its_steps_never_fall():
+    counts = np.random.default_rng(0).integers(0, 300, (50, 3))
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    bits = counts * np.log2(np.where(counts > 0, shares, 1.0))
+    assert (np.abs(information(counts, 1000) / 16 - bits.sum(axis=1)) < 0.02 * counts.sum(axis=1)).all()
+    for most in (1, 2, 50, 1 << 16):
+        assert (np.diff(surprises(most)) >= 0).all()
+        assert surprises(most)[0] == 0
+        assert len(surprises(most)) == most
+    assert surprises(1 << 16)[-1] <= 16 * (16 + 1 / np.log(2)) + 1
+    # (one of more rows than are counted is as one of so many)
+    assert (np.diff(information(np.array([[k, 90] for k in range(80, 200)]), 100)) <= 0).all()
+
+
+def test_one_row_moves_sums_of_squares_one_way_and_by_no_more_than_is_charged():
+    grid = Grid(-1.0, 1.0, 2)
+    kept, points = numbers_near(grid)
+    most = DPDecisionTreeRegressor()._moved(grid, 9)
+    worst = 0
+    for y in points:
+        before = squared(kept[:, :2]) - kept[:, 2]
+        after = squared(kept[:, :2] + [1, y]) - kept[:, 2] - y * y
+        assert (before >= after).all()
+        worst = max(worst, (before - after).max())
+    assert most / 2 < worst <= most
+
+
+@pytest.mark.parametrize("cls", [DPRandomForestClassifier, DPRandomForestRegressor])
+@pytest.mark.parametrize("rows", ["disjoint", "shared"])
+def test_a_replaced_row_moves_leaves_by_no_more_than_is_charged(cls, rows):
+    est = cls(**{**cls._test_params()[0], "rows": rows, "max_depth": 2, "bounds": (-1, 1)})
+    X, _ = est._test_data(9)
+    domain = est._domain(3)
+    weights, l1, l2_squared = est._numbers(domain.target)
+    trees_of_a_row, worst = 3 if rows == "shared" else 1, 0
+    ends = [0, 1] if cls is DPRandomForestClassifier else [-1.0, 1.0]
+    labels = [np.full(9, end) for end in ends]
+    for row, other in product(range(0, 9, 2), range(9)):
+        for old, new in product(labels, repeat=2):
+            one, two = X.copy(), X.copy()
+            two[row] = X[other]
+            mine, theirs = old.copy(), old.copy()
+            theirs[row] = new[row]
+            (a,), (b,) = (est._sums(est._trial()._read(x, t, True)[0], domain) for x, t in ((one, mine), (two, theirs)))
+            moved = (a - b) * np.array(weights)
+            assert np.abs(moved).sum() <= trees_of_a_row * l1
+            assert np.square(moved).sum() <= trees_of_a_row * l2_squared
+            worst = max(worst, np.abs(moved).sum())
+    assert worst > trees_of_a_row * l1 / 2  # (half the sensitivity would be too small)
+
+
+# ---------------------------------------------------------------- behaviour
+
+
+def test_summaries_of_forests_add_up_and_release_as_one():
+    parts = [DPRandomForestClassifier(**DPRandomForestClassifier._test_params()[0], random_state=0) for _ in range(3)]
+    X, y = parts[0]._test_data(60)
+    for est, rows in zip(parts[:2], (slice(0, 25), slice(25, 60))):
+        est.summarize(X[rows], y[rows])
+    merged = parts[0].merge(parts[1])
+    assert merged.summary_.totals[0].sum() == merged.summary_.n_rows == 60
+    assert merged.release().values_.shape == (3, 4, 2)
+    with pytest.raises(ValueError, match="max_depth"):
+        parts[2].set_params(max_depth=None).summarize(X, y)
+    other = DPRandomForestClassifier(**DPRandomForestClassifier._test_params()[0], structure=1).summarize(X, y)
+    with pytest.raises(ValueError, match="same parameters"):
+        merged.merge(other)
+
+
+def test_columns_of_strings_stand_beside_numbers():
+    frame = pd.DataFrame({"age": np.linspace(0, 80, 2000), "drink": ["tea", "coffee"] * 1000})
+    y = (frame["drink"] == "tea").to_numpy()
+    settings = {"bounds": (0, 80), "categories": {"drink": ["tea", "coffee"]}, "classes": [False, True],
+                "random_state": 0}
+    tree = DPDecisionTreeClassifier(4.0, max_depth=1, **settings).fit(frame, y)
+    assert tree.score(frame, y) == 1
+    assert "drink is " in tree.export_text()
+    assert DPRandomForestClassifier(4.0, n_estimators=5, **settings).fit(frame, y).score(frame, y) > 0.9
+    parts = DPRandomForestClassifier(4.0, n_estimators=30, max_depth=2, **settings).summarize(frame[:900], y[:900])
+    assert parts.summarize(frame[900:], y[900:]).release().predict(frame).shape == y.shape
+    as_objects = DPDecisionTreeClassifier(4.0, max_depth=1, **{**settings, "categories": {1: ["tea", "coffee"]}})
+    assert (as_objects.fit(frame.to_numpy(), y).values_ == tree.values_).all()
+    for bad in ({"juice": ["a", "b"]}, {7: ["a", "b"]}, {"drink": ["tea", "coffee"], 1: ["tea", "coffee"]}, ["tea"]):
+        with pytest.raises(ValueError, match="categories"):
+            DPDecisionTreeClassifier(**{**settings, "categories": bad}).fit(frame, y)
+    frame.loc[3, "age"] = np.nan
+    with pytest.raises(ValueError, match="'age'"):
+        DPDecisionTreeClassifier(**settings).fit(frame, y)
+
+
+class NoNoise(DPRandomForestClassifier):
+    """Broken: leaves hold exact counts."""
+
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        def draw(source):
+            kept = super(NoNoise, self)._released(n_rows, totals, domain, epsilon, delta)(source)
+            return {**kept, **self._answers(totals[0].astype(float), 0.0, domain.target)}
+
+        return draw
+
+
+def test_the_checks_of_models_reject_leaves_without_noise():
+    with pytest.raises(MechanismError, match="another seed"):
+        check_model_noise(NoNoise(**DPRandomForestClassifier._test_params()[0]))
+
+
+def test_noisy_leaves_have_the_law_that_is_charged():
+    # n = 2,048 differences, alpha = 1e-6: the sum of |noise| of a discrete Laplace law of scale 2 / epsilon
+    est = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=4, max_depth=8, rows="disjoint",
+                                   random_state=0)
+    X, y = est._test_data(300)
+    data, n_rows, _ = est._trial()._read(X, y, True)
+    domain = est._domain(3)
+    (exact,) = est._sums(data, domain)
+    seen = {}
+    est._answers = lambda noisy, variance, target: seen.setdefault("noisy", noisy) is None or {}
+    est._released(n_rows, [exact], domain, Fraction(1), Fraction(0))(WordSource(0))
+    found, error = np.abs(seen["noisy"] - exact).mean(), 4.9 * 2 / np.sqrt(exact.size)
+    assert abs(found - 1 / np.sinh(0.5)) < error
+    assert not abs(found - 1 / np.sinh(1.0)) < error  # (half of the noise would be rejected)
+
+
+def test_decision_paths_end_in_leaves_and_start_at_roots():
+    forest = DPRandomForestClassifier(**DPRandomForestClassifier._test_params()[0], random_state=0)
+    X, y = forest._test_data(40)
+    paths, starts = forest.fit(X, y).decision_path(X)
+    assert paths.shape == (40, 21)
+    assert starts.tolist() == [0, 7, 14, 21]
+    assert (paths.sum(axis=1) == 9).all()
+    assert paths[:, [0, 7, 14]].toarray().all()
+    assert (paths.toarray()[:, 10:14].argmax(axis=1) == forest.apply(X)[:, 1]).all()
+    tree = DPDecisionTreeRegressor(**DPDecisionTreeRegressor._test_params()[0], random_state=0).fit(X, X[:, 0])
+    nodes = tree.decision_path(X).toarray()
+    assert nodes.shape == (40, 7)
+    assert (nodes[:, 1] + nodes[:, 2] == 1).all()
+    assert ((nodes[:, 3:5].sum(axis=1) == 1) == (nodes[:, 1] == 1)).all()
+
+
+def test_no_forest_is_surer_than_its_surest_tree():
+    forest = DPRandomForestClassifier(20.0, bounds=(0, 2), classes=[0, 1], n_estimators=60, max_depth=3, random_state=0)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (5000, 4)).astype(float)
+    y = ((X[:, 0] == 1) ^ (rng.random(5000) < 0.1)).astype(int)
+    p = forest.fit(X, y).predict_proba(X)
+    prior = forest.class_prior_
+    told = np.array([values[leaf] for values, leaf in zip(forest.values_, forest.apply(X).T)])
+    odds, said = np.log(p / prior), np.log(told / prior)
+    odds, said = odds[:, 1] - odds[:, 0], said[..., 1] - said[..., 0]
+    assert (odds <= said.max(axis=0) + 1e-9).all()
+    assert (odds >= said.min(axis=0) - 1e-9).all()
+    assert forest.score(X, y) > 0.88  # (0.9 is what can be known)
+
+
+@pytest.mark.parametrize(("n_rows", "epsilon", "shape"), [(0, 1.0, (3, 2)), (398, 1.0, (3, 5)), (800, 1.0, (10, 4)),
+                                                          (14_000, 1.0, (30, 6)), (10**6, 1.0, (30, 8))])
+def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape):
+    assert DPRandomForestClassifier(epsilon)._shape(n_rows) == shape
+    assert DPRandomForestClassifier(epsilon, n_estimators=7, max_depth=3)._shape(n_rows) == (7, 3)
+
+
+# ---------------------------------------------------------------- one row more
+
+
+@pytest.mark.parametrize("cls", [DPRandomForestClassifier, DPRandomForestRegressor])
+def test_one_row_more_moves_leaves_by_no_more_than_is_charged(cls):
+    est = cls(**cls._test_params()[2])
+    X, y = est._test_data(9)
+    domain = est._domain(3)
+    weights, l1, l2_squared = est._numbers(domain.target)
+    ends, worst = ([0, 1] if cls is DPRandomForestClassifier else [-1.0, 0.0, 1.0]), 0
+    for row, end in product(range(9), ends):
+        y[row] = end
+        rest = np.arange(9) != row
+        (a,), (b,) = (est._sums(est._trial()._read(x, t, True)[0], domain) for x, t in ((X, y), (X[rest], y[rest])))
+        moved = (a - b) * np.array(weights)
+        assert np.abs(moved).sum() <= 2 * l1  # (it is in both trees)
+        assert np.square(moved).sum() <= 2 * l2_squared
+        worst = max(worst, np.abs(moved).sum())
+    assert worst > l1
+    assert est.fit(X, y).privacy_.neighbours is Neighbours.ADD_REMOVE
+
+
+def test_one_row_more_needs_what_does_not_follow_from_how_many_there_are():
+    for cls in (DPDecisionTreeClassifier, DPDecisionTreeRegressor, DPRandomForestClassifier, DPRandomForestRegressor):
+        est = cls(**cls._test_params()[2])
+        X, y = est._test_data(20)
+        for name, bad in {"max_depth": None, "n_estimators": None, "neighbours": "all", "rows": "disjoint"}.items():
+            if name in est.get_params():
+                with pytest.raises(ValueError, match=name):
+                    cls(**est.get_params()).set_params(**{name: bad}).fit(X, y)
+
+
+def test_merging_into_one_that_has_summarised_nothing_knows_names():
+    frame = pd.DataFrame({"age": np.linspace(0, 80, 200), "drink": ["tea", "coffee"] * 100})
+    y = (frame["drink"] == "tea").to_numpy()
+    settings = {"n_estimators": 9, "max_depth": 2, "bounds": (0, 80), "categories": {"drink": ["tea", "coffee"]},
+                "classes": [False, True], "random_state": 0}
+    new = [DPRandomForestClassifier(4.0, **settings) for _ in range(2)]
+    whole = new[0].summarize(frame, y)
+    merged = new[1].merge(whole)
+    assert (merged.release().values_ == whole.release().values_).all()
