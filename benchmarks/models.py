@@ -59,8 +59,9 @@ def plain(task):
 def ours(task, epsilon, seed):
     """Return all private models for a task: (name, what they read, model)."""
     end, approximate, seeded = f", delta {DELTA:g}", {"delta": DELTA}, {"random_state": seed}
-    curves = {"bounds": tuple(task.ranges.T), **approximate, **seeded,
-              "categorical_features": [j for j, kind in enumerate(task.kinds) if kind == "nominal"]}
+    nominal = {j: np.arange(task.n_bins[j]) * 1.0 for j, kind in enumerate(task.kinds) if kind == "nominal"}
+    curves = {"bounds": tuple(task.ranges[[kind != "nominal" for kind in task.kinds]].T), **approximate, **seeded,
+              "categories": nominal or None}
     if task.kind == "regression":
         n = np.sqrt(task.X.shape[1])
         norm = {"data_norm": float(n)} if np.allclose(task.box[0], -task.box[1]) else {}  # of rows mapped to [-1, 1]
@@ -104,7 +105,7 @@ def ours(task, epsilon, seed):
 
 
 def _view(model):
-    return "raw" if hasattr(model, "categorical_features") else "rows"
+    return "raw" if hasattr(model, "edges") else "rows"
 
 
 def pipelines(load):

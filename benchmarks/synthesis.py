@@ -2,6 +2,11 @@
 
     python -m benchmarks.synthesis                            # yrbss, and shapes that nobody tuned to
     python -m benchmarks.synthesis --adult adult_uci.csv.gz   # and UCI Adult, which is not shipped
+    python -m benchmarks.synthesis --adult adult_uci.csv.gz --peer PYTHON --epsilons 1    # Adult beside MST alone
+
+PYTHON is an interpreter of an environment that has dpmm, whose MST is that of private-pgm. Of all rows of Adult (delta
+1e-9, one seed, 48,842 sampled rows, a busy machine) at epsilon 0.1 this printed pairs 0.0649, triples 0.1261 in 0.5 s
+for `MarginalSynthesizer`, and 0.0757, 0.1366 in 334 s for MST.
 
 Errors are mean total variation distances of all tables of so many columns, which look at raw rows. "independent" has
 the exact table of each column, and nothing else: no privacy at all. AUC is that of gradient boosting on rows that were
@@ -10,8 +15,12 @@ held out, trained on synthetic rows, on average over seeds; "real" trains on the
 
 import argparse
 import itertools
+import json
 import math
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -20,6 +29,25 @@ from sklearn.metrics import roc_auc_score
 from dpestim.datasets import load_yrbss
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
 
+#: What a peer runs: codes and sizes in, a line of JSON and rows for each epsilon out.
+PEER = """
+import json, sys, time
+import numpy as np
+import pandas as pd
+from dpmm.models.mst import MSTGM
+folder, delta = sys.argv[1], float(sys.argv[2])
+codes = pd.read_csv(folder + "/codes.csv")
+with open(folder + "/sizes.json") as file:
+    sizes = dict(zip(codes.columns, json.load(file)))
+for epsilon in map(float, sys.argv[3:]):
+    start = time.perf_counter()
+    model = MSTGM(epsilon=epsilon, delta=delta, domain=sizes, random_state=np.random.RandomState(0), n_jobs=1)
+    model.fit(codes)
+    took = time.perf_counter() - start
+    np.save(folder + "/rows.npy", model.generate(len(codes))[list(codes.columns)].astype(int).to_numpy())
+    print("done", epsilon, took, flush=True)
+    sys.stdin.readline()
+"""
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 4.0]
 SEEDS = 3
 #: Edges of columns of Adult, most of whose rows have 0 in some of them.
@@ -81,13 +109,51 @@ def shapes():
             "one triple": (triple, [2] * 6), "30 columns": (chain, [8] * 30), "500 rows": (few, [4] * 8)}
 
 
+def shares(codes, own, sizes):
+    """Return the table of some columns, which adds up to 1."""
+    shape = [sizes[j] for j in own]
+    counts = np.bincount(np.ravel_multi_index(codes[:, own].T, shape), minlength=math.prod(shape))
+    return counts.reshape(shape) / len(codes)
+
+
+def distance(made, codes, sizes, degree):
+    """Return the mean total variation distance of tables of rows."""
+    return float(np.mean([np.abs(shares(made, own, sizes) - shares(codes, own, sizes)).sum() / 2
+                          for own in itertools.combinations(range(len(sizes)), degree)]))
+
+
+def beside(python, codes, sizes, epsilons, delta=1e-9):
+    """Yield (who, epsilon, error of pairs, of triples, seconds a fit), of sampled rows: ours, then a peer's."""
+    for epsilon in epsilons:
+        start = time.perf_counter()
+        model = MarginalSynthesizer(epsilon, delta=delta, categories=[range(size) for size in sizes],
+                                    neighbours="add_remove", random_state=0).fit(codes)
+        took = time.perf_counter() - start
+        made = model.sample(len(codes), random_state=0)
+        yield "MarginalSynthesizer", epsilon, *(distance(made, codes, sizes, degree) for degree in (2, 3)), took
+    with tempfile.TemporaryDirectory() as folder:
+        names = ",".join(f"c{j}" for j in range(len(sizes)))
+        np.savetxt(f"{folder}/codes.csv", codes, "%d", ",", header=names, comments="")
+        Path(folder, "sizes.json").write_text(json.dumps([int(size) for size in sizes]))
+        command = [python, "-c", PEER, folder, str(delta), *map(str, epsilons)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as run:
+            for line in run.stdout:
+                if line.startswith("done "):
+                    epsilon, took = map(float, line.split()[1:])
+                    made = np.load(f"{folder}/rows.npy")
+                    yield "MST (dpmm)", epsilon, *(distance(made, codes, sizes, degree) for degree in (2, 3)), took
+                    run.stdin.write("\n")
+                    run.stdin.flush()
+        if run.returncode:
+            print("the peer stopped", flush=True)
+
+
 def apart(codes, sizes, degree):
     """Return the error of independent columns, exact ones."""
     found = []
     for own in itertools.combinations(range(len(sizes)), degree):
-        shape = [sizes[j] for j in own]
-        table = np.bincount(np.ravel_multi_index(codes[:, own].T, shape), minlength=math.prod(shape)).reshape(shape)
-        table = table / len(codes)
+        table = shares(codes, own, sizes)
         guess = 1.0
         for k in range(degree):
             guess = np.multiply.outer(guess, table.sum(axis=tuple(i for i in range(degree) if i != k)))
@@ -129,7 +195,16 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.synthesis")
     parser.add_argument("--adult", help="UCI Adult, as one table in CSV")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--peer", help="a Python that has dpmm: Adult alone, beside its MST")
     arguments = parser.parse_args()
+    if arguments.peer:
+        if not arguments.adult:
+            parser.error("--peer needs --adult")
+        for who, epsilon, pairs, triples, seconds in beside(arguments.peer, *adult(arguments.adult),
+                                                            arguments.epsilons):
+            print(f"{who:>24} {epsilon:8g} {pairs:7.4f} {triples:8.4f} {seconds:7.1f}", flush=True)
+        return
     tasks = {name: (*found, {"degree": 3, "joined": True} if name == "one triple" else {})
              for name, found in shapes().items()}
     tasks["yrbss"] = (*yrbss(), {})
@@ -138,7 +213,8 @@ def main():
     for name, (codes, sizes, more) in tasks.items():
         print(f"\n{name}: {len(codes):,} rows, {len(sizes)} columns, {sum(sizes)} codes")
         print(f"{'':>44} {'epsilon':>8} {'pairs':>7} {'triples':>8} {'AUC':>6} {'s':>6}")
-        for who, epsilon, pairs, triples, worth, seconds in study(codes, sizes, seeds=arguments.seeds, **more):
+        found = study(codes, sizes, arguments.epsilons, arguments.seeds, **more)
+        for who, epsilon, pairs, triples, worth, seconds in found:
             print(f"{who:>44} {epsilon:8g} {pairs:7.4f} {triples:8.4f} {worth:6.3f} {seconds:6.2f}", flush=True)
 
 

@@ -51,9 +51,11 @@ figure.tight_layout()
 # What a private release does instead
 # -----------------------------------
 # A differentially private table of rank and grade says more about the forces than either of the two, and nothing for
-# sure about anybody: no released number rules out any grade of any person. Whatever a stranger believed before, in
-# odds, changes by at most a factor of e^epsilon, with this release alone; and by at most e^(2 epsilon) with another
-# one beside it, whatever it is about. That is what k-anonymity cannot say.
+# sure about anybody: no released number rules out any grade of any person. For whoever knows everybody else's row, the
+# odds between any two grades of a person change by at most a factor of e^epsilon; with a second private release of the
+# same epsilon, of whatever, by at most e^(2 epsilon). That is what k-anonymity cannot say. (What is true of all the
+# forces, everybody may learn, and a stranger who believes that all have one grade learns a lot about each: that is
+# what the table is for, and taking part in it or not makes no difference.)
 result = contingency_table(people[["rank", "grade"]], epsilon=1.0, random_state=0, categories=[
     list(range(1, 12)), ["enlisted", "officer", "warrant officer"]])
 print(result.privacy)

@@ -1,15 +1,15 @@
 """What anonymous tables tell all the same: attacks that need nothing but the tables and a stranger's knowledge."""
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
-from dpestim.anonymity.measures import counts_of
-from dpestim.anonymity.table import Table, equivalence_classes, sensitive_codes
+from dpestim.anonymity.measures import Counts
+from dpestim.anonymity.table import Table, looked_up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attack:
     """What an attack tells.
 
@@ -18,7 +18,7 @@ class Attack:
     n_people : int
         People who were looked for.
     n_learned : int
-        Of how many the sensitive value became known.
+        Of how many the sensitive value was read, and rightly.
     share : float
         The same, as a share.
     learned : ndarray of shape (n_people,)
@@ -43,7 +43,10 @@ def homogeneity_attack(X, quasi_identifiers, sensitive, *, confidence=1.0):
 
     Whoever knows a person's quasi-identifiers, and that the person is in the table, finds the class, and reads the
     commonest value of it. k-anonymity says nothing about values; l-diversity asks for several, and `confidence` below 1
-    finds those that are nearly alone all the same.
+    guesses where one is nearly alone all the same: those who have it are counted, as for the others it is wrong.
+
+    Classes are told apart by what is written in the table, and must not overlap (as those of
+    ``Mondrian(cuts="relaxed")`` do): whoever fits into two of them is not known to be in the one that is looked up.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def homogeneity_attack(X, quasi_identifiers, sensitive, *, confidence=1.0):
     quasi_identifiers : list of str or int
     sensitive : str or int
     confidence : float, default=1.0
-        Share of a class that has its commonest value, from which on it counts as known.
+        Share of a class that has its commonest value, from which on it is read.
 
     Returns
     -------
@@ -71,9 +74,9 @@ def homogeneity_attack(X, quasi_identifiers, sensitive, *, confidence=1.0):
     """
     if not isinstance(confidence, Real) or isinstance(confidence, bool) or not 0 < confidence <= 1:
         raise ValueError(f"confidence must be a number above 0 and at most 1, got {confidence!r}")
-    counts = counts_of(equivalence_classes(X, quasi_identifiers), sensitive_codes(Table(X), sensitive).codes)
-    known = counts.max(axis=1) >= confidence * counts.sum(axis=1)
-    return _attack(known[equivalence_classes(X, quasi_identifiers)])
+    classes, secret = looked_up(X, quasi_identifiers, sensitive)
+    value, share = Counts.of(classes, secret.codes).commonest()
+    return _attack((share >= confidence)[classes] & (secret.codes == value[classes]))
 
 
 def intersection_attack(tables, quasi_identifiers, sensitive, *, people=None):
@@ -81,7 +84,8 @@ def intersection_attack(tables, quasi_identifiers, sensitive, *, people=None):
 
     Each table may be k-anonymous and l-diverse by itself. A person who is in all of them has a value that is in each of
     the person's classes, and what they have in common is often one value only. No table knows of the others, and no
-    property of one of them can prevent it: that takes a guarantee that composes.
+    property of one of them can prevent it: that takes a guarantee that composes. As in `homogeneity_attack`, classes
+    must not overlap.
 
     Parameters
     ----------
@@ -96,6 +100,12 @@ def intersection_attack(tables, quasi_identifiers, sensitive, *, people=None):
     -------
     Attack
         `learned` in the order of the people of the first table who are in all of them.
+
+    Raises
+    ------
+    ValueError
+        Also where a person's classes have no value in common: the tables contradict each other, as where a code is a
+        number in one and a text in the other, or where rows are about other people than was said.
 
     References
     ----------
@@ -118,23 +128,30 @@ def intersection_attack(tables, quasi_identifiers, sensitive, *, people=None):
         if len(set(sizes)) > 1:
             raise ValueError("people must say who the rows are about: the tables have different numbers of them")
         people = [range(sizes[0])] * len(tables)
+    people = [list(who) for who in people]
+    if len(people) != len(tables):
+        raise ValueError("people must be one list for each table")
     places = []
-    for who, size in zip(people, sizes, strict=True):
+    for who, size in zip(people, sizes):
         place = {name: row for row, name in enumerate(who)}
-        if len(place) != size or len(list(who)) != size:
+        if len(place) != size or len(who) != size:
             raise ValueError("people must name one person for each row of each table, and each once")
         places.append(place)
-    known = list(quasi_identifiers) if not isinstance(quasi_identifiers, str) else [quasi_identifiers]
+    known = [quasi_identifiers] if isinstance(quasi_identifiers, str | Integral) else list(quasi_identifiers)
     each = known if known and all(isinstance(names, list | tuple) for names in known) else [known] * len(tables)
     if len(each) != len(tables):
         raise ValueError("quasi_identifiers must be one list, or one for each table")
     shared = [name for name in places[0] if all(name in place for place in places[1:])]
     candidates = [None] * len(shared)
     for X, place, names in zip(tables, places, each):
-        classes, column = equivalence_classes(X, names), sensitive_codes(Table(X), sensitive)
-        counts = counts_of(classes, column.codes)
-        values = [frozenset(column.values[np.flatnonzero(row)].tolist()) for row in counts]
+        classes, secret = looked_up(X, names, sensitive)
+        counts, keys = Counts.of(classes, secret.codes), secret.keys()
+        values = [frozenset(keys[code] for code in codes) for codes in np.split(counts.codes, counts.starts[1:])]
         for j, name in enumerate(shared):
             here = values[classes[place[name]]]
             candidates[j] = here if candidates[j] is None else candidates[j] & here
+    contradicted = sum(not left for left in candidates)
+    if contradicted:
+        raise ValueError(f"tables must not contradict each other: {contradicted} of {len(shared)} people have no "
+                         "sensitive value that all of them allow")
     return _attack(np.array([len(left) == 1 for left in candidates], dtype=bool))

@@ -1,13 +1,16 @@
 """Full-domain generalisation: each column is coarsened alike for all rows, along a hierarchy that was declared."""
 
 import itertools
+import math
+from fractions import Fraction
 from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from dpestim.anonymity.measures import counts_of, diversity_of, limits
-from dpestim.anonymity.table import Table, classes_of, sensitive_codes
+from dpestim.anonymity.measures import Counts, limits, lost_of
+from dpestim.anonymity.table import Table, classes_of, secret_of
+from dpestim.inputs.quiet import attempt
 
 #: How many combinations of levels are looked at before a table is called too large.
 MOST_NODES = 1 << 18
@@ -33,7 +36,8 @@ class FullDomainGeneralization(BaseEstimator):
         For each quasi-identifier, by name or number, its levels from fine to coarse; each a positive number (the width
         of intervals that start at multiples of it), a dict from value to a text, or a callable. Level 0, the value
         itself, and the last, ``"*"``, are there without being named. Levels must nest: what one puts together, the
-        next must not part.
+        next must not part. Widths and values count as the decimals that they are written as: 0.6 is in [0.6, 0.7).
+        Cells of these columns become texts, also where level 0 is taken.
     max_suppression : float, default=0.0
         Share of the rows that may be left out, from 0 to 1.
     sensitive : str or int, default=None
@@ -49,6 +53,9 @@ class FullDomainGeneralization(BaseEstimator):
     n_groups_ : int
     n_suppressed_ : int
         Rows left out.
+    penalty_ : float
+        From 0 (nothing was coarsened) to 1 (nothing is left): the mean, over rows and columns, of the width of what is
+        written as a share of the column's, as in `certainty_penalty`; 1 for a row that is left out.
 
     References
     ----------
@@ -113,19 +120,22 @@ class FullDomainGeneralization(BaseEstimator):
             raise ValueError(f"max_suppression must be a number from 0 to 1, got {share!r}")
         if l is not None and self.sensitive is None:
             raise ValueError("sensitive must name a column: l is about it")
-        secret = None if l is None else sensitive_codes(table, self.sensitive)
         places = table.places(list(self.hierarchies), "hierarchies")
+        secret = None if self.sensitive is None else secret_of(table, self.sensitive, places)
         ladders = {place: _Ladder(table.column(place), levels)
                    for place, levels in zip(places, self.hierarchies.values())}
         heights = [len(ladder.maps) for ladder in ladders.values()]
         if np.prod(heights, dtype=object) > MOST_NODES:
             raise ValueError(f"hierarchies must have at most {MOST_NODES} combinations of levels")
-        search = _Search(table, [*ladders.values()], k, l, secret, int(share * table.n_rows))
+        search = _Search(table, [*ladders.values()], k, l, secret, int(Fraction(str(share)) * table.n_rows))
         found = search.best(heights)
         if found is None:
             raise ValueError("not even one class of all rows is that diverse: no generalisation can help")
         levels, groups = found
         self.levels_ = dict(zip(self.hierarchies, levels))
+        self.penalty_ = float(np.mean([
+            lost_of(ladder.column, np.where(groups < 0, -1, ladder.maps[level][ladder.codes]))
+            for ladder, level in zip(ladders.values(), levels)]))
         self.n_suppressed_ = int((groups < 0).sum())
         kept = groups >= 0
         groups[kept] = np.unique(groups[kept], return_inverse=True)[1]
@@ -138,6 +148,8 @@ class _Ladder:
     """The levels of one column: for each, a map from the codes of its values to coarser codes."""
 
     def __init__(self, column, levels):
+        if isinstance(levels, str | dict) or not hasattr(levels, "__iter__"):
+            raise ValueError(f"hierarchies must have a list of levels for {column.name!r}")
         self.codes, self.column = column.codes, column
         self._texts = [np.array([str(value) for value in column.values], dtype=object)]
         for level in list(levels):
@@ -161,13 +173,21 @@ def _coarse(value, level, name):
             raise ValueError(f"a level of {name!r} must say what becomes of every value")
         return str(level[value])
     if callable(level):
-        return str(level(value))
+        text, error = attempt(lambda: str(level(value)))
+        if error:
+            raise ValueError(f"a level of {name!r} must say what becomes of every value: it raised an error")
+        return text
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < level < np.inf:
         raise ValueError(f"a level of {name!r} must be a positive width, a dict or a callable, got {level!r}")
     if not isinstance(value, Real | np.number) or isinstance(value, bool):
         raise ValueError(f"a level of {name!r} is a width, and its values are no numbers")
-    low = value // level * level
-    return f"[{low}, {low + level})"
+    width = Fraction(str(level))
+    low = math.floor(Fraction(str(value)) / width) * width
+    return f"[{_decimal(low)}, {_decimal(low + width)})"
+
+
+def _decimal(end):
+    return str(end.numerator if end.denominator == 1 else float(end))
 
 
 class _Search:
@@ -179,7 +199,7 @@ class _Search:
         self.rows = classes_of(codes)
         first = np.unique(self.rows, return_index=True)[1]
         self.different, self.sizes = codes[first], np.bincount(self.rows)
-        self.values = None if secret is None else counts_of(self.rows, secret.codes, len(secret))
+        self.values = None if l is None else Counts.of(self.rows, secret.codes)
         self.ladders, self.k, self.l, self.spare = ladders, k, l, spare
 
     def best(self, heights):
@@ -204,7 +224,6 @@ class _Search:
             ladder.maps[level][self.different[:, j]] for j, (ladder, level) in enumerate(zip(self.ladders, levels))]))
         too_small = np.bincount(groups, self.sizes) < self.k
         if self.l is not None:
-            n_values = np.zeros((groups.max() + 1, self.values.shape[1]))
-            np.add.at(n_values, groups, self.values)
-            too_small |= np.array([diversity_of(row[None]) < self.l for row in n_values])
+            together = Counts.of(groups[self.values.classes], self.values.codes, self.values.counts)
+            too_small |= together.n_distinct() < self.l
         return groups, too_small[groups]

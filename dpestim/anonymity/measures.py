@@ -1,10 +1,11 @@
 """How anonymous a table is, in the three usual senses, and what it cost in detail."""
 
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
-from dpestim.anonymity.table import Table, classes_of, equivalence_classes, sensitive_codes, whole
+from dpestim.anonymity.table import Table, equivalence_classes, looked_up, whole
 
 
 def anonymity(X, quasi_identifiers):
@@ -70,21 +71,67 @@ def diversity(X, quasi_identifiers, sensitive, *, kind="distinct", c=2.0):
         raise ValueError(f"kind must be 'distinct', 'entropy' or 'recursive', got {kind!r}")
     if not isinstance(c, Real) or isinstance(c, bool) or not 0 < c < np.inf:
         raise ValueError(f"c must be a positive number, got {c!r}")
-    counts = counts_of(*_classes_and_codes(X, quasi_identifiers, sensitive))
-    return diversity_of(counts, kind, c)
+    classes, secret = looked_up(X, quasi_identifiers, sensitive)
+    return diversity_of(Counts.of(classes, secret.codes), kind, c)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often values occur in classes, where they do: sorted by class, then value; as long as the table at most."""
+
+    classes: np.ndarray
+    codes: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, classes, codes, weights=None):
+        """Return the counts of rows of these classes and codes of values."""
+        n_values = int(codes.max()) + 1
+        pairs, at = np.unique(classes.astype(np.int64) * n_values + codes, return_inverse=True)
+        counts = np.bincount(at, weights).astype(np.int64)
+        return cls(pairs // n_values, pairs % n_values, counts)
+
+    @property
+    def starts(self):
+        """Where classes start."""
+        return np.flatnonzero(np.diff(self.classes, prepend=-1))
+
+    @property
+    def shares(self):
+        """What part of its class each value is."""
+        return self.counts / np.repeat(np.add.reduceat(self.counts, self.starts), self.n_distinct())
+
+    def cumulated(self):
+        """Return what part of its class each value is together with those before it."""
+        sums, sizes = np.cumsum(self.counts), np.add.reduceat(self.counts, self.starts)
+        return (sums - np.repeat(np.cumsum(sizes) - sizes, self.n_distinct())) / np.repeat(sizes, self.n_distinct())
+
+    def n_distinct(self):
+        """Return how many values each class has."""
+        return np.diff(self.starts, append=len(self.counts))
+
+    def commonest(self):
+        """Return (the commonest value of each class, the first of several; its share)."""
+        shares = self.shares
+        order = np.lexsort((self.codes, -shares, self.classes))
+        first = order[self.starts]  # (classes are where they were)
+        return self.codes[first], shares[first]
 
 
 def diversity_of(counts, kind="distinct", c=2.0):
-    """Return l of a table of counts (n_classes, n_values)."""
+    """Return l of `Counts`."""
     if kind == "distinct":
-        return int((counts > 0).sum(axis=1).min())
+        return int(counts.n_distinct().min())
     if kind == "entropy":
-        shares = counts / counts.sum(axis=1, keepdims=True)
-        logs = np.log(shares, where=shares > 0, out=np.zeros_like(shares))
-        return float(np.exp(-(shares * logs).sum(axis=1).max()))
-    ranked = -np.sort(-counts, axis=1)
-    tails = np.cumsum(ranked[:, ::-1], axis=1)[:, ::-1]  # from the l-th commonest on
-    return int((ranked[:, :1] < c * tails).sum(axis=1).min())
+        shares = counts.shares
+        return float(np.exp(-np.add.reduceat(shares * np.log(shares), counts.starts).max()))
+    ranked = counts.counts[np.lexsort((-counts.counts, counts.classes))]
+    best = []
+    for start, stop in zip(counts.starts, [*counts.starts[1:], len(ranked)]):
+        own = ranked[start:stop]
+        tails = np.cumsum(own[::-1])[::-1]  # from the l-th commonest on
+        best.append(int((own[0] < c * tails).sum()))
+    return min(best)
 
 
 def closeness(X, quasi_identifiers, sensitive, *, ordered=None):
@@ -97,7 +144,7 @@ def closeness(X, quasi_identifiers, sensitive, *, ordered=None):
     sensitive : str or int
     ordered : bool, default=None
         Whether the earth mover's distance is that of ranks (each step between neighbouring values costs 1 / (m - 1)),
-        or all values are equally far apart. None: the first for numbers.
+        or all values are equally far apart. None: the first for numbers, dates and ordered categories.
 
     Returns
     -------
@@ -115,20 +162,31 @@ def closeness(X, quasi_identifiers, sensitive, *, ordered=None):
     >>> closeness([["a", 1], ["a", 3], ["b", 1], ["b", 3]], [0], 1)
     0.0
     """
-    table = Table(X)
-    column = sensitive_codes(table, sensitive)
+    classes, secret = looked_up(X, quasi_identifiers, sensitive)
     if ordered is None:
-        ordered = column.is_number
-    return closeness_of(counts_of(equivalence_classes(X, quasi_identifiers), column.codes), ordered)
+        ordered = secret.is_ordered
+    elif ordered and not secret.is_ordered:
+        raise ValueError("ordered must be False for values that have no order: take numbers, or ordered categories")
+    return closeness_of(Counts.of(classes, secret.codes), ordered, np.bincount(secret.codes))
 
 
-def closeness_of(counts, ordered, whole_table=None):
-    """Return t of a table of counts (n_classes, n_values), against the counts of all rows."""
-    everybody = counts.sum(axis=0) if whole_table is None else whole_table
-    gaps = counts / counts.sum(axis=1, keepdims=True) - everybody / everybody.sum()
+def closeness_of(counts, ordered, everybody):
+    """Return t of `Counts`, against how often all rows have each value."""
+    whole = everybody / everybody.sum()
+    starts = counts.starts
     if not ordered:
-        return float(np.abs(gaps).sum(axis=1).max() / 2)
-    return float(np.abs(np.cumsum(gaps, axis=1)).sum(axis=1).max() / max(1, counts.shape[1] - 1))
+        own = whole[counts.codes]
+        return max(0.0, float(np.add.reduceat(np.abs(counts.shares - own) - own, starts).max()) + 1) / 2
+    # cumulated shares of a class are constant from one of its values to the next; those of the table rise
+    rising = np.cumsum(whole)
+    sums = np.concatenate(([0.0], np.cumsum(rising)))
+    level = counts.cumulated()
+    ends = np.append(counts.codes[1:], 0)
+    ends[np.append(starts[1:], len(ends)) - 1] = len(whole)
+    turn = np.clip(np.searchsorted(rising, level), counts.codes, ends)
+    off = level * (2 * turn - counts.codes - ends) - 2 * sums[turn] + sums[counts.codes] + sums[ends]
+    total = np.add.reduceat(off, starts) + sums[counts.codes[starts]]  # (before its first value a class has none)
+    return float(max(total.max(), 0.0)) / max(1, len(whole) - 1)
 
 
 def certainty_penalty(X, classes, quasi_identifiers):
@@ -147,7 +205,8 @@ def certainty_penalty(X, classes, quasi_identifiers):
     float
         From 0 (nothing was coarsened) to 1 (nothing is left): the mean, over rows and columns, of the width of the
         row's class as a share of the column's: of the range of numbers, of the number of other values. 1 for a row that
-        is not published.
+        is not published. It is about who is in a class: right where classes are written as tightly as their members
+        allow, as those of `Mondrian`; `FullDomainGeneralization.penalty_` is about what its levels write.
 
     References
     ----------
@@ -156,32 +215,33 @@ def certainty_penalty(X, classes, quasi_identifiers):
     Examples
     --------
     >>> from dpestim.anonymity import certainty_penalty
-    >>> certainty_penalty([[1], [2], [9], [11]], [0, 0, 1, 1], [0])  # (0.1 + 0.1 + 0.2 + 0.2) / 4, but for rounding
-    0.15000000000000002
+    >>> round(certainty_penalty([[1], [2], [9], [11]], [0, 0, 1, 1], [0]), 9)  # (0.1 + 0.1 + 0.2 + 0.2) / 4
+    0.15
     """
     table = Table(X)
     places = table.places(quasi_identifiers, "quasi_identifiers")
     groups = _checked_classes(classes, table.n_rows)
-    kept = groups >= 0
-    if not kept.any():
-        return 1.0
-    lost = np.full((table.n_rows, len(places)), 1.0)
-    for j, place in enumerate(places):
-        column = table.column(place)
-        if len(column) == 1:
-            lost[kept, j] = 0
-            continue
-        if column.is_number:
-            numbers = column.values[column.codes].astype(float)
-            low, high = np.full(groups.max() + 1, np.inf), np.full(groups.max() + 1, -np.inf)
-            np.minimum.at(low, groups[kept], numbers[kept])
-            np.maximum.at(high, groups[kept], numbers[kept])
-            width = (high - low) / float(column.values[-1] - column.values[0])
-        else:
-            present = counts_of(groups[kept], column.codes[kept], len(column)) > 0
-            width = (present.sum(axis=1) - 1) / (len(column) - 1)
-        lost[kept, j] = width[groups[kept]]
-    return float(lost.mean())
+    return float(np.mean([lost_of(table.column(place), groups) for place in places]))
+
+
+def lost_of(column, groups):
+    """Return, for each row, the width of its class as a share of a column's; 1 where the class is -1."""
+    lost, kept = np.ones(len(groups)), groups >= 0
+    if len(column) == 1 or not kept.any():
+        return np.where(kept, 0.0, lost)
+    if column.is_number:
+        numbers = column.positions()
+        low, high = np.full(groups.max() + 1, np.inf), np.full(groups.max() + 1, -np.inf)
+        np.minimum.at(low, groups[kept], numbers[column.codes[kept]])
+        np.maximum.at(high, groups[kept], numbers[column.codes[kept]])
+        with np.errstate(invalid="ignore"):  # (classes that nobody is in)
+            width = (high - low) / (numbers[-1] - numbers[0])
+    else:
+        counts = Counts.of(groups[kept], column.codes[kept])
+        width = np.zeros(groups.max() + 1)
+        width[counts.classes[counts.starts]] = (counts.n_distinct() - 1) / (len(column) - 1)
+    lost[kept] = width[groups[kept]]
+    return lost
 
 
 def discernibility(classes):
@@ -207,24 +267,8 @@ def discernibility(classes):
     13
     """
     groups = _checked_classes(classes, len(np.atleast_1d(classes)))
-    sizes = np.bincount(groups[groups >= 0])
+    sizes = np.unique(groups[groups >= 0], return_counts=True)[1]
     return int((sizes.astype(object) ** 2).sum() + len(groups) * int((groups < 0).sum()))
-
-
-def counts_of(classes, codes, n_values=None):
-    """Return how often each value occurs in each class, as a table (n_classes, n_values)."""
-    n_values = int(codes.max()) + 1 if n_values is None else n_values
-    n_classes = int(classes.max()) + 1
-    return np.bincount(classes * n_values + codes, minlength=n_classes * n_values).reshape(n_classes, n_values)
-
-
-def _classes_and_codes(X, quasi_identifiers, sensitive):
-    table = Table(X)
-    places = table.places(quasi_identifiers, "quasi_identifiers")
-    column = sensitive_codes(table, sensitive)
-    if column.name in [table.names[place] for place in places]:
-        raise ValueError("sensitive must not be a quasi-identifier: a stranger would know it")
-    return classes_of(np.column_stack([table.column(place).codes for place in places])), column.codes
 
 
 def _checked_classes(classes, n_rows):

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from dpestim.anonymity.measures import closeness_of, counts_of, limits
-from dpestim.anonymity.table import Table, sensitive_codes
+from dpestim.anonymity.measures import Counts, closeness_of, diversity_of, limits
+from dpestim.anonymity.table import Table, secret_of
 
 
 class Mondrian(BaseEstimator):
@@ -18,7 +18,8 @@ class Mondrian(BaseEstimator):
     the table tells (`homogeneity_attack`), or about two tables together (`intersection_attack`). There is no
     `privacy_`, and no budget that could be charged.
 
-    **Utility.** Pieces have between k and 2k - 1 rows where ``cuts="relaxed"`` and nothing else is asked for.
+    **Utility.** Pieces have between k and 2k - 1 rows where ``cuts="relaxed"`` and nothing else is asked for, but for
+    rows that are all equal, which are never parted.
 
     **Complexity.** O(q n log(n / k)) for n rows and q quasi-identifiers, each level sorting the columns it tries.
 
@@ -34,9 +35,10 @@ class Mondrian(BaseEstimator):
         Distinct sensitive values in each class, at least.
     t : float, default=None
         Largest earth mover's distance of a class's sensitive values from those of the table: of ranks for numbers,
-        with equal distances otherwise.
-    cuts : {"relaxed", "strict"}, default="relaxed"
-        Whether rows with the same value may come to both sides of a cut. Strict pieces never overlap.
+        dates and ordered categories, with equal distances otherwise.
+    cuts : {"strict", "relaxed"}, default="strict"
+        Whether rows with the same value may come to both sides of a cut: relaxed pieces are smaller, and may overlap,
+        so that a person can fit into several. Strict ones never do.
 
     Attributes
     ----------
@@ -63,7 +65,7 @@ class Mondrian(BaseEstimator):
     [['[21, 23]', 'flu'], ['[21, 23]', 'cold'], ['[34, 38]', 'flu'], ['[34, 38]', 'ulcer']]
     """
 
-    def __init__(self, k=5, *, quasi_identifiers=None, sensitive=None, l=None, t=None, cuts="relaxed"):  # noqa: E741
+    def __init__(self, k=5, *, quasi_identifiers=None, sensitive=None, l=None, t=None, cuts="strict"):  # noqa: E741
         self.k = k
         self.quasi_identifiers = quasi_identifiers
         self.sensitive = sensitive
@@ -110,11 +112,9 @@ class Mondrian(BaseEstimator):
         if self.cuts not in ("relaxed", "strict"):
             raise ValueError(f"cuts must be 'relaxed' or 'strict', got {self.cuts!r}")
         columns = {place: table.column(place) for place in table.places(self.quasi_identifiers, "quasi_identifiers")}
-        secret = None
-        if l is not None or t is not None:
-            if self.sensitive is None:
-                raise ValueError("sensitive must name a column: l and t are about it")
-            secret = sensitive_codes(table, self.sensitive)
+        if self.sensitive is None and (l is not None or t is not None):
+            raise ValueError("sensitive must name a column: l and t are about it")
+        secret = None if self.sensitive is None else secret_of(table, self.sensitive, columns)
         allowed = _Allowed(k, l, t, secret)
         everybody = np.arange(table.n_rows)
         if not allowed(everybody):
@@ -166,7 +166,7 @@ class _Spread:
 
     def __init__(self, column):
         self.codes = column.codes
-        self.positions = column.values.astype(float) if column.is_number else np.arange(len(column), dtype=float)
+        self.positions = column.positions()
         self.is_number = column.is_number
         self.whole = self.positions[-1] - self.positions[0]
 
@@ -190,13 +190,13 @@ class _Allowed:
     def __call__(self, rows):
         if len(rows) < self.k:
             return False
-        if self.secret is None:
+        if self.l is None and self.t is None:
             return True
-        counts = counts_of(np.zeros(len(rows), np.intp), self.secret.codes[rows], len(self.secret))
-        if self.l is not None and (counts > 0).sum() < self.l:
+        counts = Counts.of(np.zeros(len(rows), np.intp), self.secret.codes[rows])
+        if self.l is not None and diversity_of(counts) < self.l:
             return False
         # (a sum of shares in another order may be an ulp beyond: a whole table is as close as can be)
-        return self.t is None or closeness_of(counts, self.secret.is_number, self.everybody) <= self.t + 1e-12
+        return self.t is None or closeness_of(counts, self.secret.is_ordered, self.everybody) <= self.t + 1e-12
 
 
 def _texts(column, groups):

@@ -1,6 +1,7 @@
 """k-means: private cells, k-means on them, and a few private steps (`_kmeans.md`)."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral, Real
 
@@ -41,10 +42,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     private**: the label of a row is a function of it, and its own secret.
 
     **Utility.** With pure epsilon a center of m rows is off by about 8 (1 + 2 / (3 sqrt d)) d s n_iter / (m epsilon) in
-    each of d columns (a standard deviation), s being that of rows in clusters, or about twice that where there are many
-    columns, as cells are coarse; with a delta noise grows with sqrt(d) in place of d, and with sqrt(n_iter). So bounds
-    matter little where there are thousands of rows. Where noise drowns clusters, centers are those of normal rows with
-    the noisy means and variances; of few rows of many columns, with pure epsilon, one noisy mean would be better.
+    each of d columns (a standard deviation, from two steps on), s being that of rows in clusters, or about twice that
+    where there are many columns, as cells are coarse; with a delta noise grows with sqrt(d) in place of d, and with
+    sqrt(n_iter). So bounds matter little where there are thousands of rows, up to some hundred times as wide as these
+    are. Where noise drowns clusters, centers are those of normal rows with the noisy means and variances; of few rows
+    of many columns, with pure epsilon, one noisy mean would be better. Small clusters far from all others are missed.
 
     **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k); O(n d) memory, of 4 bytes.
 
@@ -130,6 +132,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         low, high = (np.array([getattr(grid, end) for grid in grids], float) for end in ("low", "high"))
         plan = Plan.of(epsilon, delta, n, d, int(self.n_iter))
         guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
+        if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `_kmeans.md`)
+            guarantee = replace(guarantee, curve=plan.cells.curve)
         self._charge(guarantee, n, () if names is None else names)
         self._warn_if_inferred()
         centers = _fitted(Rows(rows, low, high, WordSource(self.random_state), self.n_jobs), plan,
@@ -155,24 +159,26 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
     def transform(self, X):
         """Return the distance of each row from each center, (n_rows, n_clusters); of private rows **not private**."""
-        rows = self._clipped(X)
-        out = np.empty((len(rows), len(self.cluster_centers_)))
-        for k, center in enumerate(self.cluster_centers_):
-            out[:, k] = np.sqrt(np.square(rows - center).sum(axis=1))
-        return out
+        return self._distances(self._clipped(X))
 
     def score(self, X, y=None):
         """Return minus the sum of squared distances of rows from the nearest center: **not private**, exact."""
         self._refuse_in_strict("score compares with raw data")
         rows = self._clipped(X)
         self._note_score(len(rows))
-        return -float(np.square(self.transform(rows).min(axis=1)).sum())
+        return -float(np.square(self._distances(rows).min(axis=1)).sum())
 
     # ---------------------------------------------------------------- inside
 
     @property
     def _n_features_out(self):
         return len(self.cluster_centers_)
+
+    def _distances(self, rows):
+        out = np.empty((len(rows), len(self.cluster_centers_)))
+        for k, center in enumerate(self.cluster_centers_):
+            out[:, k] = np.sqrt(np.square(rows - center).sum(axis=1))
+        return out
 
     def _clipped(self, X):
         """Return rows, clipped to the bounds; what is no number (in strict mode) is in the middle."""
@@ -235,8 +241,8 @@ def _fitted(rows, plan, k):
         counts, sums, of_count, of_sum = rows.steps(plan, centers, reach)
         known = np.maximum(counts, of_count + 1)
         moves = sums / known[:, None]
-        length = np.square(moves).sum(axis=1)
-        kept = np.maximum(0.0, 1 - d * np.square(of_sum / known) / np.maximum(length, 1e-300))
+        length = np.square(sums / of_sum).sum(axis=1)  # (in deviations of the noise)
+        kept = np.maximum(0.0, 1 - d / np.maximum(length, 1e-300))
         centers = np.clip(centers + np.clip(moves * kept[:, None], -reach, reach), -half, half)
         if step == 0:
             centers = weighted_kmeans(centers, np.where(counts > of_count + 1, counts, 0.0), k)

@@ -169,11 +169,14 @@ class Rows:
         return self._noisy(plan.cells, sums[:, 0])
 
     def steps(self, plan, centers, reach):
-        """Return noisy (counts, sums of steps from centers, deviation of the noise in each), steps within reach."""
-        scale = FINE / reach.max()
-        limits = [max(1, round(float(q) * scale)) for q in reach]
+        """Return noisy (counts, sums of steps from centers, deviation of the noise in each), steps within reach.
+
+        Each column has a scale of its own, so that noise is in proportion to its reach: with one for all, of columns
+        that are narrow beside others nothing would be left.
+        """
+        scale, limits = FINE / np.maximum(reach, 1e-12), [FINE] * plan.d
         law, weight = plan.of_steps(limits)
-        sums, _ = self._sums(self._blocks, self.n, centers, np.full(plan.d, scale), limits)
+        sums, _ = self._sums(self._blocks, self.n, centers, scale, limits)
         sums[:, 0] *= weight
         noisy = self._noisy(law, sums).reshape(sums.shape)
         deviation = math.sqrt(law.variance_steps)

@@ -31,7 +31,10 @@ class Scatter:
         if shrinkage == "auto":
             d = len(self.mean)
             means = 2 * self.column * float(self.mean @ self.mean) / d + self.column**2
-            return possible(denoised(self.matrix, self.square + 2 * means, self.product + means))
+            out = possible(denoised(self.matrix, self.square + 2 * means, self.product + means))
+            # (variances are above 0: where noise took more than there was, they add up to a deviation of that)
+            lack = min(np.sqrt(d * self.square), 1.0) - np.trace(out)
+            return out + max(lack, 0.0) / d * np.eye(d)
         target = np.trace(self.matrix) / len(self.mean) * np.eye(len(self.mean))
         return possible((1 - float(shrinkage)) * self.matrix + float(shrinkage) * target)
 
@@ -61,11 +64,17 @@ def possible(matrix, most=1.0):
 
 
 def denoised(matrix, square, product):
-    """Return the estimate, of two, that has the smaller estimated risk; variances are those of the noise of entries."""
+    """Return the matrix by blocks, or by eigenvalues where its estimated risk is clearly smaller.
+
+    Variances are those of the noise of entries. Estimates of risks are noisy themselves: the smaller of two is too
+    often the one that took noise for rows.
+    """
     if not product:
         return matrix
-    found = _by_blocks(matrix, square, product), _by_eigenvalues(matrix, square, product)
-    return min(found, key=lambda pair: pair[0])[1]
+    blocks, eigen = _by_blocks(matrix, square, product), _by_eigenvalues(matrix, square, product)
+    d = len(matrix)
+    margin = 2 * (d * square + d * (d - 1) * product) * np.sqrt(4 / (d * (d + 1)))
+    return (eigen if eigen[0] < blocks[0] - margin else blocks)[1]
 
 
 def _by_blocks(matrix, square, product):

@@ -83,10 +83,14 @@ class ScatterModel(OnePassModel):
         bounds = range_of(data) if self._inferred() and data is not None else self.bounds
         return row_map(bounds, self.data_norm, (-1, 1), not self.assume_centered, n_columns)
 
+    def _finite(self, data, domain):
+        """Return rows; those with a missing value, which strict mode lets through, are in the middle."""
+        if not self._is_strict():
+            return data
+        return np.where(np.isfinite(data).all(axis=1, keepdims=True), data, domain.middle)
+
     def _sums(self, data, domain):
-        if self._is_strict():
-            data = np.where(np.isfinite(data).all(axis=1, keepdims=True), data, domain.middle)
-        return summary_of(domain, data, None, ()).totals
+        return summary_of(domain, self._finite(data, domain), None, ()).totals
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
         d = domain.n_columns
@@ -98,6 +102,7 @@ class ScatterModel(OnePassModel):
             with np.errstate(all="ignore"):
                 return self._learn(scatter_of(moments, longest), domain, n_rows)
 
+        draw.law = plan.law
         return draw
 
     def _test_data(self, n_rows, seed=0):

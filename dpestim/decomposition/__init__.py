@@ -1,9 +1,10 @@
 """Principal components under central differential privacy: one noisy covariance, and what follows from it.
 
-* `_pca.py`  `DPPCA`, and its proof `_pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
+* `_pca.py`    `DPPCA`, and its proof `_pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
+* `_power.py`  rounds of noisy products with a basis, without a matrix, and their proof `_power.md`
 
-There is no noisy power iteration: in every table of `benchmarks/components.py` it held less of the variance than one
-noisy matrix of the same rows, not centred either.
+Power iteration holds less of the variance than one noisy matrix of the same rows (`benchmarks/components.py`): it is
+there for more columns than a matrix has room for.
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """

@@ -1,13 +1,15 @@
-"""Principal components under central differential privacy (`_pca.md`)."""
+"""Principal components under central differential privacy (`_pca.md`, `_power.md`)."""
 
 import math
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.covariance.base import OWN, ScatterModel, units_of
+from dpestim.decomposition._power import MOST_ROWS, Rows, components_of, power_law
 from dpestim.inputs import number_rows
 from dpestim.parallel import one_thread
 
@@ -16,10 +18,11 @@ _BLOCK = 1 << 11
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
-    """Principal components, from one noisy covariance.
+    """Principal components, from one noisy covariance, or by noisy power iteration.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: that of `DPCovariance`, from whose noisy sums all that is kept is made. Fitted attributes may be published.
+    one row: that of `DPCovariance`, from whose noisy sums all that is kept is made, or of all rounds of
+    ``method="power"`` together. Fitted attributes may be published.
     Whoever calls `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a
     private step may follow, whose `data_norm` is `norm_bound`.
 
@@ -28,13 +31,18 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     With epsilon alone (delta 0) it is about d^(3/2) r^2 / (n epsilon). Declare a delta, and bounds or a norm that
     are not far wider than the rows.
 
-    **Complexity.** O(n d^2) time in one pass, O(d^2) memory; O(d^3) for the release.
+    ``method="power"`` has as much noise in each of its rounds as fits the budget, so that its directions are worse
+    however many columns there are (`benchmarks/components.py`): it is for more columns than a matrix has room for.
+
+    **Complexity.** O(n d^2) time in one pass, O(d^2) memory; O(d^3) for the release. With ``method="power"``
+    O(n d k) time for each of its passes and O(d k) memory, for k components.
 
     {parameters}
     References
     ----------
     Dwork, Talwar, Thakurta, Zhang (2014), "Analyze Gauss: optimal bounds for privacy-preserving principal component
-    analysis", STOC, algorithm 1, here with weights, an exact Gaussian law and the mean. The proof: ``_pca.md``.
+    analysis", STOC, algorithm 1, here with weights, an exact Gaussian law and the mean. Hardt, Price (2014), "The noisy
+    power method: a meta algorithm with applications", NIPS. The proofs: ``_pca.md``, ``_power.md``.
 
     Examples
     --------
@@ -53,6 +61,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     n_components : int, float or None, default=None
         How many components are kept: None is all; a number above 0 and below 1 takes as many as have that share of the
         noisy variance.
+    method : {"covariance", "power"}, default="covariance"
+        One noisy matrix of all products of columns; or rounds of noisy products with a basis, for thousands of columns
+        and few components, whose number must be an integer then, with a delta above 0. Rounds need the rows again, so
+        that nothing can be summarised.
+    iterated_power : int, default=3
+        Rounds of ``method="power"``, from 1 to 100; each has its part of the budget.
     whiten : bool, default=False
         Whether transformed columns are divided by the roots of their noisy variances.
 """ + OWN
@@ -60,7 +74,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal rows, the largest noisy variance first; the entry of largest absolute value is positive.
     explained_variance_ : ndarray of shape (n_components,)
-        Variances of the repaired matrix along `components_`, divided by n - 1, in squared units of X.
+        Variances of the repaired matrix along `components_`, divided by n - 1, in squared units of X. With
+        ``method="power"`` those of the round before the last one's directions, which hold more: much more where
+        `iterated_power` is small.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Shares of the noisy total.
     singular_values_ : ndarray of shape (n_components,)
@@ -79,10 +95,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     """
     _learned = ("components_", "explained_variance_", "mean_")
 
-    def __init__(self, epsilon=1.0, *, n_components=None, whiten=False, delta=0.0, bounds=None, data_norm=None,
-                 assume_centered=False, shrinkage="auto", ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
+                 delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto", ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.n_components = n_components
+        self.method = method
+        self.iterated_power = iterated_power
         self.whiten = whiten
         self.delta = delta
         self.bounds = bounds
@@ -172,6 +191,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             raise ValueError("n_components must be None, an integer from 1 on, or a number above 0 and below 1")
         if not isinstance(self.whiten, bool | np.bool_):
             raise ValueError("whiten must be True or False")
+        if not isinstance(self.method, str) or self.method not in ("covariance", "power"):
+            raise ValueError('method must be "covariance" or "power"')
+        rounds = self.iterated_power
+        if isinstance(rounds, bool) or not isinstance(rounds, Integral) or not 1 <= rounds <= 100:
+            raise ValueError("iterated_power must be an int from 1 to 100")
+        if self.method == "power" and not (whole and self.delta > 0 and self.shrinkage == "auto"):
+            raise ValueError('method="power" needs an integer for n_components, a delta above 0, and no shrinkage')
 
     def _domain(self, n_columns, data=None):
         if isinstance(self.n_components, Integral) and self.n_components > n_columns:
@@ -185,25 +211,56 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         vectors = np.linalg.eigh(scatter.matrix * units)[1][:, ::-1].T
         covariance = scatter.repaired(self.shrinkage) * units * (n_rows / max(1, n_rows - 1))
         values = np.maximum(np.einsum("ij,jk,ik->i", vectors, covariance, vectors), 0.0)
-        signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
-        vectors = vectors * signs[:, None]
+        # (in their order, which is that of the noisy matrix: the nearest variances that fall)
+        values = isotonic_regression(values, increasing=False)
         shares = values / values.sum() if values.sum() > 0 else np.zeros(len(values))
         k = len(values) if self.n_components is None else self.n_components
         if not isinstance(k, Integral):
             k = min(len(values), int(np.searchsorted(np.cumsum(shares), k)) + 1)
-        left, order = values[k:], np.argsort(-values[:k], kind="stable")
-        vectors, values, shares = vectors[order], values[order], shares[order]
         mean = np.zeros(len(scale))
         if rows.fit_intercept:
             mean = center + scale * scatter.mean
-            mean = np.clip(mean, rows.low, rows.high) if rows.low else mean
         # (a variance below what noise has of one is not divided by)
         floor = math.sqrt(scatter.square) * float(np.square(scale).max())
+        return self._kept(vectors[:k], values[:k], float(values.sum()), mean, floor, rows, n_rows)
+
+    def _planned(self, data, n_rows, n_columns, epsilon, delta):
+        if self.method == "covariance":
+            return super()._planned(data, n_rows, n_columns, epsilon, delta)
+        domain, k, rounds = self._domain(n_columns, data), int(self.n_components), int(self.iterated_power)
+        if n_rows >= MOST_ROWS:
+            raise ValueError(f"X must have fewer than {MOST_ROWS} rows for method='power'")
+        law, finite = power_law(epsilon, delta, rounds, k, domain.fit_intercept), self._finite(data, domain)
+
+        def draw(source):
+            with np.errstate(all="ignore"):
+                vectors, values, mean, total, deviation = components_of(
+                    Rows(finite, domain, law, source), domain, n_rows, k, rounds)
+                again = n_rows / max(1, n_rows - 1)
+                return self._kept(vectors, values * again, total * again, mean, deviation, domain, n_rows)
+
+        draw.law = law
+        return draw
+
+    def _check_mergeable(self):
+        if self.method == "power":
+            raise ValueError("method must be 'covariance' to summarise rows: rounds of 'power' need them again, so use "
+                             "fit")
+        return super()._check_mergeable()
+
+    def _kept(self, vectors, values, total, mean, floor, rows, n_rows):
+        """Return what is kept of directions with variances, out of a total, by name."""
+        k, d = vectors.shape
+        signs = np.sign(vectors[np.arange(k), np.abs(vectors).argmax(axis=1)])
+        order = np.argsort(-values, kind="stable")
+        vectors, values = (vectors * np.where(signs == 0, 1.0, signs)[:, None])[order], values[order]
         return {
-            "components_": vectors, "explained_variance_": values, "explained_variance_ratio_": shares,
-            "singular_values_": np.sqrt(values * max(1, n_rows - 1)), "mean_": mean,
-            "noise_variance_": float(left.mean()) if len(left) else 0.0, "n_components_": int(k),
-            "n_samples_": n_rows, "_rows": rows,
+            "components_": vectors, "explained_variance_": values,
+            "explained_variance_ratio_": values / total if total > 0 else np.zeros(k),
+            "singular_values_": np.sqrt(values * max(1, n_rows - 1)),
+            "mean_": np.clip(mean, rows.low, rows.high) if rows.low and rows.fit_intercept else mean,
+            "noise_variance_": max(total - float(values.sum()), 0.0) / (d - k) if d > k else 0.0,
+            "n_components_": int(k), "n_samples_": n_rows, "_rows": rows,
             "_divisors": np.sqrt(np.maximum(values, max(floor, 1e-300))),
         }
 
@@ -212,7 +269,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         """Return settings that the common checks run with."""
         return [{"epsilon": 20.0, "bounds": (-1.0, 1.0), "n_components": 2},
                 {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "whiten": True,
-                 "shrinkage": 0.2}]
+                 "shrinkage": 0.2},
+                {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"}]
 
 
 def reach_of(rows):

@@ -60,20 +60,25 @@ _LAST = """\
     """
 
 
+#: What leaves tell of numbers is added up over so many trees to this power: 1 would be a mean, 1/2 is for logarithms.
+_POWER = 0.75
+
+
 class Forest(BinnedModel, OnePassModel):
     """Base of both forests."""
 
     _more_attributes = _MORE
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
-                 n_estimators=None, max_depth=None, rows="shared", structure=0, neighbours="substitution", ledger=None,
-                 random_state=None, n_jobs=None):
+                 edges_share=0, n_estimators=None, max_depth=None, rows="shared", structure=0,
+                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
+        self.edges_share = edges_share
         self.n_estimators = n_estimators
         self.max_depth = max_depth
         self.rows = rows
@@ -105,7 +110,15 @@ class Forest(BinnedModel, OnePassModel):
         if self.max_depth is None or self.n_estimators is None:
             raise ValueError("max_depth and n_estimators must be declared to summarise rows: None follows from how "
                              "many there will be")
+        if self._share_of_edges():
+            raise ValueError("edges_share must be 0 to summarise rows: edges are found from all rows, so use fit")
         return budget
+
+    def _planned(self, data, n_rows, n_columns, epsilon, delta):
+        def plan(domain, rest):
+            return self._released(n_rows, self._sums(data, domain), domain, rest, delta)
+
+        return self._after_edges(data, n_rows, self._domain(n_columns, data), epsilon, plan)
 
     def _refuse_others(self, summary, message):
         reader = self._trial()  # (one that has summarised nothing does not know names of columns yet)
@@ -122,10 +135,14 @@ class Forest(BinnedModel, OnePassModel):
         """
         known, n_trees, depth = n_rows * float(self.epsilon), self.n_estimators, self.max_depth
         if n_trees is None:
-            n_trees = 3 if known < 500 else 10 if known < 3000 else 30
+            n_trees = self._default_trees(known)
         if depth is None:
             depth = min(8, max(2, math.floor(math.log2(max(known / n_trees / 4, 1.0)))))
         return int(n_trees), int(depth)
+
+    def _default_trees(self, known):
+        """Return how many trees, for so many rows times epsilon."""
+        return 3 if known < 500 else 10 if known < 3000 else 30
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data
@@ -147,6 +164,13 @@ class Forest(BinnedModel, OnePassModel):
         parallel.run(task, n_trees, self.n_jobs)
         return [totals]
 
+    def _together(self, X, told, power):
+        """Return the sum of what leaves tell rows over so many trees to a power, no more than what one of them says."""
+        total, least, most = 0.0, np.inf, -np.inf
+        for tree, leaf in zip(told, self.apply(X).T):
+            total, least, most = total + tree[leaf], np.minimum(least, tree[leaf]), np.maximum(most, tree[leaf])
+        return np.clip(total / len(told) ** power, least, most)
+
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan, shape = self._leaves(totals[0], domain, epsilon, delta), totals[0].shape
         depth = shape[1].bit_length() - 1
@@ -158,6 +182,7 @@ class Forest(BinnedModel, OnePassModel):
                     **dict(zip(("features_", "shifts_", "thresholds_"), structure)),
                     **self._answers(noisy, plan.parts[0].noise.variance, domain.target)}
 
+        draw.law = plan.parts[0].noise.law
         return draw
 
     def _leaves(self, totals, domain, epsilon, delta):
@@ -265,21 +290,18 @@ class DPRandomForestClassifier(ClassTarget, Forest):
         """
         check_is_fitted(self)
         prior = np.log(self.class_prior_)
-        total, least, most = 0.0, np.inf, -np.inf
-        for values, leaf in zip(self.values_, self.apply(X).T):
-            told = (np.log(values) - prior)[leaf]
-            total, least, most = total + told, np.minimum(least, told), np.maximum(most, told)
-        return softmax(prior + np.clip(total / math.sqrt(len(self.values_)), least, most), axis=1)
+        return softmax(prior + self._together(X, np.log(self.values_) - prior, 0.5), axis=1)
 
     def _answers(self, noisy, variance, target):
         return {**super()._answers(noisy, variance, target), "class_prior_": prior_of(noisy, variance)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None, classes=None,
-                 n_estimators=None, max_depth=None, rows="shared", structure=0, neighbours="substitution", ledger=None,
-                 random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
+                 edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
+                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
-                        n_estimators=n_estimators, max_depth=max_depth, rows=rows, structure=structure,
-                        neighbours=neighbours, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+                        edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
+                        structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
+                        n_jobs=n_jobs)
         self.classes = classes
 
     @classmethod
@@ -288,7 +310,7 @@ class DPRandomForestClassifier(ClassTarget, Forest):
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 3, "max_depth": 2,
                  "rows": "disjoint"},
                 {"epsilon": 3.0, "delta": 1e-5, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
-                 "n_estimators": 2, "max_depth": 3, "rows": "shared"},
+                 "n_estimators": 2, "max_depth": 3, "rows": "shared", "edges_share": 0.2},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 
@@ -325,30 +347,45 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     >>> import numpy as np
     >>> from dpestim.ensemble import DPRandomForestRegressor
     >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 1))
-    >>> model = DPRandomForestRegressor(1.0, bounds=(0, 1), y_bounds=(0, 1), random_state=0).fit(X, X[:, 0])
+    >>> model = DPRandomForestRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), random_state=0).fit(X, X[:, 0])
     >>> bool(model.score(X, X[:, 0]) > 0.8)
     True
     """
 
-    _more_parameters = _DELTA + BINS + TARGET + _OWN + NEIGHBOURS + _LAST
+    _more_parameters = _DELTA + BINS + TARGET + _OWN.replace("3, 10 or 30, from epsilon and the number of rows, which "
+                                                            "is public", "5") + NEIGHBOURS + _LAST
+    _more_attributes = _MORE.replace("    features_,", """    target_mean_ : float
+        Noisy mean of the target over all rows.
+    target_bounds_ : tuple of float
+    features_,""", 1)
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None, y_bounds=None,
-                 n_estimators=None, max_depth=None, rows="shared", structure=0, neighbours="substitution", ledger=None,
-                 random_state=None, n_jobs=None):
+    def _averaged(self, X):
+        check_is_fitted(self)
+        # (leaves shrink to the mean, so that their mean would be too near to it)
+        told = self._together(X, self.values_ - self.target_mean_, _POWER)
+        return self.target_mean_ + told
+
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
+                 edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
+                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
-                        n_estimators=n_estimators, max_depth=max_depth, rows=rows, structure=structure,
-                        neighbours=neighbours, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
-        self.y_bounds = y_bounds
+                        edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
+                        structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
+                        n_jobs=n_jobs)
+        self.target_bounds = target_bounds
 
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
-        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "n_estimators": 3, "max_depth": 2,
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 3, "max_depth": 2,
                  "rows": "disjoint"},
-                {"epsilon": 3.0, "delta": 1e-5, "bounds": (-1, 1), "y_bounds": (-2, 1), "n_estimators": 2,
-                 "max_depth": 3, "rows": "shared"},
-                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
+                {"epsilon": 3.0, "delta": 1e-5, "bounds": (-1, 1), "target_bounds": (-2, 1), "n_estimators": 2,
+                 "max_depth": 3, "rows": "shared", "edges_share": 0.2},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
+
+    def _default_trees(self, known):
+        return 5
 
     def _test_target(self, X):
         return X[:, 0]

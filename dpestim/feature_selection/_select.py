@@ -67,7 +67,7 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     classes : array-like, default=None
         Public list of at least two classes; None takes those in y, which leaks in the same way. Not for "covariance".
-    y_bounds : (low, high), default=None
+    target_bounds : (low, high), default=None
         Public range of y, for "covariance", which needs it.
     """
     _more_attributes = """
@@ -81,14 +81,14 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
     _learned = ("support_", "ranking_")
     _declared = ("bounds", "classes")
 
-    def __init__(self, k=10, *, epsilon=1.0, score_func="classes", bounds=None, classes=None, y_bounds=None,
+    def __init__(self, k=10, *, epsilon=1.0, score_func="classes", bounds=None, classes=None, target_bounds=None,
                  ledger=None, random_state=None):
         self.k = k
         self.epsilon = epsilon
         self.score_func = score_func
         self.bounds = bounds
         self.classes = classes
-        self.y_bounds = y_bounds
+        self.target_bounds = target_bounds
         self.ledger = ledger
         self.random_state = random_state
 
@@ -126,8 +126,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
             grids_of(self.bounds)
         if self.classes is not None:
             class_array(self.classes)
-        if self.score_func == "covariance" and (self.y_bounds is None or len(grids_of(self.y_bounds)) != 1):
-            raise ValueError('y_bounds must be a pair (low, high) of numbers for score_func="covariance"')
+        if self.score_func == "covariance" and (self.target_bounds is None or len(grids_of(self.target_bounds)) != 1):
+            raise ValueError('target_bounds must be a pair (low, high) of numbers for score_func="covariance"')
         check_random_state(self.random_state)
         return epsilon, Fraction(0)
 
@@ -145,7 +145,7 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
     def _domain(self, n_columns, data=None):
         grids = tuple(grids_of(range_of(data[0]) if self.bounds is None else self.bounds, n_columns))
         if self.score_func == "covariance":
-            return grids, tuple(grids_of(self.y_bounds, 1))
+            return grids, tuple(grids_of(self.target_bounds, 1))
         return grids, tuple(class_array(self.classes) if data is None else data[2])
 
     def _sums(self, data, domain):
@@ -186,7 +186,7 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         """Return settings that the common checks run with."""
         return [{"k": 4, "epsilon": 0.1, "bounds": (-2.0, 2.0), "classes": [0, 1]},
                 {"k": 5, "epsilon": 0.2, "bounds": ([-1] * 9, [2] * 9), "score_func": "covariance",
-                 "y_bounds": (0, 1)}]
+                 "target_bounds": (0, 1)}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of nine columns, and what depends on the first."""

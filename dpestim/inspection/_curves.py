@@ -1,5 +1,7 @@
 """A display of the curves of additive models: what each column adds to a score, and how far noise may have moved it."""
 
+from numbers import Real
+
 import numpy as np
 from scipy.special import ndtri
 
@@ -22,6 +24,8 @@ class ShapeFunctionDisplay(Display):
         Of the band, for each bin by itself; None draws none.
     label : str or None, default=None
         For the legend.
+    categories : list of (list of str or None), default=None
+        For each column of the term, what its bins are called; None for a column of numbers.
 
     Attributes
     ----------
@@ -33,8 +37,8 @@ class ShapeFunctionDisplay(Display):
 
     Notes
     -----
-    The band is that of the noise, to first order, for a prior that is known: it does not know what smoothing or the
-    drawing of the rows did to the curve.
+    The band is that of the noise, for bins that are known: it does not know what smoothing or the drawing of the rows
+    did to the curve.
 
     Examples
     --------
@@ -48,13 +52,14 @@ class ShapeFunctionDisplay(Display):
     'column 0'
     """
 
-    def __init__(self, *, edges, scores, standard_errors=None, names, level=0.95, label=None):
+    def __init__(self, *, edges, scores, standard_errors=None, names, level=0.95, label=None, categories=None):
         self.edges = edges
         self.scores = scores
         self.standard_errors = standard_errors
         self.names = names
         self.level = level
         self.label = label
+        self.categories = categories
 
     @classmethod
     def from_estimator(cls, estimator, term=0, *, output=0, level=0.95, label=None, ax=None, **kwargs):
@@ -93,7 +98,8 @@ class ShapeFunctionDisplay(Display):
             raise ValueError(f"output must be an int from 0 to {scores.shape[1] - 1}")
         names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(estimator.n_features_in_)])
         display = cls(edges=edges, scores=scores[:, output].reshape(shape), level=level, label=label,
-                      standard_errors=errors[:, output].reshape(shape), names=[str(names[j]) for j in columns])
+                      standard_errors=errors[:, output].reshape(shape), names=[str(names[j]) for j in columns],
+                      categories=[_called(estimator.bins_[j]) for j in columns])
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
@@ -110,8 +116,13 @@ class ShapeFunctionDisplay(Display):
         -------
         self
         """
+        if self.level is not None and not (isinstance(self.level, Real) and 0 < self.level < 1):
+            raise ValueError("level must be None or a number above 0 and below 1")
         ax = self._open(ax)
         self.band_ = None
+        for axis, called in zip((ax.xaxis, ax.yaxis), self.categories or ()):
+            if called is not None:
+                axis.set_ticks(range(len(called)), called)
         if len(self.edges) == 2:
             self.curve_ = ax.pcolormesh(*self.edges, np.asarray(self.scores).T, **kwargs)
             self.figure_.colorbar(self.curve_, ax=ax, label="added to the score")
@@ -122,3 +133,8 @@ class ShapeFunctionDisplay(Display):
             self.band_ = ax.stairs(self.scores + wide, self.edges[0], baseline=self.scores - wide, fill=True,
                                    alpha=0.25, color=self.curve_.get_edgecolor())
         return self._close(xlabel=self.names[0], ylabel="added to the score")
+
+
+def _called(bins):
+    """Return what codes of categories are called, the last of which is for all others; None of numbers."""
+    return None if bins.ordered else [*(str(value) for _, value in bins.values), "other"]

@@ -1,6 +1,7 @@
 """What noise bits hide: a proven bound on delta for protocols whose messages are bits. The proof: ``coins.md``."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import betaincc, gammaln, xlog1py, xlogy
@@ -62,8 +63,9 @@ def _one_among(epsilon, flip, n_coins):
         return np.zeros(len(n_coins))
     at = np.ceil(more / (more + less) * (n_coins + 1)) - 1  # the largest sum that is likelier by e^epsilon
     best = np.zeros(len(n_coins))
-    for t in (at - 1, at, at + 1):  # (rounding may be off by one)
-        upto, below = more * _cdf(t, n_coins, 0.5), less * _cdf(t - 1, n_coins, 0.5)
+    sums = [_cdf(at + k, n_coins, 0.5) for k in (-2, -1, 0, 1)]
+    for before, now in pairwise(sums):  # (rounding may be off by one)
+        upto, below = more * now, less * before
         best = np.maximum(best, upto - below + _ROUNDING * (upto + below))
     return best
 
@@ -71,13 +73,6 @@ def _one_among(epsilon, flip, n_coins):
 def _many_among(epsilon, own, n_coins):
     """Return the same for several bits of a user, of which so many (probabilities) are ones if all were zeros."""
     e, r = math.exp(epsilon), len(own) - 1
-    j = np.arange(r + 1)
-
-    def gap(t):
-        """Return how much likelier a sum of at most t is, beyond e^epsilon, rounded up."""
-        upto = _cdf(t - j, n_coins, 0.5)
-        more, less = own @ upto, e * (own[::-1] @ upto)
-        return more - less + _OF_PMF * (more + less)
 
     low, high = -1, n_coins + r  # the gap rises up to its maximum and falls from there
     while high - low > 2:
@@ -88,7 +83,12 @@ def _many_among(epsilon, own, n_coins):
         coins = np.exp(logs - logs.max())  # of the coins' probabilities, as ratios: far out they would all be 0
         mine, other = own[first : last + 1] @ coins, own[::-1][first : last + 1] @ coins
         low, high = (middle, high) if mine > e * other else (low, middle)
-    return max(0.0, *(gap(t) for t in range(low - 1, high + 2)))
+    # how much likelier a sum of at most t is, beyond e^epsilon, rounded up, for each t around the maximum
+    tried = high - low + 3
+    upto = _cdf(high + 1 - np.arange(r + tried), n_coins, 0.5)  # (they share nearly all sums of the coins)
+    upto = np.lib.stride_tricks.sliding_window_view(upto, r + 1)
+    more, less = upto @ own, e * (upto @ own[::-1])
+    return max(0.0, float((more - less + _OF_PMF * (more + less)).max()))
 
 
 def _pmf(k, n, p):

@@ -226,13 +226,13 @@ class DPStatistic(CentralMechanism):
     # ---------------------------------------------------------------- inside
 
     def _prepared(self, n_rows, totals, n_columns):
-        """Return a function of a random source that returns the value of exact sums, for an estimator that pays itself.
+        """Return the plan of the value alone of exact sums, for an estimator that pays itself.
 
         Everything that can fail has been checked then.
         """
         self._check()
         plan = self._plan(Summary(self._identity(n_columns, False), n_rows, totals), self._shares()[1])
-        return lambda source: plan(source)[0]
+        return replace(plan, finish=lambda found: plan.finish(found)[0])
 
     def _pay(self, curve=None):
         """Charge one release of which this is known besides (epsilon, delta)."""

@@ -1,5 +1,7 @@
 """Models that need one pass: rows become exact, secret sums that merge, and one release says all that is kept."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpestim.central.model import CentralModel
@@ -13,7 +15,8 @@ class OnePassModel(CentralModel):
 
     A sub-class brings `_check` (exact epsilon and delta, or ValueError), `_read` (rows as the others take them),
     `_domain` (what was declared, as something that compares), `_sums` (a list of totals that add up), and `_released`,
-    which checks everything that can fail and returns a function of a random source that returns fitted attributes.
+    which checks everything that can fail and returns a function of a random source that returns fitted attributes (one
+    with the attribute `law`, where all of its noise is of one).
     """
 
     def fit(self, X, y=None):
@@ -146,6 +149,8 @@ class OnePassModel(CentralModel):
     def _keep(self, draw, epsilon, delta, n_rows, schema, source):
         """Pay, draw, and hold nothing but what was drawn."""
         guarantee = self._guarantee(epsilon, delta)
+        if delta and guarantee.is_finite:  # (what is known of Gaussian noise: it adds up to less)
+            guarantee = replace(guarantee, curve=getattr(getattr(draw, "law", None), "curve", None))
         if not guarantee.is_nothing:
             # (where records come and go, how many there are is secret)
             known = n_rows if self._neighbours is Neighbours.SUBSTITUTION else None

@@ -137,7 +137,8 @@ class RowMap:
             good = np.isfinite(X)
             X = X if good.all() else np.where(good.all(axis=1, keepdims=True), X, self.middle)
             if self.cuts:
-                return self.cut(X) * np.where(self.scales > 0, self.scales, 1.0) + self.centers
+                middles = np.where(self.scales > 0, self.centers, self.low) if self.low else self.centers
+                return self.cut(X) * np.where(self.scales > 0, self.scales, 1.0) + middles
             return np.clip(X, self.low, self.high)
 
 

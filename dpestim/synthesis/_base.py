@@ -1,5 +1,6 @@
 """What synthesizers share: declared columns, the loop that chooses and measures, and what can be asked afterwards."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +33,9 @@ COLUMNS = """\
         all columns are an array or a tuple.)
     degree : int, default=2
         Tables of up to so many columns are compared and measured, from 1 on.
+    workload : list of tuple of str or int, default=None
+        Sets of columns whose tables matter, by names (by places, where they have no names): only these and their
+        subsets are compared and measured, up to `degree` columns of them. None: all sets.
     max_cells : int, default=65536
         The most cells of all tables of the model, 8 bytes each: what would exceed it is not measured.
 """
@@ -39,7 +43,8 @@ ATTRIBUTES = """
     n_rows_ : float
         How many rows there were; with `neighbours="add_remove"` a noisy number.
     measured_ : list of tuple of int
-        Which tables were measured, by places of columns: single ones first, then as they were chosen.
+        Which tables the model learnt from, by places of columns: single ones first, then as they were chosen. Of few
+        rows there may be no other: what noise explains is dropped.
     counts_ : ndarray
         The noisy counts of these tables, one table after the other; of what was measured twice, the weighted mean.
     cliques_ : list of tuple of int
@@ -50,24 +55,25 @@ ATTRIBUTES = """
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 #: Scores are in steps of a row over so many.
 SCALE = 1 << 10
+#: About so many sets of more than two columns are compared in a round.
+LARGER = 500
 #: Scores are cut here.
 _FAR = 1 << 60
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one round may spend, on choosing and on noise; and how far noise moves a cell, on average."""
+    """What choosing may spend in one round; and how far the noise that follows moves a cell, on average."""
 
     epsilon: Fraction
-    noise: object
-    precision: float
     penalty: float
 
 
 class Synthesizer(CentralModel):
     """Base of what makes synthetic rows: a sub-class brings `_promise`, `_plan` and `_joined`.
 
-    A plan has `first`, `fits`, `next`, `heard`, `is_spent`, `most_rounds`, `steps` and `last_steps`.
+    A plan has `first`, `fits`, `next`, `measure`, `heard`, `heard_nothing`, `rest`, `off`, `is_done`, `is_spent`,
+    `may_stop`, `most_rounds`, `steps` and `last_steps`.
     """
 
     _checked_as = "synthesizer"
@@ -104,17 +110,21 @@ class Synthesizer(CentralModel):
         columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
         sizes = tuple(column.size for column in columns)
         self._check_size(sizes)
-        plan = self._plan(sizes)
+        workload = None if self.workload is None else [
+            places_of(own, "sets of workload", schema.labels, len(sizes)) for own in self.workload]
+        wanted = wanted_sets(workload, len(sizes), self.degree)
+        plan = self._plan(sizes, max(map(len, wanted), default=1))
         codes = [column.codes(values, strict) for column, values in zip(columns, columns_of(table))]
         n_rows, guarantee = len(table), self._promise()
         replaces = self._neighbours is Neighbours.SUBSTITUTION
         names = vars(trial).get("feature_names_in_", ())
         self._charge(guarantee, n_rows if replaces else None, names)
-        model = self._released(codes, sizes, n_rows if replaces else None, plan, WordSource(self.random_state))
+        model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, WordSource(self.random_state))
         learned = {name: value for name, value in vars(trial).items() if name.endswith("_in_")}
         learned |= {"n_rows_": model.total, "measured_": list(model.known), "cliques_": model.tree.cliques,
                     "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
-                    "privacy_": guarantee, "_model": model, "_columns": columns, "_schema": schema}
+                    "privacy_": guarantee, "_model": model, "_columns": columns, "_schema": schema,
+                    "_workload": workload}
         vars(self).update(learned)
         if "feature_names_in_" not in learned:  # (those of an earlier fit)
             vars(self).pop("feature_names_in_", None)
@@ -175,27 +185,28 @@ class Synthesizer(CentralModel):
         known = self._columns[self._places([column])[0]]
         return (known.encoder.categories if hasattr(known, "encoder") else known.edges).copy()
 
-    def workload_error(self, X, degree=2):
+    def workload_error(self, X, degree=None):
         """Return the mean distance of tables of the model from those of rows X, which is **not private**.
 
-        Half the sum of absolute differences of probabilities, from 0 to 1, on average over all sets of so many columns.
+        Half the sum of absolute differences of probabilities, from 0 to 1, on average over all sets of columns.
         The ledger notes it as a score that is not private; strict mode refuses it.
 
         Parameters
         ----------
         X : as for `fit`
-        degree : int, default=2
-            Columns of a table, from 1 to all.
+        degree : int, default=None
+            Columns of a table, from 1 to all. None: the tables of `workload`, or, without one, of two columns.
         """
         check_is_fitted(self)
         self._refuse_in_strict("workload_error compares with raw data")
+        declared = self._workload if degree is None else None
+        degree = min(2, len(self._columns)) if degree is None else degree
         if isinstance(degree, bool) or not isinstance(degree, Integral) or not 1 <= degree <= len(self._columns):
             raise ValueError(f"degree must be an int from 1 to {len(self._columns)}")
         rows, n_rows = self._checked_columns(X, reset=False)
         codes = [column.codes(values, False) for column, values in zip(self._columns, rows)]
         self._note_score(n_rows)
-        sets = [(j,) for j in range(len(codes))] if degree == 1 else [
-            own for own in all_sets(len(codes), degree) if len(own) == degree]
+        sets = declared or list(itertools.combinations(range(len(codes)), degree))
         away = [np.abs(counted(codes, own, self._model.sizes) / n_rows - self._model.tree.marginal(own)).sum()
                 for own in sets]
         return float(np.mean(away)) / 2
@@ -231,6 +242,8 @@ class Synthesizer(CentralModel):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
+        if self.workload is not None and (not isinstance(self.workload, list | tuple) or not self.workload):
+            raise ValueError("workload must be None or a list of sets of columns")
         for name in ("categories", "bounds"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, list | tuple | dict) or not value) and not (
@@ -249,52 +262,96 @@ class Synthesizer(CentralModel):
                              "declare fewer categories or bins, or fewer columns")
 
     def _places(self, columns):
-        if isinstance(columns, str) or not isinstance(columns, list | tuple | np.ndarray) or not len(columns):
-            raise ValueError("columns must be a list of names of columns (without names: of places)")
-        labels = self._schema.labels
-        known = {label: j for j, label in enumerate(range(len(self._columns)) if labels is None else labels)}
-        try:
-            places = tuple(known[column] for column in columns)
-        except (KeyError, TypeError):
-            raise ValueError("columns must be a list of names of columns (without names: of places)") from None
-        if len(set(places)) < len(places):
-            raise ValueError("columns must be distinct")
-        return places
+        return places_of(columns, "columns", self._schema.labels, len(self._columns))
 
-    def _released(self, codes, sizes, n_rows, plan, source):
+    def _released(self, codes, sizes, n_rows, plan, wanted, source):
         """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
         singles = [(j,) for j in range(len(sizes))]
+
+        def measure_singles(noise, words):
+            noisy = noise.add(np.concatenate([counted(codes, own, sizes).ravel() for own in singles]), words)
+            return np.split(noisy, np.cumsum(sizes)[:-1])
+
         noise, precision = plan.first()
-        noisy = noise.add(np.concatenate([counted(codes, own, sizes).ravel() for own in singles]), source.part(0))
-        parts = np.split(noisy, np.cumsum(sizes)[:-1])
+        parts = measure_singles(noise, source.part(0))
         if n_rows is None:  # the mean of noisy sums, each as good as it has few cells
             n_rows = float(np.average([part.sum() for part in parts], weights=1 / np.array(sizes)))
         model = Model(sizes, min(max(float(n_rows), 1.0), 2.0**40), self._joined)
         for own, part in zip(singles, parts):
             model.learn(own, part, precision)
         model.fit(100)
-        candidates = {own: None for own in singles + all_sets(len(sizes), self.degree)
+        # (a plan that may stop measures single columns when it does)
+        candidates = {own: None for own in ([] if plan.may_stop else singles) + wanted
                       if math.prod(sizes[j] for j in own) <= self.max_cells}
         for number in range(plan.most_rounds):
-            for own in [own for own in candidates if not plan.fits(model, own, self.max_cells)]:
+            if plan.is_done:
+                break
+            # (pairs in every round; of larger sets so many in turn, by their places, which are public)
+            turns = -(-len(candidates) // LARGER)
+            pool = [own for k, own in enumerate(candidates) if len(own) < 3 or k % turns == number % turns]
+            for own in [own for own in pool if not plan.fits(model, own, self.max_cells)]:
                 del candidates[own]
-            if not candidates or plan.is_spent:
+            pool = [own for own in pool if own in candidates]
+            if not pool:
                 break
             share = plan.next()
-            tables = {own: model.total * model.tree.marginal(own) for own in candidates}
-            for own in candidates:
+            noises = penalties(pool, sizes, share.penalty, plan.off)
+            # (noise of more than twice all rows is more than any table can be off: "no table" is a better choice)
+            live = [own for own in pool if noises[own] < 2 * model.total or not plan.may_stop]
+            if not live:
+                plan.heard_nothing()
+                continue
+            tables = {own: model.total * model.tree.marginal(own) for own in live}
+            for own in live:
                 if candidates[own] is None:
                     candidates[own] = counted(codes, own, sizes)
-            scores = scores_of(candidates, tables, share.penalty)
-            law = ExponentialLaw(share.epsilon, self._moved() * SCALE * self.degree, 0, False)
-            chosen = list(candidates)[law.draw(scores, source.part(2 * number + 1))]
-            noisy = share.noise.add(candidates[chosen].ravel(), source.part(2 * number + 2))
-            model.learn(chosen, noisy, share.precision)
+            law = ExponentialLaw(share.epsilon, self._moved() * SCALE * max(map(len, wanted)), 0, False)
+            scores = scores_of({own: candidates[own] for own in live}, tables, noises)
+            if plan.may_stop:
+                scores = np.append(scores, nothing_score(len(live), law))
+            place = law.draw(scores, source.part(2 * number + 1))
+            if place == len(live):
+                plan.heard_nothing()
+                continue
+            chosen = live[place]
+            noise, precision = plan.measure()
+            noisy = noise.add(candidates[chosen].ravel(), source.part(2 * number + 2)).reshape(tables[chosen].shape)
+            if chosen not in model.known and is_noise(tables[chosen], noisy, precision):
+                plan.heard_nothing()
+                continue
+            model.learn(chosen, noisy, precision)
             model.fit(plan.steps)
             change = np.abs(model.total * model.tree.marginal(chosen) - tables[chosen]).sum()
             plan.heard(change, tables[chosen].size)
+        if not plan.is_spent:  # what no table of more columns was worth
+            noise, precision = plan.rest()
+            for own, part in zip(singles, measure_singles(noise, source.part(2 * plan.most_rounds + 1))):
+                model.learn(own, part, precision)
         model.fit(plan.last_steps)
         return model
+
+
+def places_of(columns, what, labels, n_columns):
+    """Return the places of distinct columns, given by names, or by places where there are none."""
+    if isinstance(columns, str) or not isinstance(columns, list | tuple | np.ndarray) or not len(columns):
+        raise ValueError(f"{what} must be a list of names of columns (without names: of places)")
+    known = {label: j for j, label in enumerate(range(n_columns) if labels is None else labels)}
+    try:
+        places = tuple(known[column] for column in columns)
+    except (KeyError, TypeError):
+        raise ValueError(f"{what} must be a list of names of columns (without names: of places)") from None
+    if len(set(places)) < len(places):
+        raise ValueError(f"{what} must be distinct")
+    return places
+
+
+def wanted_sets(workload, n_columns, degree):
+    """Return the sets of 2 to `degree` columns that matter, sorted: all, or those within a set of the workload."""
+    if workload is None:
+        return all_sets(n_columns, degree)
+    within = {part for own in workload for size in range(2, min(degree, len(own)) + 1)
+              for part in itertools.combinations(sorted(own), size)}
+    return sorted(within, key=lambda own: (len(own), own))
 
 
 def counted(codes, columns, sizes):
@@ -306,8 +363,27 @@ def counted(codes, columns, sizes):
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
-def scores_of(candidates, tables, penalty):
-    """Return scores, integers: how far the model is from rows, less what noise would add, times the columns of a table.
+def penalties(candidates, sizes, noise, off):
+    """Return by how many rows noise would move each table, and has moved what its single columns say of it.
+
+    Errors of single columns are independent, and so add as squares do.
+    """
+    return {own: noise * math.prod(sizes[j] for j in own) + off * math.hypot(*(sizes[j] for j in own))
+            for own in candidates}
+
+
+def nothing_score(n_candidates, law):
+    """Return the score of measuring nothing: it weighs four times what all candidates do that teach nothing."""
+    return min(math.ceil(2 * law.sensitivity / float(law.epsilon) * math.log(4 * n_candidates)), _FAR)
+
+
+def is_noise(known, noisy, precision):
+    """Tell whether a noisy table is no further from what the model knew than noise alone would be, in squares."""
+    return precision * np.square(noisy - known).sum() <= known.size
+
+
+def scores_of(candidates, tables, penalties):
+    """Return scores, integers: how far the model is from rows, less what noise does, times the columns of a table.
 
     Only counts are private, and they are integers here: a row that is replaced moves two cells of a table by one row
     each, and the score of it by at most 2 SCALE times its columns, exactly.
@@ -316,6 +392,6 @@ def scores_of(candidates, tables, penalty):
     for own, counts in candidates.items():
         public = np.rint(np.clip(tables[own], 0, 2**40) * SCALE).astype(np.int64)
         away = int(np.abs(SCALE * counts - public).sum())
-        score = len(own) * (away - round(penalty * counts.size * SCALE))
+        score = len(own) * (away - round(penalties[own] * SCALE))
         out.append(max(-_FAR, min(score, _FAR)))  # (which moves no two scores further apart)
     return np.array(out, np.int64)

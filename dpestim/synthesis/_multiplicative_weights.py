@@ -26,12 +26,14 @@ class FixedPlan:
     """
 
     steps, last_steps = 50, 300
+    # (rounds end when as many as were declared are over)
+    is_done, is_spent, may_stop, off = False, True, False, 0.0
 
     def __init__(self, epsilon, moved, n_columns, rounds):
         self._moved, self._n_columns, self.most_rounds = moved, n_columns, rounds
         singles = _SINGLES * epsilon if rounds else epsilon
         self._singles, self._share = singles, (epsilon - singles) / max(rounds, 1)
-        self.is_spent = False
+        self._noise = None
 
     def first(self):
         """Return (noise of all single columns together, the precision of a count)."""
@@ -44,10 +46,17 @@ class FixedPlan:
 
     def next(self):
         """Return the `Share` of a round."""
-        noise = DiscreteLaplaceLaw(self._share * (1 - _CHOOSING), Fraction(0), Fraction(self._moved), 0)
-        return Share(self._share * _CHOOSING, noise, 1 / noise.variance_steps, math.sqrt(noise.variance_steps / 2))
+        self._noise = DiscreteLaplaceLaw(self._share * (1 - _CHOOSING), Fraction(0), Fraction(self._moved), 0)
+        return Share(self._share * _CHOOSING, math.sqrt(self._noise.variance_steps / 2))
+
+    def measure(self):
+        """Return (noise of the table that was chosen, the precision of a count)."""
+        return self._noise, 1 / self._noise.variance_steps
 
     def heard(self, change, cells):
+        """Learn nothing: rounds were declared."""
+
+    def heard_nothing(self):
         """Learn nothing: rounds were declared."""
 
 
@@ -96,14 +105,15 @@ class MultiplicativeWeights(Synthesizer):
     _more_attributes = ATTRIBUTES
     _joined = True
 
-    def __init__(self, epsilon=1.0, *, rounds=None, categories=None, bounds=None, bins=16, degree=2, max_cells=65_536,
-                 neighbours="substitution", ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, rounds=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
+                 max_cells=65_536, neighbours="substitution", ledger=None, random_state=None):
         self.epsilon = epsilon
         self.rounds = rounds
         self.categories = categories
         self.bounds = bounds
         self.bins = bins
         self.degree = degree
+        self.workload = workload
         self.max_cells = max_cells
         self.neighbours = neighbours
         self.ledger = ledger
@@ -121,8 +131,8 @@ class MultiplicativeWeights(Synthesizer):
         return PrivacyGuarantee(canonical_epsilon(self.epsilon), 0, "central", self._neighbours,
                                 self.random_state is not None)
 
-    def _plan(self, sizes):
-        rounds = 0 if self.degree == 1 or len(sizes) == 1 else self.rounds or len(sizes)
+    def _plan(self, sizes, degree):
+        rounds = 0 if degree == 1 else self.rounds or len(sizes)
         plan = FixedPlan(canonical_epsilon(self.epsilon), self._moved(), len(sizes), rounds)
         plan.first()  # (a budget too small for words is refused here, before anything is charged)
         if rounds:

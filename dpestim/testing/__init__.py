@@ -17,6 +17,7 @@ an estimator can do decides which:
     _mixed        rows of numbers and categories together
     _models       what learns from rows in the central model: classifiers, regressors, transformers
     _trees        trees and forests: exactly what neighbours can tell apart, on tiny data
+    _boosting     boosting: how far histograms of neighbours are apart, given all answers, on tiny data
     _rounds       what learns from reports of noisy gradients, in the local model
     _synthesis    what learns a model of rows, and samples others from it
     _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
@@ -58,6 +59,7 @@ from dpestim.testing import (
     _statistics,
     _synthesis,
 )
+from dpestim.testing._boosting import BOOSTING_CHECKS
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._rounds import ROUND_CHECKS
 from dpestim.testing._sample import Sample
@@ -123,6 +125,8 @@ def _checks_for(estimator):
         return MODEL_CHECKS, estimator
     if kind == "tree":
         return (*MODEL_CHECKS, *TREE_CHECKS), estimator
+    if kind == "boosting":
+        return (*MODEL_CHECKS, *BOOSTING_CHECKS), estimator
     if kind == "rounds":
         return (*MODEL_CHECKS, *ROUND_CHECKS), estimator
     if kind == "synthesizer":

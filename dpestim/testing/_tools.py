@@ -26,7 +26,7 @@ def refuses(call, what, estimator=None, kinds=ValueError):
     try:
         call()
     except kinds as error:
-        require(same_state(before, snapshot(estimator)), f"{what}: the {type(error).__name__} left a change behind")
+        require(same_state(before, state_of(estimator)), f"{what}: the {type(error).__name__} left a change behind")
         return str(error)
     except Exception as error:
         require(False, f"{what} must be a ValueError, got {type(error).__name__}")
@@ -35,7 +35,12 @@ def refuses(call, what, estimator=None, kinds=ValueError):
 
 def snapshot(estimator):
     """Return a copy of the state of an estimator (of None: None)."""
-    return None if estimator is None else copy.deepcopy(estimator.__getstate__())
+    return copy.deepcopy(state_of(estimator))
+
+
+def state_of(estimator):
+    """Return the state of an estimator, no copy, to be compared at once (of None: None)."""
+    return None if estimator is None else estimator.__getstate__()
 
 
 def same_state(a, b, _seen=()):

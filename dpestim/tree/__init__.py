@@ -6,6 +6,8 @@ How data flows::
                (_binning, _core/trees)                                    noisy counts in leaves --> values_
 
 * `_binning.py`  rows to codes of one byte, by declared bounds and categories
+* `columns.py`   models of such codes: what is declared of columns, by number or name, or found with a share of the
+  budget (boosting reads by it, too)
 * `base.py`      what trees and forests share: parameters, reading, leaves that shrink to their parents
 * `_tree.py`     `DPDecisionTreeClassifier`, `DPDecisionTreeRegressor`; forests are in `dpestim.ensemble`
 

@@ -40,8 +40,9 @@ class NumberBins:
         return len(self.edges) + 1
 
     def side(self, shift, threshold):
-        """Return in words which rows go left."""
-        return f"< {self.edges[threshold]:g}"
+        """Return in words which rows go left: with as many digits as tell edges apart."""
+        digits = next((n for n in (6, 9, 12) if len({f"{edge:.{n}g}" for edge in self.edges}) == len(self.edges)), 17)
+        return f"< {self.edges[threshold]:.{digits}g}"
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,9 @@ class Tree(BinnedModel):
 
     def _planned(self, data, n_rows, domain, epsilon):
         """Return a function of a random source that returns what is learned, by name."""
+        return self._after_edges(data, n_rows, domain, epsilon, partial(self._grower, data, n_rows))
+
+    def _grower(self, data, n_rows, domain, epsilon):
         law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))
 
         def draw(source):
@@ -218,14 +221,15 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
         their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
 """ + _OWN + "    "
 
-    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, classes=None,
-                 criterion="gini", max_depth=None, split_share=0.5, neighbours="substitution", ledger=None,
-                 random_state=None):
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
+                 classes=None, criterion="gini", max_depth=None, split_share=0.5, neighbours="substitution",
+                 ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
+        self.edges_share = edges_share
         self.classes = classes
         self.criterion = criterion
         self.max_depth = max_depth
@@ -255,7 +259,7 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 2},
                 {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"], "criterion": "max"},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 1,
-                 "neighbours": "add_remove"}]
+                 "neighbours": "add_remove", "edges_share": 0.25}]
 
     def _test_target(self, X):
         classes = np.asarray(self.classes)
@@ -289,21 +293,23 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     >>> import numpy as np
     >>> from dpestim.tree import DPDecisionTreeRegressor
     >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 2))
-    >>> model = DPDecisionTreeRegressor(1.0, bounds=(0, 1), y_bounds=(0, 1), random_state=0).fit(X, X[:, 1])
+    >>> model = DPDecisionTreeRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), random_state=0).fit(X, X[:, 1])
     >>> bool(model.score(X, X[:, 1]) > 0.8)
     True
     """
 
     _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
 
-    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, y_bounds=None,
-                 max_depth=None, split_share=0.5, neighbours="substitution", ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
+                 target_bounds=None, max_depth=None, split_share=0.5, neighbours="substitution", ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.y_bounds = y_bounds
+        self.edges_share = edges_share
+        self.target_bounds = target_bounds
         self.max_depth = max_depth
         self.split_share = split_share
         self.neighbours = neighbours
@@ -319,10 +325,10 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
-        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "max_depth": 2},
-                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "y_bounds": (-2, 1)},
-                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "y_bounds": (-1, 1), "max_depth": 1,
-                 "neighbours": "add_remove"}]
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 2},
+                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "target_bounds": (-2, 1)},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 1,
+                 "neighbours": "add_remove", "edges_share": 0.25}]
 
     def _test_target(self, X):
         return X[:, 0]

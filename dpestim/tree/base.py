@@ -4,7 +4,7 @@ A tree is complete, as in `_core/trees.pyx`: a node that does not split sends al
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral, Real
 
@@ -25,22 +25,9 @@ from dpestim.statistics.noise import equal_shares
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import grids_of
-from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
+from dpestim.tree.columns import COLUMNS, BinnedColumns
 
-BINS = """\
-    bounds : (low, high), default=None
-        Public range of the columns of numbers, numbers or one for each such column. Values outside are clipped. None
-        takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
-        infinite.
-    categories : dict, default=None
-        {column: its public categories}, the column by number or name; what is none of them is a category of its own.
-        None: all columns are numbers.
-    n_bins : int, default=32
-        How many bins of equal width a column of numbers has, from 2 to 255.
-    edges : dict, default=None
-        {column: its public inner edges}, ascending, of columns of numbers that are to have other bins; from 1 to 254.
-        Where values are skewed and nothing is known of them, let `dpestim.statistics.Quantile` find some.
-"""
+BINS = COLUMNS.replace("{n_bins}", "32")
 NEIGHBOURS = """\
     neighbours : {"substitution", "add_remove"}, default="substitution"
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
@@ -51,7 +38,7 @@ CLASSES = """\
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`).
 """
 TARGET = """\
-    y_bounds : (low, high), default=None
+    target_bounds : (low, high), default=None
         Public range of the target, which is clipped. None takes that of y, which leaks (`PrivacyLeakWarning`).
 """
 #: Bits of the grid of a target.
@@ -66,7 +53,7 @@ class Domain:
     target: object
 
 
-class BinnedModel(CentralModel):
+class BinnedModel(BinnedColumns, CentralModel):
     """Base of models on codes; with `ClassTarget` or `NumberTarget`, and `_check_own`."""
 
     _checked_as, _template = "tree", "rows"
@@ -86,11 +73,7 @@ class BinnedModel(CentralModel):
         declared = getattr(self, "delta", 0)
         if isinstance(declared, bool) or not isinstance(declared, Real) or declared != 0:
             delta = checked_delta(declared)
-        if self.bounds is not None:
-            grids_of(self.bounds)
-        encoders_of(self.categories)
-        edges_of(self.edges)
-        checked_bins(self.n_bins)
+        self._check_bins()
         if checked_int("max_depth", self.max_depth, 1, 16, none=True) is None and not self._replaces:
             raise ValueError('max_depth must be declared for neighbours="add_remove": None follows from how many rows '
                              "there are, which is then secret")
@@ -117,46 +100,16 @@ class BinnedModel(CentralModel):
         """
         raise TypeError(f"{type(self).__name__} does not say what it draws")
 
-    def _rows(self, X, reset):
-        """Return ((numbers, columns of categories by place), how many rows)."""
-        strict = self._is_strict()
-        if self.categories is None:
-            rows = self._checked_X(X, reset=reset, total=strict)
-            return (rows, {}), len(rows)
-        columns, n_rows = self._checked_columns(X, reset=reset)
-        places = self._encoders(len(columns))
-        numbers = [j for j in range(len(columns)) if j not in places]
-        table = X if hasattr(X, "iloc") or hasattr(X, "get_column") else np.asarray(
-            X, dtype=None if hasattr(X, "dtype") else object)
-        rows = number_part(table, numbers, strict=strict) if numbers else np.empty((n_rows, 0))
-        return (rows, {j: columns[j] for j in places}), n_rows
-
-    def _encoders(self, n_columns):
-        return self._of_columns("categories", encoders_of, n_columns)
-
-    def _of_columns(self, name, read, n_columns):
-        """Return {column by number: what `read` makes of what was declared of it}, or raise ValueError."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None and hasattr(self, "summary_"):
-            names = self.summary_.names
-        found = read(getattr(self, name), None if names is None else list(names))
-        if any(not isinstance(place, Integral) or not 0 <= place < n_columns for place in found):
-            raise ValueError(f"{name} must name columns of X, of which there are {n_columns}, by number or name")
-        return found
+    def _after_edges(self, data, n_rows, domain, epsilon, plan):
+        """Return a function of a random source: what `plan` makes of (a domain, epsilon), after its edges are found."""
+        find, rest = self._edges_to_find(data[0], n_rows, len(domain.bins), epsilon)
+        if find is None:
+            return plan(domain, epsilon)
+        plan(domain, rest)  # (may fail)
+        return lambda source: plan(replace(domain, bins=find(source.part(1))), rest)(source.part(0))
 
     def _domain(self, n_columns, data=None):
-        encoders, edges = self._encoders(n_columns), self._of_columns("edges", edges_of, n_columns)
-        if encoders.keys() & edges.keys():
-            raise ValueError("edges must name columns of numbers, and categories others")
-        numbers = [j for j in range(n_columns) if j not in encoders]
-        bounds = self.bounds if self.bounds is not None or data is None else range_of(data[0])
-        grids = dict(zip(numbers, grids_of(bounds, len(numbers)) if numbers else ()))
-        bins = tuple(category_bins(encoders[j]) if j in encoders else edges[j] if j in edges
-                     else NumberBins.even(grids[j].low, grids[j].high, int(self.n_bins)) for j in range(n_columns))
-        return Domain(bins, self._target_domain(data))
-
-    def _codes(self, numbers, columns, bins):
-        return codes_of(bins, numbers, columns, self._encoders(len(bins)))
+        return Domain(self._bins(n_columns, None if data is None else data[0])[0], self._target_domain(data))
 
     def apply(self, X):
         """Return the leaf of each row in each tree, of shape (n_rows, n_trees); of private rows **not private**."""
@@ -207,6 +160,7 @@ class BinnedModel(CentralModel):
             Which one, of a forest.
         """
         check_is_fitted(self)
+        checked_int("tree", tree, 0, len(self.values_) - 1)
         names = getattr(self, "feature_names_in_", [f"feature_{j}" for j in range(self.n_features_in_)])
         features, shifts, thresholds = (part[tree] for part in self._structure())
         lines = []
@@ -261,8 +215,8 @@ class ClassTarget(CentralClassifier):
 
     def _read_target(self, y, n_rows):
         codes, classes = label_codes(y, self.classes, n_rows, strict=self._is_strict())
-        # (in strict mode what is no class counts as the first)
-        return np.maximum(codes.astype(np.int32), 0), np.empty(0, np.int64), classes
+        # (in strict mode what is no class is -1, and does not count)
+        return codes.astype(np.int32), np.empty(0, np.int64), classes
 
     def _target_domain(self, data):
         classes = class_array(self.classes) if data is None else data[-1]
@@ -286,12 +240,12 @@ class ClassTarget(CentralClassifier):
 class NumberTarget(CentralRegressor):
     """What trees of numbers share; `values_` are means."""
 
-    _declared = ("bounds", "y_bounds")
+    _declared = ("bounds", "target_bounds")
     _learned = ("values_", "features_")
 
     def predict(self, X):
         """Return the number of each row; of private rows **not private**."""
-        return self._averaged(X)
+        return np.clip(self._averaged(X), *self.target_bounds_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -300,21 +254,21 @@ class NumberTarget(CentralRegressor):
         return tags
 
     def _check_target(self):
-        if self.y_bounds is not None and len(self._grids(self.y_bounds)) != 1:
-            raise ValueError("y_bounds must be a pair (low, high) of numbers")
+        if self.target_bounds is not None and len(self._grids(self.target_bounds)) != 1:
+            raise ValueError("target_bounds must be a pair (low, high) of numbers")
 
     @staticmethod
     def _grids(bounds):
         try:
             return grids_of(bounds, bits=_TARGET_BITS)
         except ValueError as error:
-            raise ValueError(str(error).replace("bounds", "y_bounds", 1)) from None
+            raise ValueError(str(error).replace("bounds", "target_bounds", 1)) from None
 
     def _read_target(self, y, n_rows):
         return np.zeros(1, np.int32), target_numbers(y, n_rows, strict=self._is_strict()), None
 
     def _target_domain(self, data):
-        bounds = self.y_bounds if self.y_bounds is not None or data is None else range_of(data[3][:, None])
+        bounds = self.target_bounds if self.target_bounds is not None or data is None else range_of(data[3][:, None])
         return self._grids(bounds)[0]
 
     def _numbers(self, grid):
@@ -329,10 +283,16 @@ class NumberTarget(CentralRegressor):
         numbers = noisy / weights
         # as two "classes": how much of a row is at the upper bound, and how much at the lower one
         high = (numbers[..., 1] / grid.reach + numbers[..., 0]) / 2
-        values = shrunk(np.stack([numbers[..., 0] - high, high], axis=2), variance / weights[0] ** 2 / 2)
-        share = np.clip(values[..., 1] / np.maximum(values.sum(axis=2), 1e-12), 0.0, 1.0)
-        points = np.clip(grid.center + (2 * share - 1) * grid.reach, grid.first, grid.last)
-        return {"values_": np.clip(points * grid.step, grid.low, grid.high)}
+        counts, variance = np.stack([numbers[..., 0] - high, high], axis=2), variance / weights[0] ** 2 / 2
+
+        def number(share):
+            return (grid.center + (2 * share - 1) * grid.reach) * grid.step
+
+        found = {"target_mean_": float(np.clip(number(prior_of(counts, variance)[1]), grid.low, grid.high)),
+                 "target_bounds_": (float(grid.low), float(grid.high))}
+        values = number(shrunk(counts, variance, shares=False)[..., 1])
+        # (what several trees say is put together before it is clipped: they are wrong on both sides)
+        return {**found, "values_": np.clip(values, grid.low, grid.high) if len(values) == 1 else values}
 
 
 def leaf_plan(noise, totals, weights):
@@ -343,36 +303,61 @@ def leaf_plan(noise, totals, weights):
     return Plan((Noisy(noise, exact),), lambda found: np.asarray(found[0], np.float64).reshape(totals.shape))
 
 
-def shrunk(noisy, variance):
+def shrunk(noisy, variance, *, shares=True):
     """Return shares of classes in leaves, of shape (trees, leaves, classes), from noisy counts.
 
-    From the root down, each node's shares are those of its own noisy count and of so many rows of its parent as the
-    noise of its count: a node that noise drowns says what its parent says. Noisy counts of a node are those of its
-    leaves together.
+    From the root down, what a node says by its own noisy counts, and what its parent says, are weighed by their errors
+    (as a Kalman filter does). By how much a node differs from its parent is estimated from all nodes of a level, of all
+    trees: in proportion to p (1 - p), and to how much of the parent's rows are in the other child. Where nothing but
+    noise is seen, all nodes say what the root says.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (trees, leaves, classes)
+    variance : float
+        Of the noise of a count.
+    shares : bool, default=True
+        Whether what comes out is to be shares above 0, none of them below half of its error, or may be off on either
+        side, as what is averaged should.
     """
     levels = [noisy]
     while levels[0].shape[1] > 1:
         below = levels[0]
         levels.insert(0, below[:, 0::2] + below[:, 1::2])
-    n_leaves = noisy.shape[1]
+    n_trees, n_leaves, n_classes = noisy.shape
     # (trees start from what all of them say: many that shrink to something else would be wrong together)
-    parent = prior_of(noisy, variance)[None, None]
+    parent = np.broadcast_to(prior_of(noisy, variance), (n_trees, 1, n_classes))
+    left, above = np.zeros_like(parent), None  # the parent's error, and its rows
     for depth, level in enumerate(levels):
-        deviation = math.sqrt(variance * (n_leaves >> depth))
-        rows = np.maximum(level.sum(axis=2, keepdims=True), 0.0)
-        counts = np.clip(level, 0.0, None)
-        counts *= rows / np.maximum(counts.sum(axis=2, keepdims=True), 1e-12)
-        weight = 1.0 + 2 * deviation
-        found = (counts + weight * parent) / (rows + weight)
-        found /= found.sum(axis=2, keepdims=True)
-        parent = np.repeat(found, 2, axis=1) if depth + 1 < len(levels) else found
-    return parent
+        noise = variance * (n_leaves >> depth)
+        rows = np.maximum(level.sum(axis=2, keepdims=True), max(math.sqrt(noise * n_classes), 1.0))
+        told, even = level / rows, np.clip(parent * (1.0 - parent), 1e-6, 0.25)
+        errors, spread = noise / rows**2 + even / rows, left
+        if depth:
+            parts = np.clip(1.0 - rows / above, 0.05, 1.0) ** 2 * even
+            weights = parts / (errors + left) ** 2
+            seen = (weights * (np.square(told - parent) - errors - left)).sum() / (weights * parts).sum()
+            spread = left + min(max(seen, 0.0), 1.0) * parts
+        gain = spread / (spread + errors)
+        found = parent + gain * (told - parent)
+        if shares:
+            found = np.maximum(np.maximum(found, np.minimum(parent, 0.5 * np.sqrt(gain * errors))), 1e-9)
+            found /= found.sum(axis=2, keepdims=True)
+        left = (1.0 - gain) * spread
+        if depth + 1 < len(levels):
+            parent, left, above = (np.repeat(a, 2, axis=1) for a in (found, left, rows))
+    return found
 
 
 def prior_of(noisy, variance):
-    """Return shares of classes among all rows of all trees, none less than what noise might hide."""
-    counts = noisy.sum(axis=(0, 1))
-    known = np.maximum(counts, 1.0 + math.sqrt(variance * noisy[..., 0].size))
+    """Return shares of classes among all rows of all trees: nearer to even ones where noise is large, none below it."""
+    counts, n_classes = noisy.sum(axis=(0, 1)), noisy.shape[2]
+    noise = variance * noisy[..., 0].size
+    rows = max(counts.sum(), math.sqrt(noise * n_classes), 1.0)
+    # (shares of which nothing is known, all as likely, have this variance)
+    spread = (n_classes - 1) / (n_classes**2 * (n_classes + 1))
+    gain = spread / (spread + noise / rows**2)
+    known = np.maximum(1 / n_classes + gain * (counts / rows - 1 / n_classes), (1.0 + math.sqrt(gain * noise)) / rows)
     return known / known.sum()
 
 

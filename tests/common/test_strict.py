@@ -104,7 +104,8 @@ def outcome(ledger, cls, params, X, y, strict=True):
                 except Exception as error:
                     seen.append((verb, type(error).__name__, str(error)))
             seen.append([(w.category.__name__, str(w.message)) for w in caught])
-        for name in sorted(n for n in dir(est) if n.endswith("_") and not n.startswith("_")):
+        # (not `dir`, which asks for every one of them already)
+        for name in sorted(n for n in object.__dir__(est) if n.endswith("_") and not n.startswith("_")):
             seen.append((name, shapes(getattr(est, name, None))))
         seen.append(str(getattr(est, "privacy_", None)))
     added = ledger.entries()[n_before:]

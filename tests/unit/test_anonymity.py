@@ -1,12 +1,14 @@
 """k-anonymity: hand-worked tables, brute force over all small ones, and attacks that k-anonymous tables do not stop."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
+from dpestim import config_context
 from dpestim.anonymity import (
     FullDomainGeneralization,
     Mondrian,
@@ -19,6 +21,8 @@ from dpestim.anonymity import (
     homogeneity_attack,
     intersection_attack,
 )
+from dpestim.anonymity.full_domain import _Ladder
+from dpestim.anonymity.table import Column
 from dpestim.datasets import load_us_military
 
 PATIENTS = pd.DataFrame({
@@ -65,9 +69,9 @@ def test_mondrian_keeps_its_word(k, cuts):
 
 def test_strict_pieces_do_not_overlap():
     X = random_table(np.random.default_rng(0))
-    est = Mondrian(5, quasi_identifiers=["a"], cuts="strict").fit(X)
+    est = Mondrian(5, quasi_identifiers=["a"]).fit(X)
     assert max(len(set(est.groups_[X["a"] == a])) for a in X["a"].unique()) == 1
-    relaxed = Mondrian(5, quasi_identifiers=["a"]).fit(X)
+    relaxed = Mondrian(5, quasi_identifiers=["a"], cuts="relaxed").fit(X)
     assert relaxed.n_groups_ > est.n_groups_
     assert sizes(relaxed.groups_).max() < sizes(est.groups_).max()
 
@@ -154,6 +158,10 @@ def test_the_generalised_table():
     ({"k": 13}, "at most"),
     ({"k": 0}, "k must"),
     ({"k": True}, "k must"),
+    ({"hierarchies": {"age": 10}}, "list of levels"),
+    ({"hierarchies": {"zip": [lambda cell: {}[cell]]}}, "raised an error"),
+    ({"sensitive": "nope"}, "none of"),
+    ({"sensitive": "age"}, "a stranger would know it"),
     ({"l": 2}, "sensitive"),
     ({"l": 4, "sensitive": "illness"}, "no generalisation"),
 ])
@@ -171,6 +179,8 @@ def test_bad_parameters_of_full_domain(more, match):
     ({"l": 2}, "sensitive"),
     ({"t": 2, "sensitive": "illness"}, "t must"),
     ({"k": 100}, "at most"),
+    ({"sensitive": "nope"}, "none of"),
+    ({"sensitive": "age"}, "a stranger would know it"),
 ])
 def test_bad_parameters_of_mondrian(more, match):
     with pytest.raises(ValueError, match=match):
@@ -183,6 +193,59 @@ def test_missing_values_are_refused(cells):
     X[:, 0] = cells
     with pytest.raises(ValueError, match="missing"):
         Mondrian(1, quasi_identifiers=[0]).fit(X if isinstance(cells[0], list | str) else X.astype(float))
+
+
+@pytest.mark.parametrize(("cells", "width", "wanted"), [
+    (np.array([100, 101, 30, 31], np.int8), 50, ["[100, 150)"] * 2 + ["[0, 50)"] * 2),
+    (np.array([0.55, 0.6, 0.35, 0.3]), 0.1, ["[0.5, 0.6)", "[0.6, 0.7)", "[0.3, 0.4)", "[0.3, 0.4)"]),
+    (np.array([-0.0, 5.0, 12.0, 13.0]), 10, ["[0, 10)"] * 2 + ["[10, 20)"] * 2),
+])
+def test_intervals_cover_their_values(cells, width, wanted):
+    # (the whole column "*" keeps a class of two where neither value has another beside it)
+    ladder = _Ladder(Column("x", cells), [width])
+    assert ladder.texts(1)[ladder.codes].tolist() == wanted
+    _Ladder(Column("x", np.arange(40) / 20), [0.1, 0.5])  # (these nest)
+
+
+def test_what_is_left_out_is_counted_exactly():
+    X = np.column_stack([np.r_[np.zeros(71, int), np.arange(1, 30)], np.zeros(100, int)])
+    est = FullDomainGeneralization(2, hierarchies={0: []}, max_suppression=0.29).fit(X)
+    assert est.n_suppressed_ == 29
+    assert est.penalty_ == pytest.approx(0.29)
+    stars = FullDomainGeneralization(2, hierarchies={0: [], 1: []})
+    stars.fit([[21, "u"], [21, "u"], [22, "v"], [23, "v"], [90, "w"], [90, "w"]])
+    assert stars.levels_ == {0: 1, 1: 0}
+    assert stars.penalty_ == 0.5
+
+
+def test_columns_of_all_kinds():
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", "2021-01-01", "2021-06-01"])
+    X = pd.DataFrame({"self": days, "s": list("pqpq")})
+    out = Mondrian(2, quasi_identifiers=["self"]).fit_transform(X)
+    assert out["self"].str.startswith("[2020-01-01").tolist() == [True, True, False, False]
+    assert list(X["s"]) == list(out["s"])
+    with pytest.raises(ValueError, match="different names"):
+        Mondrian(2, quasi_identifiers=[0]).fit(X.set_axis(["a", "a"], axis=1))
+    mixed = [[np.int64(10)], [1], [np.int64(2)], [9]]
+    assert Mondrian(2, quasi_identifiers=[0]).fit_transform(mixed)[:, 0].tolist() == [
+        "[9, 10]", "[1, 2]", "[1, 2]", "[9, 10]"]
+    assert Mondrian(2, quasi_identifiers=[0]).fit_transform([["a, b"], ["a"]]).tolist() == [["{'a', 'a, b'}"]] * 2
+    levels = pd.Categorical(["low", "high", "mid", "mid"], ["low", "mid", "high"], ordered=True)
+    ranked = pd.DataFrame({"q": [0, 0, 1, 1], "s": levels})
+    assert closeness(ranked, ["q"], "s") == closeness(ranked.assign(s=levels.codes), ["q"], "s") == 0.25
+    with pytest.raises(ValueError, match="no order"):
+        closeness(X, ["self"], "s", ordered=True)
+    for cells in ([[2**64]], [[2**53 + 1], [0.5]]):
+        with pytest.raises(ValueError, match="integers of at most"):
+            Mondrian(1, quasi_identifiers=[0]).fit(cells)
+    with pytest.raises(ValueError, match="missing"):
+        Mondrian(1, quasi_identifiers=["a"]).fit(pd.DataFrame({"a": pd.array(["x", None], "string")}))
+    far = Mondrian(1, quasi_identifiers=[0]).fit(np.array([[-1e308], [0.0], [1.0], [1e308]]))
+    assert far.n_groups_ == 4
+    with pytest.raises(ValueError, match="none of"):
+        Mondrian(1, quasi_identifiers=[1.0]).fit(np.zeros((2, 2)))
+    with config_context(strict=True), pytest.raises(ValueError, match="strict mode"):
+        Mondrian(1, quasi_identifiers=[0]).fit(np.zeros((2, 2)))
 
 
 # -- measures -------------------------------------------------------------------------------------------------------
@@ -207,6 +270,37 @@ def test_measures_by_hand():
     assert equivalence_classes([[1, "x"], [True, "x"], [1, "x"]], [0]).tolist() == [0, 1, 0]
 
 
+def test_measures_beside_loops_over_all_values():
+    """Random tables, with ties: distances from the definitions, cell by cell."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        classes, secret = rng.integers(0, 4, 30), rng.choice([1, 5, 6, 8, 9, 12], 30)
+        X, values = np.column_stack([classes, secret]), np.unique(secret)
+        whole = (secret[:, None] == values).mean(axis=0)
+        flat, ranks, recursive = [], [], []
+        for name in np.unique(classes):
+            own = (secret[classes == name][:, None] == values).mean(axis=0)
+            flat.append(np.abs(own - whole).sum() / 2)
+            ranks.append(np.abs(np.cumsum(own - whole)).sum() / (len(values) - 1))
+            many = -np.sort(-(secret[classes == name][:, None] == values).sum(axis=0))
+            recursive.append(max([j for j in range(1, len(many) + 1) if many[0] < 3 * many[j - 1 :].sum()], default=0))
+        assert closeness(X, [0], 1, ordered=False) == pytest.approx(max(flat))
+        assert closeness(X, [0], 1) == pytest.approx(max(ranks))
+        assert diversity(X, [0], 1, kind="recursive", c=3) == min(recursive)
+
+
+def test_many_values_take_little_memory():
+    n = 60_000
+    X = np.column_stack([np.arange(n) // 5, np.arange(n)])
+    tracemalloc.start()
+    assert homogeneity_attack(X, [0], 1).n_learned == 0
+    assert 0.49 < closeness(X, [0], 1) < 0.51
+    assert tracemalloc.get_traced_memory()[1] < 5e7
+    tracemalloc.stop()
+    assert discernibility([0, 10**12]) == 2
+    assert certainty_penalty(np.array([[-100], [-90], [90], [100]], np.int8), [0, 0, 1, 1], [0]) == pytest.approx(0.05)
+
+
 def test_what_sees_everything_is_no_quasi_identifier():
     with pytest.raises(ValueError, match="a stranger would know it"):
         diversity(PATIENTS, ["age", "illness"], "illness")
@@ -229,7 +323,7 @@ def test_four_anonymous_patients_are_read():
     assert anonymity(thirties, ["age"]) == 4
     assert (found.n_people, found.n_learned) == (12, 4)
     assert found.learned.tolist() == [False] * 8 + [True] * 4
-    assert homogeneity_attack(thirties, ["age"], "illness", confidence=0.5).n_learned == 12
+    assert homogeneity_attack(thirties, ["age"], "illness", confidence=0.5).n_learned == 8  # (half of the others)
     with pytest.raises(ValueError, match="confidence"):
         homogeneity_attack(thirties, ["age"], "illness", confidence=0)
 
@@ -250,6 +344,9 @@ def test_two_diverse_tables_are_read_together():
         intersection_attack([first, second[:2]], ["group"], "illness")
     with pytest.raises(ValueError, match="each once"):
         intersection_attack([first, first], ["group"], "illness", people=[["u"] * 6] * 2)
+    for more, match in (({"people": [["u"] * 6]}, "for each table"), ({}, "contradict")):
+        with pytest.raises(ValueError, match=match):
+            intersection_attack([first, first.assign(illness=list("AAAAAA"))], ["group"], "illness", **more)
     with pytest.raises(ValueError, match="two released"):
         intersection_attack([first], ["group"], "illness")
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpestim import config_context
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble._rounds import Cost, Histograms, boost, merged
+from dpestim.ensemble._rounds import Cost, Histograms, bins_for, boost, merged, settled
 
 BOX = {"delta": 1e-5, "bounds": (-1, 1), "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -46,7 +47,7 @@ def moved(cost, kind, extreme):
         codes.insert(0, np.zeros(len(known), int))
         y = np.array([r[2] for r in known], float if kind == 0 else int)
         asked = Told(answers, codes, n_bins, y, kind, cost, None, None)
-        boost(asked, [False, True, False], 64, cost.n_rounds, kind, 1.0)
+        boost(asked, [False, True, False], 64, cost.n_rounds, kind, 1.0, 1.0, len(known) if cost.replaces else None)
         return np.concatenate(asked.integers)
 
     found = {row: integers(row) for row in rows}
@@ -113,11 +114,11 @@ def test_categories_have_no_order_and_rare_classes_are_ranked():
     codes = RNG.integers(0, 10, size=len(X))
     y = RNG.uniform(size=len(X)) < np.where(codes % 3 == 1, 0.03, 0.002)
     rows = np.column_stack([codes, X[:, 0]])
-    model = DPGradientBoostingClassifier(2.0, delta=1e-5, bounds=([0, -1], [9, 1]), categorical_features=[0],
+    model = DPGradientBoostingClassifier(2.0, delta=1e-5, bounds=(-1, 1), categories={0: range(10)},
                                          classes=[False, True], random_state=0).fit(rows, y)
     scores = model.term_scores_[0][:, 0]
-    assert len(scores) == 10
-    assert scores[[1, 4, 7]].min() > np.delete(scores, [1, 4, 7]).max()
+    assert len(scores) == 11  # (the last is for what is none of them)
+    assert scores[[1, 4, 7]].min() > np.delete(scores, [1, 4, 7, 10]).max()
     assert abs(model.predict_proba(rows)[:, 1].mean() - y.mean()) < 0.01
 
 
@@ -127,32 +128,150 @@ def test_numbers_in_their_own_units_and_many_columns_of_few_rows():
     assert model.score(X, y) > 0.9
     few = RNG.uniform(-1, 1, size=(300, 60))
     model = DPGradientBoostingRegressor(0.5, target_bounds=(-1, 1), **BOX).fit(few, few[:, 0])
-    assert np.abs(model.predict(few)).max() <= 1  # (within the bounds; little can be learned)
+    assert np.abs(model.predict(few)).max() <= 1
+    assert model.score(few, few[:, 0]) > -0.2  # (little can be learned; it was -2 with a scale for each term by itself)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+def test_terms_of_noise_do_not_add_up(epsilon):
+    rows, y = RNG.uniform(-1, 1, size=(2000, 20)), RNG.integers(0, 2, size=2000)
+    shares = DPGradientBoostingClassifier(epsilon, classes=[0, 1], **BOX).fit(rows, y).predict_proba(rows)
+    assert -np.log(shares[np.arange(2000), y]).mean() < np.log(2) + 0.02
+    # ... and two of many that are not are found, if there are rows enough
+    y = X[:, 0] + X[:, 1] > 0
+    many = np.hstack([X, *(RNG.uniform(-1, 1, size=(len(X), 18)) for _ in range(2))])
+    assert DPGradientBoostingClassifier(epsilon, classes=[0, 1], **BOX).fit(many, y).score(many, y) > 0.7
+
+
+def test_counts_settle_on_as_many_rows_as_there_are():
+    rng = np.random.default_rng(0)
+    for true, deviation in ((np.full(64, 10.0), 50.0), (np.array([5000.0] + [2.0] * 63), 30.0), (np.zeros(5), 0.0)):
+        noisy = true + deviation * rng.standard_normal(len(true))
+        found, left = settled(noisy, true.sum(), deviation**2)
+        assert 0 <= left <= deviation**2
+        assert found.min() >= 0
+        assert math.isclose(found.sum(), true.sum(), abs_tol=1e-6)
+        assert np.abs(found - true).sum() <= 0.8 * np.abs(noisy - true).sum()
+    assert np.allclose(settled(np.array([7.0, 1, 2]), 10, 1e-9)[0], [7, 1, 2])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_skewed_columns_do_not_run_away(delta):
+    """Nearly all rows are in a few of the bins that bounds ask for; and how many, noise hides."""
+    rng = np.random.default_rng(1)
+    rows = rng.lognormal(0, 1, size=(3000, 4))
+    y = np.clip(8 * np.log1p(rows[:, 0]) + rng.normal(0, 2, 3000), 0, 60)
+    model = DPGradientBoostingRegressor(1.0, delta=delta, bounds=(0, 30), target_bounds=(0, 60), random_state=0)
+    assert model.fit(rows, y).score(rows, y) > 0.3
+    assert np.abs(model.scores_).max() < 30
+
+
+def test_standard_errors_are_those_of_noise():
+    """40 seeds for the same rows: errors are within a factor of 1.6 of the spread of a curve (alpha < 1e-6), and not
+    below that of one that is flat."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(1000, 3))
+    y = (rng.random(1000) < 1 / (1 + np.exp(1.5 - 3 * np.abs(rows[:, 0]) - rows[:, 1]))).astype(int)
+    models = [DPGradientBoostingClassifier(4.0, delta=1e-5, bounds=(-1, 1), n_bins=32, max_iter=4, classes=[0, 1],
+                                           random_state=seed).fit(rows, y) for seed in range(40)]
+    for term in range(3):
+        scores, errors = (np.array([values[term][model.term_bins_[term], 0] for model, values in (
+            (model, getattr(model, name)) for model in models)]) for name in ("term_scores_", "term_standard_errors_"))
+        ratio = np.sqrt((errors**2).mean() / scores.var(axis=0, ddof=1).mean())
+        assert 1 / 1.6 < ratio < (1.6, 1.6, 4.0)[term]
+        assert np.mean(np.abs(scores - scores.mean(axis=0)) <= 1.96 * errors) > 0.85
+
+
+def test_noise_takes_bins():
+    assert [bins_for(signal, 64) for signal in (0.0, 1.0, 30.0, 300.0, 1e9)] == [2, 2, 7, 34, 64]
 
 
 def test_what_does_not_fit_is_refused_by_name():
     y = X[:, 0] > 0
     for name, values in {
-        "max_iter": (0, 1.5, True, 1001), "max_bins": (1, 257, "8", [8, 8], None), "bounds": ((1, 0), ([0], [1, 1])),
-        "categorical_features": ([4], [0.5], "a", [True]), "interactions": ([(0, 0)], [(0, 9)], 3, [(0, 1, 2)]),
+        "max_iter": (0, 1.5, True, 1001), "n_bins": (1, 256, "8", [8, 8], None), "bounds": ((1, 0), ([0], [1, 1])),
+        "categories": ({4: [0, 1]}, {0.5: [0, 1]}, "a", {True: [0, 1]}, {"age": [0, 1]}),
+        "edges": ({0: [1, 0]}, {9: [0]}), "interactions": ([(0, 0)], [(0, 9)], 3, [(0, 1, 2)], [("age", 0)], [3]),
         "neighbours": ("rows", None), "delta": (1.0, -1),
     }.items():
         for value in values:
             model = DPGradientBoostingClassifier(**{"classes": [0, 1], **BOX, name: value})
             with pytest.raises(ValueError, match=name):
                 model.fit(X[:50], y[:50])
-    with pytest.raises(ValueError, match="whole numbers"):
-        DPGradientBoostingClassifier(classes=[0, 1], **{**BOX, "bounds": (-0.5, 1)}, categorical_features=[1]).fit(X, y)
+    with pytest.raises(ValueError, match="at most 15 categories"):
+        DPGradientBoostingClassifier(classes=[0, 1], **BOX, categories={1: range(16)}, interactions=[(0, 1)]).fit(X, y)
     with pytest.raises(ValueError, match="target_bounds"):
         DPGradientBoostingRegressor(target_bounds=(1, 1), **BOX).fit(X, y)
 
 
-def test_strict_mode_takes_what_is_missing_as_the_lowest():
+def test_strict_mode_takes_what_is_missing_as_in_the_middle():
     rows, y = X[:100].copy(), X[:100, 1] > 0
     rows[3, 1] = np.nan
     other = rows.copy()
-    other[3, 1] = -1
+    other[3, 1] = 0
     with config_context(strict=True):
         one, two = (DPGradientBoostingClassifier(1.0, classes=[0, 1], **BOX).fit(r, y.astype(int))
                     for r in (rows, other))
     assert np.array_equal(one.scores_, two.scores_)
+
+
+def test_columns_are_declared_by_number_or_name():
+    """As trees do; frames with strings and arrays of codes are the same rows."""
+    kinds = np.array(["a", "b", "c"])
+    codes = RNG.integers(0, 3, 4000)
+    frame = pd.DataFrame({"kind": kinds[codes], "dose": X[:4000, 0]})
+    y = (codes == 1) | (frame["dose"].to_numpy() > 0.5)
+    common = {**BOX, "classes": [False, True], "edges": {"dose": [-0.5, 0.0, 0.5]}}
+    named = DPGradientBoostingClassifier(2.0, categories={"kind": kinds}, interactions=[("kind", "dose")], **common)
+    common["edges"] = {1: [-0.5, 0.0, 0.5]}
+    by_number = DPGradientBoostingClassifier(2.0, categories={0: [0, 1, 2]}, interactions=[(0, 1)], **common)
+    table = np.column_stack([codes, X[:4000, 0]])
+    assert np.array_equal(named.fit(frame, y).scores_, by_number.fit(table, y).scores_)
+    assert np.array_equal(named.decision_function(frame), by_number.decision_function(table))
+    assert named.score(frame, y) > 0.9
+    assert [list(ends) for ends in named.term_edges_[1]] == [[-1, -0.5, 0, 0.5, 1]]
+    # what is none of them is a category of its own
+    frame.loc[:3, "kind"] = "z"
+    assert named.decision_function(frame).shape == (4000,)
+
+
+def reference(scores, targets, kind):
+    """Residuals in integers by NumPy: what the kernel is to find, row by row."""
+    if kind == 0:
+        off = targets[:, None] - scores
+    elif kind == 1:
+        off = np.where(targets < 0, 0.0, targets - 1 / (1 + np.exp(-scores[:, 0])))[:, None]
+    else:
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        off = (targets[:, None] == np.arange(kind)) - shares / shares.sum(axis=1, keepdims=True)
+        off[targets < 0] = 0.0
+    return np.rint(np.clip(np.nan_to_num(off), -1, 1) * 2.0**16).astype(np.int64)
+
+
+@pytest.mark.parametrize("kind", [0, 1, 3, 1500])
+def test_sums_are_those_of_numpy_for_any_number_of_threads(kind):
+    n, rng = 40_001 if kind < 9 else 50, np.random.default_rng(3)
+    targets = rng.uniform(-1.5, 1.5, n) if kind == 0 else rng.integers(-1, max(kind, 2), n).astype(float)
+    if kind == 0:
+        targets[:3] = np.nan, np.inf, -np.inf
+    codes, k = rng.integers(0, 256, (2, n)), max(kind, 1)
+    change = rng.normal(0, 3, (256, k))
+    scores = change[codes[0]] + change[codes[1]]
+    whole = reference(scores, targets, kind)
+    expected = np.zeros((256, k), np.int64)
+    np.add.at(expected, codes[1], whole)
+    assert (np.abs(expected).sum(axis=0) > 0).all()
+    for n_jobs in (None, 2, 3):
+        rows = Histograms(list(codes), [256, 256], targets, kind, None, None, None, n_jobs)
+        rows.add(0, change)
+        rows.add(1, change)
+        assert (rows._pass(1) == expected).all()
+        assert (rows._pass(1) == expected).all()  # (scores move once)
+
+
+def test_threads_change_nothing():
+    y = X[:, 0] + X[:, 1] > 0
+    one, two = (DPGradientBoostingClassifier(1.0, classes=[False, True], n_jobs=n, **BOX).fit(X, y) for n in (1, 2))
+    assert (one.scores_ == two.scores_).all()
+    with pytest.raises(ValueError, match="n_jobs"):
+        DPGradientBoostingClassifier(1.0, classes=[False, True], n_jobs=0, **BOX).fit(X, y)

@@ -1,9 +1,11 @@
 """k-means: by how much a row moves each round, what rounds cost together, kernels, and clusters that are found."""
 
+import warnings
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
 
@@ -34,7 +36,7 @@ def change(name, plan):
         return _rounds.moment_change(2, plan.weight)
     if name == "cells":
         return 2, 2
-    limits = [_rounds.FINE, _rounds.FINE // 2]
+    limits = [_rounds.FINE] * 2
     return _rounds.step_change(limits, plan.of_steps(limits)[1])
 
 
@@ -223,3 +225,27 @@ def test_the_face():
     with pytest.raises(ValueError, match=r"too small|exceed|not fit"):
         DPKMeans(1e-60, delta=1e-50, bounds=(-1, 1)).fit(rows)
     assert COARSE < _rounds.FINE
+
+
+def test_normal_rounds_say_what_is_known_of_all_of_them():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(500, 2))
+    model = DPKMeans(1.0, n_clusters=2, delta=1e-6, bounds=(-1, 1), random_state=0).fit(X)
+    assert 0.99 < float(model.privacy_.curve.epsilon_at(1e-6)) < 1.001
+    assert DPKMeans(1.0, n_clusters=2, bounds=(-1, 1), random_state=0).fit(X).privacy_.curve is None
+
+
+def test_scores_of_frames_know_their_columns():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, size=(500, 2)), columns=["a", "b"])
+    model = DPKMeans(1.0, n_clusters=2, bounds=(-1, 1), random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.score(X) == -np.square(model.transform(X).min(axis=1)).sum()
+
+
+def test_narrow_columns_are_seen_beside_wide_ones():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 10_000)
+    ages = np.clip(np.array([25, 45, 70])[group] + 4 * rng.normal(size=10_000), 0, 100)
+    incomes = np.clip(np.array([2e4, 6e4, 1.2e5])[group] + 5e3 * rng.normal(size=10_000), 0, 2e5)
+    model = DPKMeans(1.0, n_clusters=3, bounds=([0, 0], [100, 2e5]), random_state=0).fit(np.c_[ages, incomes])
+    assert np.abs(np.sort(model.cluster_centers_[:, 0]) - [25, 45, 70]).max() < 1.5

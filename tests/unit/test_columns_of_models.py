@@ -19,7 +19,7 @@ MAKERS = [
     lambda: DPStandardScaler(1.0, bounds=(0, 1), random_state=0),
     lambda: DPMinMaxScaler(1.0, bounds=(0, 1), random_state=0),
     lambda: DPGaussianNB(1.0, bounds=(0, 1), classes=[False, True], random_state=0),
-    lambda: DPSelectKBest(score_func="covariance", k=1, epsilon=1.0, bounds=(0, 1), y_bounds=(0, 1),
+    lambda: DPSelectKBest(score_func="covariance", k=1, epsilon=1.0, bounds=(0, 1), target_bounds=(0, 1),
                           random_state=0),
 ]
 

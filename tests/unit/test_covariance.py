@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtr
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.decomposition import PCA
 
 import dpestim
 from dpestim.accounting import Ledger
 from dpestim.covariance import DPCovariance, _repair
-from dpestim.decomposition import DPPCA
+from dpestim.decomposition import DPPCA, _power
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.rng import WordSource
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
@@ -234,6 +235,127 @@ def test_the_norm_is_known_before_fit_where_it_is_declared():
     pca = DPPCA(1.0, n_components=2, data_norm=1.0, delta=1e-6, random_state=0).fit(X)
     model = DPLogisticRegression(2.0, data_norm=pca.norm_bound, classes=[0, 1], random_state=0)
     assert model.fit(pca.transform(X), (X[:, 0] > 0.1).astype(int)).coef_.shape == (1, 2)
+
+
+def test_constant_columns_stay_what_they_are():
+    """With bounds and a norm together, too."""
+    X = np.column_stack([RNG(0).normal(size=(2000, 2)).clip(-4, 4), np.full(2000, 1000.0)])
+    pca = DPPCA(5.0, delta=1e-5, bounds=([-4, -4, 1000], [4, 4, 1000]), data_norm=1.2, random_state=0).fit(X)
+    out = pca.transform(X)
+    assert (out.std(axis=0)[:2] > 0.9).all()
+    assert_allclose(pca.inverse_transform(out), X, atol=1e-9)
+
+
+def test_scores_leave_out_columns_that_are_constant():
+    X = np.column_stack([rows(2000), np.full(2000, 3.0)])
+    model = DPCovariance(**{**BOX, "bounds": ([-1] * 5 + [3], [1] * 5 + [3])}).fit(X)
+    other = DPCovariance(**BOX).fit(X[:, :5])
+    assert model.score(X) == pytest.approx(other.score(X[:, :5]), abs=1.0)
+
+
+def test_totals_of_many_columns_are_those_of_the_rows():
+    """Noise of means adds up over columns; 12 totals have a standard error of some 3.5 (seeded), and were off by 12
+    without what is taken off for it."""
+    X = np.clip(0.3 * RNG(0).normal(size=(3000, 500)), -1, 1)
+    found = [DPPCA(1.0, delta=1e-6, bounds=(-1, 1), n_components=2, method="power", random_state=seed).fit(X)
+             for seed in range(12)]
+    totals = [pca.explained_variance_.sum() + 498 * pca.noise_variance_ for pca in found]
+    assert np.mean(totals) == pytest.approx(X.var(axis=0).sum(), abs=8)
+
+
+def test_variances_fall_in_the_order_of_components():
+    for seed in range(20):
+        X = RNG(seed).normal(size=(600, 6)).clip(-3, 3) * [2, 1, 1, 1, 0.5, 0.5]
+        pca = DPPCA(1.0, delta=1e-6, bounds=(-6, 6), random_state=seed).fit(X)
+        assert (np.diff(pca.explained_variance_) <= 1e-12).all()
+        some = DPPCA(1.0, delta=1e-6, bounds=(-6, 6), n_components=0.6, random_state=seed).fit(X)
+        assert some.n_components_ == (np.cumsum(pca.explained_variance_ratio_) < 0.6 - 1e-12).sum() + 1
+        assert np.isclose(pca.explained_variance_ratio_.sum(), 1)
+        assert_array_equal(some.components_, pca.components_[: some.n_components_])
+
+
+def test_precisions_know_that_noise_hides_small_variances():
+    """Few rows, so that some eigenvalues of the repaired matrix are 0: rows far off are far, and scores are finite."""
+    X = RNG(0).normal(size=(1000, 10)).clip(-4, 4) * np.linspace(1, 0.2, 10)
+    for seed in range(5):
+        model = DPCovariance(1.0, delta=1e-6, bounds=(-4, 4), random_state=seed).fit(X)
+        least = np.linalg.eigh(model.covariance_)[1][:, 0]
+        typical = np.median(model.mahalanobis(X))
+        assert model.mahalanobis((model.location_ + 3 * least / np.abs(least).max())[None])[0] > 2 * typical
+        assert -20 < model.score(X) < EmpiricalCovariance().fit(X).score(X)
+
+
+# ---------------------------------------------------------------- power iteration
+
+
+class Recorded(_power.Rows):
+    """Rows whose answers are exact, and kept as the integers that were to get noise."""
+
+    def _noisy(self, whole):
+        self.integers = [*getattr(self, "integers", []), np.ravel(whole).tolist()]
+        return whole.astype(float)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("bounds", [None, (-1, 1)])
+def test_replaced_rows_move_rounds_by_no_more_than_was_paid_for(bounds, centred):
+    """All pairs of rows of a lattice, bases of several directions: what they move, and that it is nearly met."""
+    law = _power.power_law(Fraction(1), Fraction(1, 10**6), 2, 2, centred)
+    domain = row_map(bounds, 1.0, (-1, 1), centred, 2)
+    bases = [np.linalg.qr(RNG(k).normal(size=(2, 2)))[0] for k in (0, 1)]
+    points = [(a, b) for a in (-1, -0.6, 0, 0.3, 1) for b in (-1, -0.8, 0, 0.5, 1)]
+    told = []
+    for point in points:
+        asked = Recorded(np.array([point], float), domain, law, None)
+        asked.means(centred, np.ones(2))
+        for basis in bases:
+            asked.product(basis)
+        told.append([value for part in asked.integers for value in part])
+    moved = max(math.dist(a, b) for a in told for b in told)
+    assert 0.8 * float(law.sensitivity) < moved <= float(law.sensitivity)
+    # the exact condition of normal noise for that distance
+    far = float(law.sensitivity) / law.sigma
+    assert ndtr(far / 2 - 1 / far) - math.e * ndtr(-far / 2 - 1 / far) <= 1e-6
+
+
+def test_public_bases_lengthen_nobody():
+    for d, k in ((1, 1), (3, 3), (200, 7)):
+        basis = np.linalg.qr(RNG(d).normal(size=(d, k)))[0]
+        whole = _power.public_basis(basis)
+        assert np.linalg.svd(whole, compute_uv=False)[0] <= 2**20
+        assert np.abs(whole / 2**20 - basis).max() < 1e-4
+    assert np.linalg.svd(_power.public_basis(np.eye(2) * 1.5), compute_uv=False)[0] <= 2**20
+
+
+def test_power_iteration_finds_what_there_is_to_find():
+    X = rows(20_000)
+    for how in ({"data_norm": 2.0, "bounds": None}, {"bounds": ([-1, -2, -1, -1, -3], [1, 1, 1, 2, 1])}):
+        pca = DPPCA(**{**BOX, "epsilon": 50.0, **how}, n_components=2, method="power", iterated_power=8).fit(X)
+        plain = PCA(2).fit(X)
+        assert_allclose(np.abs(np.sum(pca.components_ * plain.components_, axis=1)), 1, atol=1e-3)
+        assert_allclose(pca.components_ @ pca.components_.T, np.eye(2), atol=1e-9)
+        assert_allclose(pca.explained_variance_, plain.explained_variance_, rtol=0.02)
+        assert_allclose(pca.explained_variance_ratio_, plain.explained_variance_ratio_, rtol=0.05)
+        assert_allclose(pca.mean_, plain.mean_, atol=2e-3)
+    about = DPPCA(**{**BOX, "epsilon": 50.0}, n_components=1, method="power", assume_centered=True).fit(X)
+    assert (about.mean_ == 0).all()
+
+
+def test_what_power_iteration_cannot_do_is_refused_before_it_is_paid(monkeypatch):
+    X, ledger = rows(50), Ledger(5, delta=0.1, durability="fast")
+    good = {**BOX, "method": "power", "n_components": 2, "ledger": ledger}
+    for bad in ({"delta": 0}, {"n_components": 0.5}, {"n_components": None}, {"shrinkage": 0.1}, {"method": "qr"},
+                {"iterated_power": 0}, {"iterated_power": True}, {"n_components": 6}):
+        with pytest.raises(ValueError, match=r"method|iterated_power|n_components"):
+            DPPCA(**{**good, **bad}).fit(X)
+    monkeypatch.setattr("dpestim.decomposition._pca.MOST_ROWS", 50)
+    with pytest.raises(ValueError, match="fewer than 50 rows"):
+        DPPCA(**good).fit(X)
+    with pytest.raises(ValueError, match="rounds of 'power'"):
+        DPPCA(**good).summarize(X)
+    assert not len(ledger)
+    assert DPPCA(**good).fit(X[:49]).n_components_ == 2
+    assert ledger.spent().epsilon == 1
 
 
 def test_how_many_components():

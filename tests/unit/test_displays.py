@@ -162,15 +162,16 @@ def test_curves_of_additive_models():
     rng = np.random.default_rng(0)
     n = 4000
     X = pd.DataFrame({"age": rng.uniform(20, 70, n), "kind": rng.integers(0, 5, n), "dose": rng.uniform(0, 1, n)})
-    low, high = [20, 0, 0], [70, 4, 1]
+    ends = {"age": (20, 70), "kind": (-0.5, 5.5), "dose": (0, 1)}
     model = DPGradientBoostingRegressor(
-        4.0, delta=1e-6, bounds=(low, high), target_bounds=(0, 1), categorical_features=[1], interactions=[(0, 1)],
-        max_bins=[40, 5, 20], random_state=0).fit(X, (X["age"] > 50) * 0.5 + (X["kind"] == 2) * 0.4)
+        4.0, delta=1e-6, bounds=([20, 0], [70, 1]), target_bounds=(0, 1), categories={"kind": range(5)},
+        interactions=[("age", "kind")], n_bins=40, random_state=0)
+    model.fit(X, (X["age"] > 50) * 0.5 + (X["kind"] == 2) * 0.4)
     for term, name in enumerate(X.columns):
         display = ShapeFunctionDisplay.from_estimator(model, term)
         drawn = display.curve_.get_data()
         assert display.ax_.get_xlabel() == name
-        assert (drawn.edges[0], drawn.edges[-1]) == ((-0.5, 4.5) if name == "kind" else (low[term], high[term]))
+        assert (drawn.edges[0], drawn.edges[-1]) == ends[name]
         places = np.searchsorted(drawn.edges, X[name], side="right") - 1
         others = X.assign(**{name: X[name].iloc[0]})
         if term == 2:  # (the others are in the pair, too)
@@ -181,7 +182,8 @@ def test_curves_of_additive_models():
             np.testing.assert_allclose((model.predict(X) - model.predict(others))[inside], moved[inside], atol=1e-9)
         assert (display.band_.get_data().values > drawn.values).all()
     pair = ShapeFunctionDisplay.from_estimator(model, 3, level=None)
-    assert pair.curve_.get_array().shape == (5, 16)
+    assert pair.curve_.get_array().shape == (6, 16)
+    assert [tick.get_text() for tick in pair.ax_.get_yticklabels()] == ["0", "1", "2", "3", "4", "other"]
     assert (pair.ax_.get_xlabel(), pair.ax_.get_ylabel()) == ("age", "kind")
     assert pair.band_ is None
     plt.close("all")

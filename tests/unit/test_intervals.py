@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.distributions import SHAPES, clients
 from dpestim.local import DistributionEstimator, LaplaceTransformer
+from dpestim.local.categories.estimates import ends
 from dpestim.local.estimates.intervals import unified
 
 Z = 1.959963984540054
@@ -67,3 +68,19 @@ def test_intervals_that_say_nothing_are_refused():
     est = DistributionEstimator(clients(1.0, 0)["PM"]).fit(np.full((3, 1), 0.3))
     with pytest.raises(ValueError, match="n_bins must be smaller"):
         est.confidence_interval(n_bins=5)
+
+
+@pytest.mark.parametrize("uneven", [0.0, 0.01])
+def test_ends_are_as_far_away_as_their_own_errors_say(uneven):
+    f, at_zero = np.array([-0.2, 0.0, 1e-9, 0.3, 0.99, 1.2]), np.array([1e-14, 1e-9, 0.5, 1e-3, 2.0, 1e-6])
+
+    def error(p):
+        return np.sqrt(at_zero * (1 - p / 2) + uneven * p * (1 - p))
+
+    both = ends(f, 1.96, error)
+    np.testing.assert_array_less(both[0], f)
+    np.testing.assert_array_less(f, both[1])
+    far, own = np.abs(both - f), 1.96 * error(np.clip(both, 0, 1))
+    np.testing.assert_allclose(far, own, rtol=1e-12, atol=4 * np.spacing(1.0))
+    for moved in (0.999, 1.001):  # and nowhere else near by
+        assert (np.abs(far * moved - 1.96 * error(np.clip(f + moved * (both - f), 0, 1))) > 1e-4 * far).all()

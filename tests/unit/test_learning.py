@@ -208,6 +208,8 @@ def test_one_fit_costs_each_user_epsilon_once():
     with pytest.raises(BudgetExceededError):
         est.partial_fit(X, y)
     assert pickle.dumps(est.coef_) == before
+    with pytest.raises(BudgetExceededError):
+        est.transformer_.privatize(np.full((1, est.coef_.size + 1), 0.1))
 
 
 def test_reports_from_elsewhere_may_have_been_seeded():

@@ -374,7 +374,7 @@ def test_a_null_in_y_is_charged_in_strict_mode_as_any_value_is(dtype):
     with_null[7] = None
     makers = [lambda: model(target_bounds=(0, 1)), lambda: model(1.0, DPRidge, target_bounds=(0, 1)),
               lambda: DPTukeyRegression(1.0, delta=1e-3, random_state=0),
-              lambda: DPSelectKBest(1, bounds=(-1, 1), score_func="covariance", y_bounds=(0, 1), random_state=0)]
+              lambda: DPSelectKBest(1, bounds=(-1, 1), score_func="covariance", target_bounds=(0, 1), random_state=0)]
     ledger = Ledger(100.0, delta=0.1, durability="fast")
     for make in makers:
         for y in (whole, with_null, whole.to_frame("y"), with_null.to_frame("y")):

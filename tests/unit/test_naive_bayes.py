@@ -50,7 +50,7 @@ def scores_of(select, rows, y):
 
 
 @pytest.mark.parametrize("choice", [
-    {"classes": [0, 1, 2]}, {"score_func": "covariance", "y_bounds": (0, 2)},
+    {"classes": [0, 1, 2]}, {"score_func": "covariance", "target_bounds": (0, 2)},
 ])
 def test_one_row_moves_scores_by_what_is_claimed(choice):
     """2^20 steps, on rows at the corners, where most of that is reached: half of it would be too little."""
@@ -142,7 +142,8 @@ def test_the_best_columns_are_chosen_and_named():
     assert (select.transform(X) == X[:, :2]).all()
     assert list(select.get_feature_names_out()) == ["x0", "x1"]
     assert DPSelectKBest(10, bounds=(-6, 9), classes=[0, 1, 2]).fit(X, Y).support_.all()
-    other = DPSelectKBest(1, epsilon=5.0, bounds=(-6, 9), score_func="covariance", y_bounds=(-6, 9), random_state=0)
+    wide = {"bounds": (-6, 9), "target_bounds": (-6, 9)}
+    other = DPSelectKBest(1, epsilon=5.0, score_func="covariance", random_state=0, **wide)
     assert other.fit(X, -X[:, 2]).ranking_.tolist() == [2]
     with config_context(strict=True):
         assert other.fit(X[:0], X[:0, 2]).support_.sum() == 1
@@ -157,7 +158,7 @@ def test_the_best_columns_are_chosen_and_named():
     (DPCategoricalNB(categories=[[0, 1]] * 3, classes=[0, 1, 2], class_prior="even"), "class_prior"),
     (DPSelectKBest(0, bounds=(-6, 9), classes=[0, 1, 2]), "k must"),
     (DPSelectKBest(1, bounds=(-6, 9), score_func="f_classif"), "score_func"),
-    (DPSelectKBest(1, bounds=(-6, 9), score_func="covariance"), "y_bounds"),
+    (DPSelectKBest(1, bounds=(-6, 9), score_func="covariance"), "target_bounds"),
     (DPSelectKBest(1, bounds=(-6, 9), classes=[0, 1]), "classes"),
 ])
 def test_parameters_that_do_not_fit_are_named(model, match):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from dpestim import config_context, local
-from dpestim.accounting import Ledger
+from dpestim.accounting import BudgetExceededError, Ledger
 from dpestim.local import GRRFrequencyEstimator, PMTransformer, PrivatizedColumns
 
 RNG = np.random.default_rng(0)
@@ -41,6 +41,15 @@ def test_laws_of_all_shapes_have_features_without_bias(name):
     out = step.fit_transform(rows)
     error = out.std(axis=0) / np.sqrt(N)
     assert (np.abs(out.mean(axis=0) - [0, 1, 0]) <= 5 * error + 1e-12).all()
+
+
+def test_a_client_that_is_taken_out_pays_as_the_whole_did():
+    ledger = Ledger(3.0)
+    step = PrivatizedColumns(PAIR, epsilon=2.0, ledger=ledger, random_state=0).fit(X)
+    step.transformers_[0][1].privatize(X[:, [0]])
+    assert [float(entry["epsilon"]) for entry in ledger.entries()] == [2.0, 1.0]
+    with pytest.raises(BudgetExceededError):
+        step.transformers_[1][1].privatize(X[:, [1]])
 
 
 def test_in_a_search_and_with_a_ledger():

@@ -14,7 +14,7 @@ from dpestim.accounting import Ledger, largest_rho
 from dpestim.privacy import ZCDP, Neighbours
 from dpestim.rng import WordSource
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
-from dpestim.synthesis._base import SCALE, counted, scores_of
+from dpestim.synthesis._base import SCALE, counted, is_noise, scores_of
 from dpestim.synthesis._estimate import Model
 from dpestim.synthesis._marginals import AdaptivePlan
 from dpestim.synthesis._multiplicative_weights import FixedPlan
@@ -127,7 +127,8 @@ def most_moved(scores, replaces):
 
     def scored(rows):
         codes = [np.array([row[j] for row in rows], np.int64) for j in range(2)]
-        return scores({own: counted(codes, own, sizes) for own in tables}, tables, 0.37)
+        return scores({own: counted(codes, own, sizes) for own in tables}, tables,
+                      dict.fromkeys(tables, 0.37))
 
     for rows in itertools.combinations_with_replacement(cells, 3):
         here = scored(rows)
@@ -140,30 +141,40 @@ def test_a_row_moves_a_score_by_no_more_than_the_law_is_told():
     assert most_moved(scores_of, True) == 2 * SCALE * 2
     assert most_moved(scores_of, False) == SCALE * 2
 
-    def broken(candidates, tables, penalty):  # squares are more sensitive
+    def broken(candidates, tables, penalties):  # squares are more sensitive
         return np.array([int(np.square(counts - tables[own]).sum() * 2 * SCALE) for own, counts in candidates.items()])
 
     assert most_moved(broken, True) > 2 * SCALE * 2
 
 
 @pytest.mark.parametrize("moved", [1, 2])
-@pytest.mark.parametrize("noisy", [0.0, 0.5, 1.0])
-def test_rounds_never_cost_more_than_the_budget(moved, noisy):
+@pytest.mark.parametrize(("noisy", "nothing"), [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.0, 0.4), (0.5, 0.4), (0.0, 1.0)])
+def test_rounds_never_cost_more_than_the_budget(moved, noisy, nothing):
     rho, sizes, rng = largest_rho(Fraction(1), Fraction(1, 10**6)), (4, 4, 4, 4), np.random.default_rng(0)
     plan = AdaptivePlan(rho, moved, sizes, 2)
     noise, _ = plan.first()
     spent, rounds = Fraction(moved * len(sizes)) / (2 * Fraction(noise.width) ** 2), 0
     assert noise.square == moved * len(sizes)
     assert noise.rho <= rho / 5
-    while not plan.is_spent:
-        share = plan.next()
-        spent += share.epsilon**2 / 8 + Fraction(moved) / (2 * Fraction(share.noise.width) ** 2)
-        assert share.noise.square == moved
+    while not plan.is_done:
+        spent += plan.next().epsilon ** 2 / 8
         rounds += 1
+        if rng.random() < nothing:
+            plan.heard_nothing()
+            continue
+        own, _ = plan.measure()
+        spent += Fraction(moved) / (2 * Fraction(own.width) ** 2)
+        assert own.square == moved
         plan.heard(0.0 if rng.random() < noisy else 1e9, 16)
+    if not plan.is_spent:
+        rest, _ = plan.rest()
+        spent += Fraction(moved * len(sizes)) / (2 * Fraction(rest.width) ** 2)
+        assert rest.square == moved * len(sizes)
+    assert plan.is_spent
     assert rho * (1 - Fraction(1, 10**9)) < spent <= rho
     assert rounds <= plan.most_rounds
-    assert (rounds > 12) == (noisy == 0)
+    assert (rounds > 12) == (noisy == nothing == 0)
+    assert nothing < 1 or rounds == 3
 
 
 def test_pure_rounds_add_up_to_epsilon():
@@ -173,10 +184,35 @@ def test_pure_rounds_add_up_to_epsilon():
         total = law.epsilon
         assert law.sensitivity == 6
         for _ in range(rounds):
-            share = plan.next()
-            assert share.noise.sensitivity == 2
-            total += share.epsilon + share.noise.epsilon
+            share, (noise, _) = plan.next(), plan.measure()
+            assert noise.sensitivity == 2
+            total += share.epsilon + noise.epsilon
         assert total == Fraction(1, 3)
+        assert plan.is_spent
+
+
+def test_noise_is_not_taken_for_what_columns_have_to_do_with_each_other():
+    rng = np.random.default_rng(0)
+    known = np.full((5, 5), 40.0)
+    # seeded, n = 2,000 tables of 25 cells: noise of a standard deviation of 10 alone, or with as much to learn
+    found = {far: np.mean([is_noise(known, known + (10**2 + far**2) ** 0.5 * rng.normal(size=(5, 5)), 1 / 100)
+                           for _ in range(2000)]) for far in (0, 10)}
+    assert 0.4 < found[0] < 0.7
+    assert found[10] < 0.05
+    assert is_noise(known, known, 1.0)
+
+
+def test_few_rows_are_no_worse_than_independent_columns():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (300, 8))
+    errors, declared = {}, {"delta": 1e-4, "categories": [range(3)] * 8}
+    for degree in (1, 2):
+        models = [MarginalSynthesizer(0.5, degree=degree, random_state=seed, **declared).fit(X) for seed in range(4)]
+        errors[degree] = np.mean([model.workload_error(X) for model in models])
+    assert errors[2] < 1.15 * errors[1]
+    X[:, 1:] = X[:, :1]  # and what cannot be mistaken for noise is learnt
+    model = MarginalSynthesizer(4.0, random_state=0, **declared).fit(X)
+    assert sum(len(own) == 2 for own in model.measured_) >= 7
 
 
 def test_noise_of_a_width_is_that_of_the_mechanism_of_its_cost():
@@ -284,6 +320,10 @@ def test_arrays_come_out_as_they_went_in():
     ({"degree": 0}, "degree must be"),
     ({"max_cells": 15}, "max_cells must be at least 16"),
     ({"max_cells": True}, "max_cells must be an int"),
+    ({"workload": "age"}, "workload must be None or a list"),
+    ({"workload": ["age"]}, "sets of workload must be a list of names"),
+    ({"workload": [("age", "nobody")]}, "sets of workload must be a list of names"),
+    ({"workload": [("age", "age")]}, "sets of workload must be distinct"),
     ({"neighbours": "any"}, "neighbours must be"),
 ])
 def test_bad_parameters_are_named_and_cost_nothing(change, message):
@@ -293,6 +333,20 @@ def test_bad_parameters_are_named_and_cost_nothing(change, message):
         model.fit(people(20))
     assert not ledger.spent().epsilon
     assert not hasattr(model, "counts_")
+
+
+@pytest.mark.parametrize(("cls", "more"), [(MarginalSynthesizer, {"delta": 1e-6}), (MultiplicativeWeights, {})])
+def test_a_workload_says_what_is_measured(cls, more):
+    data = people()
+    model = cls(4.0, **more, **DECLARED, workload=[("pressure", "smokes", "age")], random_state=0).fit(data)
+    assert {own for own in model.measured_ if len(own) == 2} <= {(0, 1), (0, 2), (1, 2)}
+    assert (0, 2) in model.measured_
+    assert (0, 3) in cls(4.0, **more, **DECLARED, random_state=0).fit(data).measured_
+    assert 0 < model.workload_error(data) < model.workload_error(data, 4)
+    alone = cls(1.0, **more, **DECLARED, workload=[("age",)], random_state=0).fit(data)
+    plain = cls(1.0, **more, **DECLARED, degree=1, random_state=0).fit(data)
+    assert np.array_equal(alone.counts_, plain.counts_)  # all of the budget is for single columns
+    assert alone.workload_error(data) < 0.1
 
 
 def test_bad_questions_are_named():

@@ -7,8 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpestim import config_context
 from dpestim._core import trees
-from dpestim.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
+from dpestim.accounting import Ledger
+from dpestim.ensemble import DPGradientBoostingClassifier, DPRandomForestClassifier, DPRandomForestRegressor
+from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics import Quantile
@@ -18,6 +21,7 @@ from dpestim.testing._models import check_model_noise
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 from dpestim.tree._binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
 from dpestim.tree._tree import information, purity, squared, surprises
+from dpestim.tree.columns import bins_between
 
 
 @pytest.mark.parametrize("bins", [NumberBins.even(-1.0, 3.0, 7), NumberBins.even(0.1, 0.3, 255),
@@ -318,3 +322,128 @@ def test_merging_into_one_that_has_summarised_nothing_knows_names():
     whole = new[0].summarize(frame, y)
     merged = new[1].merge(whole)
     assert (merged.release().values_ == whole.release().values_).all()
+
+
+# ---------------------------------------------------------------- edges that are found
+
+
+ALL = [DPDecisionTreeClassifier, DPRandomForestClassifier, DPGradientBoostingClassifier]
+
+
+def skewed(n=4000):
+    X = np.random.default_rng(0).lognormal(0, 2, (n, 2))
+    return X, (X[:, 0] > 1).astype(int)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_a_share_of_the_budget_finds_edges_where_columns_are_skewed(cls):
+    X, y = skewed()
+    known = {"bounds": (0, 1000), "classes": [0, 1], "random_state": 0}
+    even, found = cls(4.0, **known).fit(X, y), cls(4.0, **known, edges_share=0.2).fit(X, y)
+    assert found.score(X, y) > max(even.score(X, y) + 0.1, 0.9)
+    assert found.privacy_.epsilon == even.privacy_.epsilon == 4.0
+    # half of the bins are about where half of the rows are: n = 4000, and noise moves the rank by 100s at most
+    assert all(0.35 < (X[:, j] < own.edges[len(own.edges) // 2]).mean() < 0.65 for j, own in enumerate(found.bins_))
+    with pytest.raises(ValueError, match="edges_share"):
+        cls(edges_share=1.0, **known).fit(X, y)
+
+
+def test_edges_that_are_declared_stay_and_cost_nothing():
+    X, y = skewed()
+    declared = {"bounds": (0, 1000), "classes": [0, 1], "edges": {0: [0.5, 1.0]}, "random_state": 0}
+    found = DPDecisionTreeClassifier(4.0, edges_share=0.2, **declared).fit(X, y)
+    assert found.bins_[0].edges == (0.5, 1.0)
+    assert found.bins_[1].edges[0] < 1
+    everything = DPDecisionTreeClassifier(4.0, **{**declared, "edges": {0: [0.5, 1.0], 1: [1.0]}})
+    values = [everything.set_params(edges_share=share).fit(X, y).values_ for share in (0, 0.2)]
+    np.testing.assert_array_equal(*values)
+
+
+def test_edges_and_the_model_share_no_words_and_are_charged_once():
+    X, y = skewed(300)
+    parts = []
+
+    class Source(WordSource):
+        def part(self, number):
+            parts.append(number)
+            return super().part(number)
+
+    trial = DPRandomForestClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_share=0.5)._trial()
+    data, n_rows, n_columns = trial._read(X, y, True)
+    draw = trial._planned(data, n_rows, n_columns, Fraction(1), Fraction(0))
+    assert parts == []
+    draw(Source(0))
+    assert (parts[0], parts[-1]) == (1, 0)  # (in between are parts of part 1)
+    with (ledger := Ledger(1.0)):
+        DPGradientBoostingClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_share=0.5).fit(X, y)
+    assert ledger.spent().epsilon == 1
+    with pytest.raises(BudgetExceededError), ledger:  # nothing is drawn that cannot be paid
+        trial.fit(X, y)
+    assert not hasattr(trial, "bins_")
+
+
+def test_point_masses_and_constant_columns_leave_bins_of_equal_width():
+    assert bins_between(0.0, 8.0, [0.0, 0.0, 0.0], 4).edges == (2.0, 4.0, 6.0)
+    assert bins_between(0.0, 8.0, [1.0, 1.0], 4).edges == (0.5, 1.0, 4.5)
+    assert bins_between(0.0, 8.0, [4.0], 255).size == 255
+
+
+def test_summaries_refuse_edges_of_rows_that_are_not_all_there():
+    est = DPRandomForestClassifier(**{**DPRandomForestClassifier._test_params()[0], "edges_share": 0.1})
+    with pytest.raises(ValueError, match="edges_share"):
+        est.summarize(*est._test_data(60))
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_edges_are_found_of_few_rows_and_of_what_is_missing_in_strict_mode(cls):
+    X, y = skewed(40)
+    known = {"bounds": (0, 1000), "classes": [0, 1], "edges_share": 0.1, "random_state": 0, "max_depth": 1}
+    if cls is DPGradientBoostingClassifier:
+        del known["max_depth"]
+    X[3, 0] = np.nan
+    with config_context(strict=True):
+        assert len(cls(**known).fit(X, y).bins_) == 2
+        assert len(cls(**known).fit(X[:1], y[:1]).bins_) == 2
+
+
+def test_rules_tell_edges_apart_and_trees_are_checked():
+    X = np.linspace(1.6e9, 1.6e9 + 1000, 5000)[:, None]
+    tree = DPDecisionTreeClassifier(20.0, bounds=(1.6e9, 1.6e9 + 1000), classes=[0, 1], random_state=0)
+    tree.fit(X, (X[:, 0] > 1.6e9 + 300).astype(int))
+    rules = {line.split("< ")[1] for line in tree.export_text().splitlines() if "<" in line}
+    assert len(rules) == len(np.unique(tree.thresholds_))
+    with pytest.raises(ValueError, match="tree must be"):
+        tree.export_text(1)
+
+
+@pytest.mark.parametrize("cls", [DPDecisionTreeClassifier, DPRandomForestClassifier])
+def test_in_strict_mode_labels_that_are_not_declared_do_not_count(cls):
+    X, y = np.random.default_rng(0).uniform(-1, 1, size=(4000, 2)), np.repeat([1, 7], 2000)
+    with config_context(strict=True):
+        model = cls(20.0, bounds=(-1, 1), classes=[0, 1], random_state=0).fit(X, y)
+        assert model.predict_proba(X[:1])[0, 0] < 0.1
+
+
+def test_forests_of_gaussian_noise_say_what_is_known_of_it():
+    X, y = np.random.default_rng(0).uniform(-1, 1, size=(500, 2)), np.repeat([0, 1], 250)
+    model = DPRandomForestClassifier(1.0, delta=1e-6, bounds=(-1, 1), classes=[0, 1], random_state=0)
+    assert model.fit(X, y).privacy_.curve is not None
+    assert model.set_params(delta=0.0).fit(X, y).privacy_.curve is None
+
+
+def test_rare_classes_are_as_rare_as_they_are():
+    """A target that knows nothing of the rows, 2 % of one class: no forest is much worse than saying so."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, size=(20_000, 4)), (rng.random(20_000) < 0.02).astype(int)
+    prior = -(y.mean() * np.log(y.mean()) + (1 - y.mean()) * np.log(1 - y.mean()))
+    for rows in ("shared", "disjoint"):
+        model = DPRandomForestClassifier(4.0, bounds=(-1, 1), classes=[0, 1], rows=rows, random_state=0).fit(X, y)
+        assert -np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean() < 1.1 * prior
+
+
+def test_forests_of_a_target_far_from_the_middle_keep_its_mean():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, size=(8000, 3)), np.minimum(rng.exponential(3, 8000), 100)
+    model = DPRandomForestRegressor(4.0, bounds=(-1, 1), target_bounds=(0, 100), random_state=0).fit(X, y)
+    assert abs(model.predict(X).mean() - y.mean()) < 1
+    assert model.predict(X).min() >= 0

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpestim.inputs import CategoryEncoder, at_least_two, columns_of, learn_categories
-from dpestim.local.categories.estimates import check_postprocess, end, postprocessed
+from dpestim.local.categories.estimates import check_postprocess, ends, postprocessed
 
 
 class Frequencies:
@@ -67,11 +67,8 @@ class Frequencies:
             raise ValueError("level must lie strictly between 0 and 1")
         self._check_fitted()
         z = ndtri(0.5 + level / 2)
-        ends = [
-            np.stack([end(f, -z, error), end(f, z, error)], axis=1)
-            for f, error in zip(self._unbiased(), self._error_functions())
-        ]
-        return ends if self.postprocess is None else [np.clip(both, 0.0, 1.0) for both in ends]
+        intervals = [ends(f, z, error).T for f, error in zip(self._unbiased(), self._error_functions())]
+        return intervals if self.postprocess is None else [np.clip(both, 0.0, 1.0) for both in intervals]
 
     def to_frame(self, level=0.95):
         """Return a tidy pandas frame: feature, category, frequency, standard_error, ci_low, ci_high.

@@ -411,7 +411,8 @@ def _wasserstein(x, f, edges):
     """Return the integral of |quantile of the sorted x - quantile of f|, exactly: between its knots it is a line."""
     reached = np.concatenate([[0.0], np.cumsum(f)])
     reached /= reached[-1]
-    knots = np.union1d(reached, np.arange(len(x) + 1) / len(x))
+    # (a stable sort merges what is sorted already; a knot that is there twice has nothing between)
+    knots = np.sort(np.concatenate([reached, np.arange(len(x) + 1) / len(x)]), kind="stable")
     a, b = knots[:-1], knots[1:]
     middle = (a + b) / 2
     own = x[np.minimum((middle * len(x)).astype(np.int64), len(x) - 1)]

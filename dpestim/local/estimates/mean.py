@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dpestim.local.categories.estimates import end
+from dpestim.local.categories.estimates import ends
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.collector import Collector
 from dpestim.local.numbers.duchi import DuchiTransformer
@@ -144,6 +144,6 @@ def _interval(column, counts, told, level):
         reach = stdtrit(max(1, n - 1), 0.5 + level / 2) * errors
         return np.stack([means - reach - biases, means + reach + biases], axis=1)
     (share, apart, unit), z = two, ndtri(0.5 + level / 2)
-    low, high = (end(share, side, lambda p: np.sqrt(p * (1 - p) / n)) - share for side in (-z, z))
+    low, high = ends(share, z, lambda p: np.sqrt(p * (1 - p) / n)) - share
     # (in the user's units the two numbers, or their distance, may be no floats where the bounds are the widest)
     return np.stack([means + unit * (apart * low) - biases, means + unit * (apart * high) + biases], axis=1)

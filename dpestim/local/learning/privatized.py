@@ -320,8 +320,9 @@ class PrivatizedColumns(TransformerMixin, Client):
         if not known or type(given).privatize is not Client.privatize:  # (what keeps answers has verbs of its own)
             raise ValueError(f"transformers must have frequency estimators or transformers of numbers: {name!r} is "
                              "none, or one that keeps answers")
-        client = clone(given).set_params(ledger=None, random_state=None, n_jobs=None)
-        client._bound = (None, self._is_strict())
+        # (whoever takes a fitted client out and uses it by itself pays as here)
+        client = clone(given).set_params(ledger=self.ledger, random_state=None, n_jobs=None)
+        client._bound = self._to_bind()
         return client
 
     def _declared_list(self, n_columns):

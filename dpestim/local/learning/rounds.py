@@ -220,6 +220,8 @@ class GradientModel(PrivateModel):
             self._domain = float(self.data_norm), *self._declared_domain()
         shape = self._link(self._domain[1]).n_outputs, self.n_features_in_ + bool(self.fit_intercept)
         self.transformer_ = client_of(self.mechanism, self.epsilon, math.prod(shape))
+        # (whoever uses it by itself pays as here)
+        self.transformer_.set_params(ledger=self.ledger)._bound = self._to_bind()
         self._round, self._average = Round(0, np.zeros(shape)), np.zeros(shape)
         self._frozen = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
 

@@ -7,6 +7,7 @@ break one thing in a sub-class, and list it in its module's `BROKEN` with parame
 
 from broken import (
     balls,
+    boosting,
     central,
     choices,
     contract,
@@ -31,5 +32,5 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees)
+           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

@@ -24,7 +24,7 @@ class ThreadNoise(OLH):
 
     def privatize(self, codes, words, out):
         super().privatize(codes, words, out)
-        out[:, 2] = (out[:, 2] + len(threading.current_thread().name)) % self.n_buckets
+        out[:, 2] = (out[:, 2] + (threading.current_thread() is threading.main_thread())) % self.n_buckets
 
 
 class ThreadNumbers(PM):
@@ -32,7 +32,7 @@ class ThreadNumbers(PM):
 
     def privatize(self, codes, words, out):
         super().privatize(codes, words, out)
-        out[:, 0] = (out[:, 0] + len(threading.current_thread().name)) % self.n_counts
+        out[:, 0] = (out[:, 0] + (threading.current_thread() is threading.main_thread())) % self.n_counts
 
 
 class Louder(Columns):

@@ -43,12 +43,29 @@ class NoSums(DPRandomForestRegressor):
         return weights, l1 // 4, Fraction(l2_squared, 4)
 
 
+class EdgesForFree(DPRandomForestClassifier):
+    """Edges are found, and leaves have all of epsilon."""
+
+    def _edges_to_find(self, numbers, n_rows, n_columns, epsilon):
+        return super()._edges_to_find(numbers, n_rows, n_columns, epsilon)[0], epsilon
+
+
+class ColumnsShareNothing(DPDecisionTreeRegressor):
+    """Edges of each column have what is for those of all."""
+
+    def _quantiles(self, epsilon, n_rows, n_columns, n_bins, bounds):
+        return super()._quantiles(n_columns * epsilon, n_rows, n_columns, n_bins, bounds)
+
+
 TREE, FOREST = DPDecisionTreeClassifier._test_params()[0], DPRandomForestClassifier._test_params()[2]
 NUMBERS, MEANS = DPDecisionTreeRegressor._test_params()[0], DPRandomForestRegressor._test_params()[0]
+FOUND = DPDecisionTreeRegressor._test_params()[2]
 BROKEN = [
     (ChoosesTheBest, TREE, "check_tree_law"),
     (ForgetsSquares, NUMBERS, "check_tree_law"),
     (HalfTheLeaves, TREE, "check_tree_law"),
     (OneTreeEach, FOREST, "check_tree_law"),
     (NoSums, MEANS, "check_tree_law"),
+    (EdgesForFree, {**DPRandomForestClassifier._test_params()[0], "edges_share": 0.5}, "check_tree_law"),
+    (ColumnsShareNothing, FOUND, "check_tree_law"),
 ]

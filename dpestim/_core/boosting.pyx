@@ -1,0 +1,77 @@
+"""A round of boosting over rows: scores move by what a term learned, and residuals are summed by the bins of another.
+
+Sums are of integers, so that they do not depend on the order of rows or on the number of threads.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+
+cdef extern from "boosting.h" nogil:
+    void dpestim_number_residuals(const double* score, const double* target, Py_ssize_t n, int32_t* out)
+    void dpestim_class_residuals(const double* score, const double* target, Py_ssize_t n, int32_t* out)
+    void dpestim_softmax_residuals(const double* score, const double* target, Py_ssize_t n, Py_ssize_t k,
+                                   double* shares, int32_t* out)
+
+
+#: Entries of scores that are taken together: they stay in the first-level cache.
+cdef enum:
+    TILE = 1024
+
+
+def sum_residuals(
+    const uint8_t[::1] before,  # IN     the bin of each row, of the term that scores move by
+    const double[:, ::1] change,  # IN   what its bins add, of shape (256, n_outputs)
+    const uint8_t[::1] codes,   # IN     the bin of each row, of the term that is asked
+    const double[::1] targets,  # IN     numbers in [-1, 1], or codes of classes; below 0 one does not count
+    int kind,                   # IN     0 for numbers, 1 for two classes, else how many there are
+    Py_ssize_t first,           # IN     the rows that are taken
+    Py_ssize_t last,            # IN
+    double[:, ::1] scores,      # INOUT  of all rows, of shape (n_rows, n_outputs)
+    int64_t[:, ::1] sums,       # INOUT  of shape (256, n_outputs); multiples of 2^-16 are added
+):
+    """Move scores of rows, and add their residuals to the sums of their bins."""
+    cdef Py_ssize_t n = scores.shape[0], k = scores.shape[1], row, i, j, m, size
+    cdef double* score
+    cdef double* shares
+    cdef int32_t* off
+    if kind < 0 or k != (kind if kind > 1 else 1) or not 0 <= first <= last <= n:
+        raise ValueError("scores must have an entry for each output, and rows must be some of theirs")
+    if before.shape[0] != n or codes.shape[0] != n or targets.shape[0] != n:
+        raise ValueError("codes and targets must have an entry for each row of scores")
+    if change.shape[0] != 256 or change.shape[1] != k or sums.shape[0] != 256 or sums.shape[1] != k:
+        raise ValueError("change and sums must be of shape (256, n_outputs)")
+    if first == last:
+        return
+    size = TILE // k if k < TILE else 1
+    shares = <double*>malloc(k * sizeof(double))
+    off = <int32_t*>malloc(size * k * sizeof(int32_t))
+    if shares == NULL or off == NULL:
+        free(shares)
+        free(off)
+        raise MemoryError()
+    with nogil:
+        row = first
+        while row < last:
+            m = size if last - row > size else last - row
+            score = &scores[row, 0]
+            if k == 1:
+                for i in range(m):
+                    score[i] += change[before[row + i], 0]
+                if kind == 0:
+                    dpestim_number_residuals(score, &targets[row], m, off)
+                else:
+                    dpestim_class_residuals(score, &targets[row], m, off)
+                for i in range(m):
+                    sums[codes[row + i], 0] += off[i]
+            else:
+                for i in range(m):
+                    for j in range(k):
+                        score[i * k + j] += change[before[row + i], j]
+                dpestim_softmax_residuals(score, &targets[row], m, k, shares, off)
+                for i in range(m):
+                    for j in range(k):
+                        sums[codes[row + i], j] += off[i * k + j]
+            row += m
+        free(shares)
+        free(off)

@@ -1,0 +1,132 @@
+"""Models that read columns as codes of bins: what is declared of them, by number or name, and rows by it."""
+
+import math
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+
+from dpestim.privacy import Neighbours
+from dpestim.privacy.exact import canonical_amount
+from dpestim.statistics.one_pass import range_of
+from dpestim.statistics.quantiles import Quantile, coarse
+from dpestim.statistics.summary import grids_of, point_counts
+from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
+
+COLUMNS = """\
+    bounds : (low, high), default=None
+        Public range of the columns of numbers, numbers or one for each such column. Values outside are clipped. None
+        takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
+        infinite. Where all columns have categories or edges, any will do, such as (0, 1).
+    categories : dict, default=None
+        {column: its public categories}, the column by number or name; what is none of them is a category of its own.
+        None: all columns are numbers.
+    n_bins : int, default={n_bins}
+        How many bins of equal width a column of numbers has, from 2 to 255.
+    edges : dict, default=None
+        {column: its public inner edges}, ascending, of columns of numbers that are to have other bins; from 1 to 254.
+    edges_share : float, default=0
+        The part of epsilon that finds bins of columns of numbers without declared edges, in [0, 1): as many private
+        quantiles as it affords, and bins of equal width between them. 0: bins of equal width between the bounds. Worth
+        it where most rows are in few such bins, and rows are many.
+"""
+#: Quantiles of a column where how many rows there are is secret; and rows a quantile, in units of their noise.
+_QUANTILES, _ROWS = 3, 64
+
+
+class BinnedColumns:
+    """Base of models with the parameters `bounds`, `categories`, `n_bins`, `edges` and `edges_share`."""
+
+    def _check_bins(self):
+        """Raise ValueError for what cannot be declared of any columns."""
+        if self.bounds is not None:
+            grids_of(self.bounds)
+        encoders_of(self.categories)
+        edges_of(self.edges)
+        checked_bins(self.n_bins)
+        self._share_of_edges()
+
+    def _share_of_edges(self):
+        """Return the part of epsilon that finds edges, exactly, or raise ValueError."""
+        share = self.edges_share
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share < 1:
+            raise ValueError("edges_share must be a number of at least 0 and below 1")
+        return canonical_amount(share, "edges_share") if share else 0
+
+    def _rows(self, X, reset):
+        """Return ((numbers, columns of categories by place), how many rows)."""
+        strict = self._is_strict()
+        if self.categories is None:
+            rows = self._checked_X(X, reset=reset, total=strict)
+            return (rows, {}), len(rows)
+        columns, n_rows = self._checked_columns(X, reset=reset)
+        places = self._encoders(len(columns))
+        numbers = [j for j in range(len(columns)) if j not in places]
+        table = X if hasattr(X, "iloc") or hasattr(X, "get_column") else np.asarray(
+            X, dtype=None if hasattr(X, "dtype") else object)
+        rows = number_part(table, numbers, strict=strict) if numbers else np.empty((n_rows, 0))
+        return (rows, {j: columns[j] for j in places}), n_rows
+
+    def _encoders(self, n_columns):
+        return self._of_columns("categories", encoders_of, n_columns)
+
+    def _of_columns(self, name, read, n_columns):
+        """Return {column by number: what `read` makes of what was declared of it}, or raise ValueError."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and hasattr(self, "summary_"):
+            names = self.summary_.names
+        found = read(getattr(self, name), None if names is None else list(names))
+        if any(not isinstance(place, Integral) or not 0 <= place < n_columns for place in found):
+            raise ValueError(f"{name} must name columns of X, of which there are {n_columns}, by number or name")
+        return found
+
+    def _bins(self, n_columns, rows=None):
+        """Return (bins of each column, ends of each column of numbers by place); rows are looked at without bounds."""
+        encoders, edges = self._encoders(n_columns), self._of_columns("edges", edges_of, n_columns)
+        if encoders.keys() & edges.keys():
+            raise ValueError("edges must name columns of numbers, and categories others")
+        numbers = [j for j in range(n_columns) if j not in encoders]
+        bounds = self.bounds if self.bounds is not None or rows is None else range_of(rows)
+        grids = dict(zip(numbers, grids_of(bounds, len(numbers)) if numbers else ()))
+        bins = tuple(category_bins(encoders[j]) if j in encoders else edges[j] if j in edges
+                     else NumberBins.even(grids[j].low, grids[j].high, int(self.n_bins)) for j in range(n_columns))
+        return bins, {j: (grid.low, grid.high) for j, grid in grids.items()}
+
+    def _codes(self, numbers, columns, bins):
+        return codes_of(bins, numbers, columns, self._encoders(len(bins)))
+
+    def _edges_to_find(self, numbers, n_rows, n_columns, epsilon):
+        """Return (the plan of bins of all columns, or None; epsilon for all else).
+
+        All that can fail has been checked then. See ``columns.md``.
+        """
+        bins, ends = self._bins(n_columns, numbers)
+        declared, share = self._of_columns("edges", edges_of, n_columns), self._share_of_edges() * epsilon
+        at = [k for k, j in enumerate(ends) if j not in declared]
+        if not share or not at:
+            return None, epsilon
+        places, n_bins = [list(ends)[k] for k in at], int(self.n_bins)
+        bounds = tuple(np.array([ends[j][side] for j in places]) for side in (0, 1))
+        wanted = self._quantiles(share, n_rows, len(places), n_bins, bounds)
+        plan = wanted._prepared(n_rows, point_counts(numbers[:, at], coarse(grids_of(bounds, len(at)))), len(at))
+
+        def finish(outcomes):
+            found = dict(zip(places, np.reshape(plan.finish(outcomes), (-1, len(places))).T))
+            return tuple(bins_between(*ends[j], found[j], n_bins) if j in found else own for j, own in enumerate(bins))
+
+        return replace(plan, finish=finish), epsilon - share
+
+    def _quantiles(self, epsilon, n_rows, n_columns, n_bins, bounds):
+        """Return the statistic that finds edges: as many quantiles as noise leaves apart."""
+        k, relation = _QUANTILES, self._neighbours
+        if relation is Neighbours.SUBSTITUTION:
+            k = max(1, math.floor(math.sqrt(n_rows * float(epsilon) / (_ROWS * n_columns))))
+        k = min(k, n_bins - 1)
+        return Quantile(epsilon, q=[(i + 1) / (k + 1) for i in range(k)], bounds=bounds, neighbours=relation.value)
+
+
+def bins_between(low, high, found, n_bins):
+    """Return so many bins, spread evenly over the gaps between what was found: edges that are equal count once."""
+    knots = np.unique([low, *found, high])
+    inner = np.interp(np.arange(1, n_bins) / n_bins, np.linspace(0, 1, len(knots)), knots)
+    return NumberBins(tuple(np.unique(inner[(inner > low) & (inner < high)]).tolist()))
