@@ -43,7 +43,7 @@ class Curve:
 
     def cgf(self, t):
         """Return an upper bound of ln E[e^(t loss)] for an array of t above 0; inf where none is known."""
-        raise NotImplementedError
+        raise NotImplementedError  # (each kind of curve has its own)
 
     def epsilon_at(self, delta):
         """Return epsilon at a delta from 0 to 1, a Fraction rounded up; inf where there is none."""
@@ -52,11 +52,11 @@ class Curve:
 
     def of_groups(self, size):
         """Return the curve for groups of so many neighbours; None where none is known."""
-        raise NotImplementedError
+        raise NotImplementedError  # (each kind of curve has its own)
 
     def joined(self, other):
         """Return that of this and another one of the same kind."""
-        raise NotImplementedError
+        raise NotImplementedError  # (each kind of curve has its own)
 
     def lift(self, other):
         """Return another curve, of a weaker kind or of this one, as one of this kind; None where that is impossible."""
