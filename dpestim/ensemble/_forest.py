@@ -131,8 +131,8 @@ class Forest(BinnedModel, OnePassModel):
 
         Numbers of trees suit four shapes (30 columns of 398 women, Adult, smooth and skewed numbers) and the least
         depth 500 rows of four; on three others (a rare class, few rows, point masses) the best of all forests often has
-        less than half the excess loss (all measured before leaves were weighed as they are now). Where something is known
-        of the data, declare both.
+        less than half the excess loss (all measured before leaves were weighed as they are now). Where something is
+        known of the data, declare both.
         """
         known, n_trees, depth = n_rows * float(self.epsilon), self.n_estimators, self.max_depth
         if n_trees is None:
