@@ -108,6 +108,7 @@ class Synthesizer(CentralModel):
         if schema.kind is None and not hasattr(X, "dtype"):
             schema.dtypes = [None] * len(schema.dtypes)
         columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
+        schema.settle(columns)
         sizes = tuple(column.size for column in columns)
         self._check_size(sizes)
         workload = None if self.workload is None else [

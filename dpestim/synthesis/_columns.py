@@ -70,6 +70,10 @@ class Schema:
         else:
             self.dtypes = [getattr(X, "dtype", None)] * np.shape(X)[1]
 
+    def settle(self, columns):
+        """Keep of dtypes what says nothing of values: categories are the declared ones, strings have any length."""
+        self.dtypes = [public_dtype(dtype, column) for dtype, column in zip(self.dtypes, columns)]
+
     def is_whole(self, j):
         """Tell whether the dtype of a column says that it holds integers."""
         dtype = self.dtypes[j]
@@ -94,6 +98,21 @@ class Schema:
                                 for column, dtype in zip(columns, self.dtypes)], axis=1)
         frame.columns = self.labels
         return frame
+
+
+def public_dtype(dtype, column):
+    """Return a dtype without what it may have learned of rows: which categories occur, how long strings are."""
+    if getattr(dtype, "kind", "O") in "US" and isinstance(dtype, np.dtype):
+        return np.dtype(dtype.kind)
+    found = getattr(dtype, "categories", None)
+    if not hasattr(found, "__len__"):
+        return dtype
+    if not isinstance(column, Categories):
+        return found.dtype
+    declared = [value for value in column.encoder.categories.tolist() if value is not None and value == value]
+    if hasattr(dtype, "ordered"):
+        return type(dtype)(declared, ordered=dtype.ordered)
+    return type(dtype)(declared) if all(isinstance(value, str) for value in declared) else None
 
 
 def checked_bins(bins):

@@ -120,7 +120,8 @@ class MarginalSynthesizer(Synthesizer):
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours, by one
     concentrated budget of all rounds, which `privacy_` keeps as its curve. What is kept, rows from `sample` and
     answers of `marginal` are functions of what was released and may be published. Whoever calls `fit` must be trusted.
-    Nothing of the data decides but through released numbers; `workload_error` is **not private**.
+    Nothing of the data decides but through released numbers; `workload_error` is **not private**. Names and dtypes of
+    columns count as public; of categorical ones only declared categories are kept.
 
     **Utility.** Noise of a table has a standard deviation of at least about sqrt(m / (2 rho)) rows in each cell for a
     budget rho, m being 2 where rows are replaced and 1 else; rounds share the budget. Of UCI Adult (48,842 rows, 14

@@ -70,7 +70,8 @@ class MultiplicativeWeights(Synthesizer):
 
     **Privacy.** Pure epsilon-differential privacy in the central model, for the declared neighbours, exactly: scores
     and counts are integers. What is kept, rows from `sample` and answers of `marginal` may be published. Whoever calls
-    `fit` must be trusted; `workload_error` is **not private**.
+    `fit` must be trusted; `workload_error` is **not private**. Names and dtypes of columns count as public; of
+    categorical ones only declared categories are kept.
 
     **Utility.** With r rounds a measured count has noise of a standard deviation of about 1.67 sqrt(2) m r / epsilon
     rows, m being 2 where rows are replaced and 1 else.

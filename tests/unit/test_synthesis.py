@@ -289,6 +289,24 @@ def test_frames_come_out_as_they_went_in():
     assert again.sample(5).schema == other.schema
 
 
+def test_what_is_kept_of_dtypes_says_nothing_of_rows():
+    """Which categories occur, and how long strings are: neighbours' models would differ in it, whatever the noise."""
+    rows = [["a", "x"], ["b", "xx"]] * 50
+    declared = {"categories": [["b", "a", "c", None], ["x", "xx", "xxx"]], "random_state": 0}
+    kept = []
+    for more in (["a", "x"], ["c", "xxx"]):
+        frame = pd.DataFrame([*rows, more], columns=["one", "two"]).astype("category")
+        table = pl.DataFrame([*rows, more], schema=["one", "two"], orient="row")
+        table = table.cast({name: pl.Enum(table[name].unique()) for name in table.columns})
+        fitted = [MultiplicativeWeights(9.0, **declared).fit(data) for data in (frame, table, np.array([*rows, more]))]
+        assert list(fitted[0].sample(5)["one"].cat.categories) == ["b", "a", "c"]
+        kept.append([model._schema.dtypes for model in fitted])
+    assert kept[0] == kept[1]
+    numbers = pd.DataFrame({"one": [0, 1, 5] * 9}).astype("category")
+    model = MultiplicativeWeights(9.0, bounds=(0, 6), bins=3, random_state=0).fit(numbers)
+    assert model.sample(5)["one"].dtype == np.int64
+
+
 def test_arrays_come_out_as_they_went_in():
     whole = np.random.default_rng(0).integers(0, 9, (200, 2))
     numbers = {"bounds": (0, 8), "bins": 4, "random_state": 0}
