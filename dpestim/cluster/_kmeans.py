@@ -17,6 +17,7 @@ from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.answers import Answers
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 
@@ -74,6 +75,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     _template = "rows"
     _declared = ("bounds",)
     _learned = ("cluster_centers_",)
+    #: What adds noise, all of it, and what holds the rows.
+    _answers, _asked = Answers, Rows
     _more_parameters = """
     n_clusters : int, default=8
         From 1 to 1,000.
@@ -136,8 +139,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
             guarantee = replace(guarantee, curve=plan.cells.curve)
         self._charge(guarantee, n, () if names is None else names)
         self._warn_if_inferred()
-        centers = _fitted(Rows(rows, low, high, WordSource(self.random_state), self.n_jobs), plan,
-                          int(self.n_clusters))
+        asked = self._asked(rows, low, high, self._answers(WordSource(self.random_state)), self.n_jobs)
+        centers = _fitted(asked, plan, int(self.n_clusters))
         self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
         self.n_features_in_ = d
         vars(self).pop("feature_names_in_", None)

@@ -111,11 +111,11 @@ class Plan:
 class Rows:
     """Packed rows, which are secret, that answer with noisy sums; columns are in parts of the widest half range."""
 
-    def __init__(self, rows, low, high, source, n_jobs):
+    def __init__(self, rows, low, high, answers, n_jobs):
         half = (high - low) / 2
         self.unit, self.middle = half.max(), low + half
         self.half = np.maximum(half / self.unit, 2.0**-20)
-        self.n, self._source, self._n_jobs, self._n_answers = len(rows), source, n_jobs, 0
+        self.n, self._answers, self._n_jobs = len(rows), answers, n_jobs
         self._blocks = np.empty((-(-self.n // kmeans.LANES), len(low), kmeans.LANES), np.float32)
 
         def pack(first, last):
@@ -140,9 +140,8 @@ class Rows:
         return tuple(sum(parts) for parts in zip(*run(work, len(blocks), self._n_jobs, pieces=4)))
 
     def _noisy(self, law, codes):
-        """Return integers with the noise of the next round, of a part of the source that is used once."""
-        part, self._n_answers = self._source.part(self._n_answers), self._n_answers + 1
-        return law.add(np.ascontiguousarray(codes, np.int64).ravel(), part).astype(float)
+        """Return integers with the noise of the next round, in one row."""
+        return self._answers.add(law, np.ravel(codes)).astype(float)
 
     def moments(self, plan):
         """Return noisy (means, variances of columns in half ranges, variances of the noise of both)."""

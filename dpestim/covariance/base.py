@@ -10,6 +10,7 @@ from dpestim.covariance._repair import scatter_of
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
+from dpestim.statistics.answers import Answers
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
 from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
@@ -41,6 +42,8 @@ class ScatterModel(OnePassModel):
 
     _template = "rows"
     _declared = ("bounds",)
+    #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
+    _answers = Answers
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that all share in the docstring."""
@@ -93,17 +96,22 @@ class ScatterModel(OnePassModel):
         return summary_of(domain, self._finite(data, domain), None, ()).totals
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
-        d = domain.n_columns
-        plan = MomentRelease(epsilon, delta, scatter_weights(delta > 0, domain.fit_intercept, d), d, True)
+        plan = self._plan(domain, epsilon, delta)
         longest = (domain.most + 1) / REACH if not domain.cuts else 1.0
 
         def draw(source):
-            moments = plan.draw(Summary((), n_rows, totals), source, n_rows)
+            noisy = self._answers(source).add(plan.law, plan.codes(Summary((), n_rows, totals)))
+            moments = plan.moments(noisy, n_rows)
             with np.errstate(all="ignore"):
                 return self._learn(scatter_of(moments, longest), domain, n_rows)
 
         draw.law = plan.law
         return draw
+
+    def _plan(self, domain, epsilon, delta):
+        """Return what is released, and with which noise."""
+        d = domain.n_columns
+        return MomentRelease(epsilon, delta, scatter_weights(delta > 0, domain.fit_intercept, d), d, True)
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns."""

@@ -94,6 +94,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     feature_names_in_ : ndarray of str
     """
     _learned = ("components_", "explained_variance_", "mean_")
+    #: What answers the rounds of ``method="power"``.
+    _asked = Rows
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
                  delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto", ledger=None,
@@ -235,7 +237,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         def draw(source):
             with np.errstate(all="ignore"):
                 vectors, values, mean, total, deviation = components_of(
-                    Rows(finite, domain, law, source), domain, n_rows, k, rounds)
+                    self._asked(finite, domain, law, self._answers(source)), domain, n_rows, k, rounds)
                 again = n_rows / max(1, n_rows - 1)
                 return self._kept(vectors, values * again, total * again, mean, deviation, domain, n_rows)
 

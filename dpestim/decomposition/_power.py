@@ -54,13 +54,8 @@ def public_basis(basis):
 class Rows:
     """Rows that answer with noisy sums; whoever holds them is trusted."""
 
-    def __init__(self, X, rows, law, source):
-        self._X, self._rows, self._law, self._source = X, rows, law, source
-        self._n_answers = 0
-
-    def __reduce__(self):
-        """Refuse: a copy would answer again, with the same noise."""
-        raise TypeError("Rows cannot be pickled or copied: their noise would be used twice")
+    def __init__(self, X, rows, law, answers):
+        self._X, self._rows, self._law, self._answers = X, rows, law, answers
 
     @property
     def deviation(self):
@@ -109,8 +104,7 @@ class Rows:
                 yield block[:, :d]
 
     def _noisy(self, whole):
-        at, self._n_answers = self._n_answers, self._n_answers + 1
-        return (whole + self._law.draw(self._source.part(at), whole.size).reshape(whole.shape)).astype(np.float64)
+        return self._answers.add(self._law, whole).astype(np.float64)
 
 
 def components_of(asked, rows, n_rows, n_components, n_rounds):

@@ -127,11 +127,20 @@ class MomentRelease:
 
     def draw(self, summary, source, known_rows, more=()):
         """Return noisy moments; ``known_rows`` is the public number of rows, or None, ``more`` further integers."""
+        codes = self.codes(summary, more)
+        return self.moments(codes + self.law.draw(source, codes.size), known_rows)
+
+    def codes(self, summary, more=()):
+        """Return the secret integers that get noise of `law`."""
+        weighted = [total * weight for total, weight in zip(summary.totals, self._entries.tolist()) if weight]
+        return self._noise.codes(weighted + [n * w for n, w in zip(more, self._more)])
+
+    def moments(self, noisy, known_rows):
+        """Return the moments that noisy `codes` stand for."""
         d, some, entries = self.n_columns, self._some, self._entries
-        weighted = [total * weight for total, weight in zip(summary.totals, entries.tolist()) if weight]
         upper = np.zeros(len(entries))
         weight = entries[some].astype(float)
-        noisy = np.asarray(self._noise.add(weighted + [n * w for n, w in zip(more, self._more)], source), float)
+        noisy = np.asarray(self._noise.scaled(noisy), float)
         upper[some] = noisy[: len(weight)] / weight
         full = np.zeros((d + 2, d + 2))
         full[np.triu_indices(d + 2)] = upper
@@ -148,5 +157,5 @@ class MomentRelease:
              "column": variance(w.column, unit), "with_target": variance(w.with_target, unit**2),
              "target": variance(w.target, unit), "target_square": variance(w.target_square, unit**2),
              "rows": variance(w.rows, 1.0)},
-            tuple(noisy[len(weight):] / self._more) if more else (),
+            tuple(noisy[len(weight):] / self._more) if self._more else (),
         )

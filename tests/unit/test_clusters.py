@@ -16,6 +16,7 @@ from dpestim.cluster import DPKMeans, _rounds
 from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster._rounds import COARSE, Plan, Rows
 from dpestim.rng import WordSource
+from dpestim.statistics.answers import Answers
 
 LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 1.0])
 CENTERS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.25]])
@@ -111,7 +112,7 @@ def test_each_round_has_words_of_its_own(monkeypatch):
 def test_noise_is_that_of_the_law(delta):
     """No rows in 4,000 cells: the variance is within 6 standard errors (alpha 1e-8), which no other epsilon's is."""
     plan, points = Plan.of(Fraction(1), Fraction(delta), 9, 2, 2), np.zeros((4000, 2))
-    rows = Rows(np.empty((0, 2)), LOW, HIGH, WordSource(0), None)
+    rows = Rows(np.empty((0, 2)), LOW, HIGH, Answers(WordSource(0)), None)
     counts = rows.cells(plan, points)
     spread = (np.square(counts) / plan.cells.variance_steps).mean()
     error = 6 * np.sqrt((2 if plan.budget.normal else 5) / len(points))  # (kurtosis: 3 of normal noise, 6 of Laplace)
