@@ -20,8 +20,8 @@ class DPCovariance(ScatterModel):
 
     **Utility.** Let r be the longest row: sqrt(n_features) half widths of the bounds, or `data_norm`. Entries have
     noise of a standard deviation of about 1.25 r^2 s / n with a delta, and variances sqrt(2) times that, where s is
-    what Gaussian noise needs for a sensitivity of 1; and without a delta of about sqrt(2) (1.5 d + 1) r^2 / (n
-    epsilon) for d columns: many columns need a delta. The mean adds to it; `standard_errors_` has it in figures. What
+    what Gaussian noise needs for a sensitivity of 1; and without a delta of about 1.5 (d + 1) r^2 / (n epsilon)
+    for d columns: many columns need a delta. The mean adds to it; `standard_errors_` has it in figures. What
     noise explains is then taken away (``shrinkage="auto"``), which helps most where most directions are alike. It is a
     matter of errors as a whole: single entries are biased. Where noise drowns all,
     above all without a delta, ``shrinkage=1.0`` is nearer by far.

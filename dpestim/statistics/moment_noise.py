@@ -8,6 +8,8 @@ has an integer weight, 0 where it is not released, and all weighted entries toge
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from dpestim.statistics.row_moments import REACH
 
 #: The weight of the square of a column. 181 is just below sqrt(2) of these, 90 below 1 / sqrt(2).
 _UNIT, _ROOT_2, _ROOT_HALF = 1 << 7, 181, 90
+#: Squares of what stands for 1 and y beside x where two rows are compared: any are right, and the best of these is taken.
+_SCALES = [Fraction(k, 16) for k in (3, 4, 6, 8, 11)]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,22 @@ class Weights:
             self.square - (-self.product * (n_columns - 1) // 2) + self.with_target * root)
         # (a square of y replaced by another moves by no more than the larger of them)
         both = self.target_square * REACH * REACH
-        return 2 * one + both if replaces else one + both + self.rows
+        if not replaces:
+            return one + both + self.rows
+        return min(2 * one + both, *(self._apart(n_columns, *scales) for scales in product(_SCALES, repeat=2)))
+
+    def _apart(self, d, tau, sigma):
+        """Return how far entries of two rows are apart in L1, at most: by z = (x, sqrt(tau), sqrt(sigma) y).
+
+        With signs as they like, a sum of weighted entries is z^T M z, and two of these are at most sqrt(2) times the
+        square of the longest z times Frobenius' norm of M apart: it has no more on both sides of 0.
+        """
+        column, target = Fraction(self.column, REACH), Fraction(self.target, REACH)
+        square = (d * self.square**2 + Fraction(d * (d - 1), 4) * self.product**2 + d * column**2 / (2 * tau)
+                  + d * self.with_target**2 / (2 * sigma) + target**2 / (2 * tau * sigma)
+                  + Fraction(self.target_square, 1) ** 2 / sigma**2)
+        longest = 1 + tau * bool(column or target) + sigma * bool(self.with_target or target or self.target_square)
+        return math.isqrt(math.ceil(2 * square * longest**2 * REACH**4)) + 1
 
 
 def gaussian_weights(replaces, fit_intercept):
