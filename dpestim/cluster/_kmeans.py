@@ -17,7 +17,7 @@ from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
-from dpestim.statistics.answers import Answers
+from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 
@@ -72,7 +72,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
            [ 4.,  4.]])
     """
 
-    _template = "rows"
+    _checked_as, _template = "answers", "rows"
     _declared = ("bounds",)
     _learned = ("cluster_centers_",)
     #: What adds noise, all of it, and what holds the rows.

@@ -10,8 +10,8 @@ from dpestim.covariance._repair import scatter_of
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.answers import Answers
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
+from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.statistics.summary import Summary
@@ -40,7 +40,7 @@ OWN = """\
 class ScatterModel(OnePassModel):
     """Base of functions of a noisy covariance; a sub-class brings `_learn` in place of `_released`."""
 
-    _template = "rows"
+    _checked_as, _template = "answers", "rows"
     _declared = ("bounds",)
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers

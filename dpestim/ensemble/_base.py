@@ -15,6 +15,7 @@ from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
@@ -150,7 +151,7 @@ class Boosting(BinnedColumns, CentralModel):
             trial._declare((find(source.part(1)), trial._reach))
             source = source.part(0)
         codes, sizes = trial._term_codes(numbers, columns), [trial._size(sides) for sides in trial._sides]
-        rows = self._histograms(codes, sizes, targets, kind, cost, law, source, self.n_jobs)
+        rows = self._histograms(codes, sizes, targets, kind, cost, law, Answers(source), self.n_jobs)
         ordered = [sides[0][1] if len(sides) == 1 else tuple(sides) for sides in trial._sides]
         with one_thread(_MERGED):  # (several threads would only wait for each other)
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,

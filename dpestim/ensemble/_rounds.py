@@ -111,28 +111,21 @@ class Histograms:
         0 for numbers, 1 for two classes, else the number of classes.
     cost : Cost
     law : NoiseLaw
-    source : dpestim.rng.WordSource
+    answers : dpestim.statistics.noise.Answers
         Of these rows alone.
     n_jobs : int, default=None
         Threads; what is answered does not depend on it.
     """
 
-    def __init__(self, codes, sizes, targets, kind, cost, law, source, n_jobs=None):
+    def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs=None):
         self._codes, self._sizes, self._kind = [np.ascontiguousarray(own, np.uint8) for own in codes], list(sizes), kind
         self._targets = np.ascontiguousarray(targets, float)
-        self._cost, self._law, self._source, self._n_jobs = cost, law, source, n_jobs
+        self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
         self._scores = np.zeros((len(targets), max(kind, 1)))
         self._pending = None  # (codes, what they add to scores): rows move when they are next asked
-        self._n_answers = 0
-
-    def __reduce__(self):
-        """Refuse: a copy would answer again, with the same noise."""
-        raise TypeError("Histograms cannot be pickled or copied: their noise would be used twice")
 
     def _noisy(self, integers):
-        at, self._n_answers = self._n_answers, self._n_answers + 1
-        drawn = self._law.draw(self._source.part(at), integers.size)
-        return integers + drawn.reshape(integers.shape)
+        return self._answers.add(self._law, integers)
 
     def counts(self, term):
         """Return how many rows each bin of a term has, with noise; once for each term."""

@@ -10,10 +10,9 @@
     private_bounds bounds that are found with a share of the budget
     base           what they share: `summarize`, `merge`, `release`
     summary        rows become integers of a public grid, and sums that are secret
-    noise          integers become noisy, by the laws of `dpestim.central`
+    noise          integers become noisy, by the laws of `dpestim.central`, at once or (`Answers`) round by round
     row_moments    rows become integers of a public norm, and exact sums of their products
     moment_noise   which joint noise hides a row in such sums
-    answers        noise of rounds, each with words of its own
     plan           what a release draws, by which law, and what it makes of that
     result         `Result`
     one_pass       what models share that are functions of such sums: preprocessing, naive Bayes, choosing columns

@@ -18,7 +18,7 @@ from dpestim.statistics.row_moments import REACH
 
 #: The weight of the square of a column. 181 is just below sqrt(2) of these, 90 below 1 / sqrt(2).
 _UNIT, _ROOT_2, _ROOT_HALF = 1 << 7, 181, 90
-#: Squares of what stands for 1 and y beside x where two rows are compared: any are right, and the best of these is taken.
+#: Squares of what stands for 1 and y beside x where two rows are compared: any are right, the best of these is taken.
 _SCALES = [Fraction(k, 16) for k in (3, 4, 6, 8, 11)]
 
 

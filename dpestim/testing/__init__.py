@@ -18,6 +18,7 @@ an estimator can do decides which:
     _models       what learns from rows in the central model: classifiers, regressors, transformers
     _trees        trees and forests: exactly what neighbours can tell apart, on tiny data
     _boosting     boosting: how far histograms of neighbours are apart, given all answers, on tiny data
+    _answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
     _rounds       what learns from reports of noisy gradients, in the local model
     _synthesis    what learns a model of rows, and samples others from it
     _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
@@ -59,6 +60,7 @@ from dpestim.testing import (
     _statistics,
     _synthesis,
 )
+from dpestim.testing._answers import ANSWER_CHECKS
 from dpestim.testing._boosting import BOOSTING_CHECKS
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._rounds import ROUND_CHECKS
@@ -123,6 +125,8 @@ def _checks_for(estimator):
     kind = getattr(estimator, "_checked_as", None)
     if kind == "model":
         return MODEL_CHECKS, estimator
+    if kind == "answers":
+        return (*MODEL_CHECKS, *ANSWER_CHECKS), estimator
     if kind == "tree":
         return (*MODEL_CHECKS, *TREE_CHECKS), estimator
     if kind == "boosting":

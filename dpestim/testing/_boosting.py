@@ -9,9 +9,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy import stats
 
 from dpestim.privacy.exact import canonical_epsilon, exp_lower, exp_upper
+from dpestim.testing._plans import normal_delta
 from dpestim.testing._tools import fresh, require
 from dpestim.testing._trees import loss_of_edges, neighbours
 
@@ -35,10 +35,8 @@ def check_boosting_law(estimator):
                 ratio = spent * exp_lower(Fraction(sum(moved)) * law.rate_of_decay)
                 require(ratio <= exp_upper(epsilon), "edges and histograms must keep epsilon")
                 continue
-            far = max(math.sqrt(sum(k * k for k in moved)) / law.sigma, 1e-9)
-            left = float(epsilon) - math.log(spent)
-            upper, lower = far / 2 - left / far, -far / 2 - left / far
-            lost = stats.norm.cdf(upper) - math.exp(left + stats.norm.logcdf(lower))
+            far = math.sqrt(sum(k * k for k in moved)) / law.sigma
+            lost = normal_delta(far, float(epsilon) - math.log(spent))
             require(lost <= delta * (1 + 1e-9), "histograms must keep their delta")
 
 
@@ -53,8 +51,8 @@ def asked(est, X, y, pattern):
             return (None if plan is None else lambda source: self.bins_), rest
 
     class Told(est._histograms):
-        def __init__(self, codes, sizes, targets, kind, cost, law, source, n_jobs):
-            super().__init__(codes, sizes, targets, kind, cost, law, source, n_jobs)
+        def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs):
+            super().__init__(codes, sizes, targets, kind, cost, law, answers, n_jobs)
             self._weight = cost.weight
             laws.append(law)
 

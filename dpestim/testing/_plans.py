@@ -5,7 +5,7 @@ A plan (`dpestim.statistics.plan`) names the laws of its independent parts, so t
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy import stats
@@ -29,13 +29,15 @@ def _noise_loss(one, two):
         return math.prod((_shift_ratio(one.noise.law, k) for k in moved), start=Fraction(1)), None
     size = math.sqrt(sum(k * k for k in moved)) / one.noise.law.sigma
 
-    def delta(epsilon):
-        if not size:
-            return 0.0
-        upper, lower = size / 2 - epsilon / size, -size / 2 - epsilon / size
-        return stats.norm.cdf(upper) - math.exp(epsilon + stats.norm.logcdf(lower))
+    return Fraction(1), partial(normal_delta, size)
 
-    return Fraction(1), delta
+
+def normal_delta(size, epsilon):
+    """Return the delta at epsilon of normal numbers whose means are so many standard deviations apart."""
+    if not size:
+        return 0.0
+    upper, lower = size / 2 - epsilon / size, -size / 2 - epsilon / size
+    return float(stats.norm.cdf(upper) - math.exp(epsilon + stats.norm.logcdf(lower)))
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,8 @@ import pytest
 from dpestim import config_context
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.ensemble._rounds import Cost, Histograms, bins_for, boost, merged, settled
+from dpestim.rng import WordSource
+from dpestim.statistics.noise import Answers
 
 BOX = {"delta": 1e-5, "bounds": (-1, 1), "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -82,7 +84,7 @@ def test_histograms_are_not_copied():
     import pickle
 
     with pytest.raises(TypeError, match="used twice"):
-        pickle.dumps(Histograms([], [], np.zeros(0), 1, None, None, None))
+        pickle.dumps(Histograms([], [], np.zeros(0), 1, None, None, Answers(WordSource(0))))
 
 
 def test_bins_are_merged_by_mass_in_order():

@@ -6,6 +6,7 @@ break one thing in a sub-class, and list it in its module's `BROKEN` with parame
 """
 
 from broken import (
+    answers,
     balls,
     boosting,
     central,
@@ -32,5 +33,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting)
+           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
+           answers)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
