@@ -13,10 +13,11 @@ class DPCovariance(ScatterModel):
     `dpestim.statistics.Covariance` has each entry without bias, with an interval; this one is nearer to the truth as a
     whole, and always a covariance matrix.
 
-    **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: sums of products and sums of rows, clipped and rounded to integers, get noise of one law for all of them
-    together. All fitted attributes may be published. Whoever calls `fit` must be trusted. `mahalanobis` and `score` of
-    private rows are functions of them, and **not private**.
+    **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets of
+    equal size that differ in one row, or one with a row more: sums of products and sums of rows, clipped and rounded to
+    integers, and the number of rows where it is private, get noise of one law for all of them together. All fitted
+    attributes may be published. Whoever calls `fit` must be trusted. `mahalanobis` and `score` of private rows are
+    functions of them, and **not private**.
 
     **Utility.** Let r be the longest row: sqrt(n_features) half widths of the bounds, or `data_norm`. Entries have
     noise of a standard deviation of about 1.25 r^2 s / n with a delta, and variances sqrt(2) times that, where s is
@@ -62,13 +63,14 @@ class DPCovariance(ScatterModel):
     _learned = ("covariance_", "location_")
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, assume_centered=False,
-                 shrinkage="auto", ledger=None, random_state=None):
+                 shrinkage="auto", neighbours="substitution", ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
         self.data_norm = data_norm
         self.assume_centered = assume_centered
         self.shrinkage = shrinkage
+        self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
 
@@ -166,4 +168,5 @@ class DPCovariance(ScatterModel):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 20.0, "bounds": (-1.0, 1.0)},
-                {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "shrinkage": 0.2}]
+                {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "shrinkage": 0.2},
+                {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "neighbours": "add_remove"}]

@@ -1,13 +1,16 @@
 """What covariance and components share: rows become integers, sums of products get noise once, all else is free."""
 
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dpestim._docs import fill_docstring
-from dpestim.central.base import checked_delta
-from dpestim.covariance._repair import scatter_of
+from dpestim.central.base import CentralMechanism, checked_delta
+from dpestim.covariance._repair import Scatter, scatter_of
 from dpestim.models import checked_number
+from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
@@ -37,11 +40,25 @@ OWN = """\
 """
 
 
+@dataclass(frozen=True)
+class Counted(Scatter):
+    """A noisy covariance of rows whose number may be noisy, too: ``counted`` is its variance over its square."""
+
+    counted: float = 0.0
+
+    def standard_errors(self):
+        """Return the standard deviation of the noise of each entry, to first order in that of the number of rows."""
+        moved = self.matrix - np.outer(self.mean, self.mean)
+        return np.sqrt(np.square(super().standard_errors()) + self.counted * np.square(moved))
+
+
 class ScatterModel(OnePassModel):
     """Base of functions of a noisy covariance; a sub-class brings `_learn` in place of `_released`."""
 
-    _checked_as, _template = "answers", "rows"
+    _checked_as, _template = "answers", "neighbours"
     _declared = ("bounds",)
+    #: The relation that `neighbours` declares, or ValueError.
+    _neighbours = property(CentralMechanism._relation)
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers
 
@@ -51,7 +68,7 @@ class ScatterModel(OnePassModel):
         fill_docstring(cls)
 
     def _learn(self, scatter, rows, n_rows):
-        """Return what is learned from a noisy covariance of scaled rows, by name."""
+        """Return what is learned from a noisy covariance of scaled rows, whose number may be noisy, too, by name."""
         raise TypeError(f"{type(self).__name__} does not say what it learns")
 
     def _check_own(self):
@@ -59,11 +76,18 @@ class ScatterModel(OnePassModel):
 
     # ---------------------------------------------------------------- inside
 
+    @property
+    def _replaces(self):
+        return self._neighbours is Neighbours.SUBSTITUTION
+
+    def _settings(self):
+        return (self.neighbours,)
+
     def _inferred(self):
         return super()._inferred() if self.data_norm is None else []
 
     def _check(self):
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
+        epsilon, delta, _ = canonical_epsilon(self.epsilon), Fraction(0), self._neighbours
         if isinstance(self.delta, bool) or self.delta != 0:
             delta = checked_delta(self.delta)
         if self.bounds is not None:
@@ -98,12 +122,15 @@ class ScatterModel(OnePassModel):
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan = self._plan(domain, epsilon, delta)
         longest = (domain.most + 1) / REACH if not domain.cuts else 1.0
+        public = n_rows if self._replaces else None
 
         def draw(source):
-            noisy = self._answers(source).add(plan.law, plan.codes(Summary((), n_rows, totals)))
-            moments = plan.moments(noisy, n_rows)
+            moments = plan.moments(self._answers(source).add(plan.law, plan.codes(Summary((), n_rows, totals))), public)
+            off = math.sqrt(moments.noise["rows"])
+            n = n_rows if self._replaces else max(1.0, off, float(moments.n_rows))
             with np.errstate(all="ignore"):
-                return self._learn(scatter_of(moments, longest), domain, n_rows)
+                scatter = scatter_of(replace(moments, n_rows=n), longest)
+                return self._learn(Counted(**vars(scatter), counted=(off / max(1, n)) ** 2), domain, n)
 
         draw.law = plan.law
         return draw
@@ -111,7 +138,8 @@ class ScatterModel(OnePassModel):
     def _plan(self, domain, epsilon, delta):
         """Return what is released, and with which noise."""
         d = domain.n_columns
-        return MomentRelease(epsilon, delta, scatter_weights(delta > 0, domain.fit_intercept, d), d, True)
+        return MomentRelease(epsilon, delta, scatter_weights(delta > 0, domain.fit_intercept, d, self._replaces),
+                             d, self._replaces)
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns."""

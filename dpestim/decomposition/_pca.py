@@ -20,9 +20,9 @@ _BLOCK = 1 << 11
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     """Principal components, from one noisy covariance, or by noisy power iteration.
 
-    **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: that of `DPCovariance`, from whose noisy sums all that is kept is made, or of all rounds of
-    ``method="power"`` together. Fitted attributes may be published.
+    **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets of
+    equal size that differ in one row, or one with a row more: that of `DPCovariance`, from whose noisy sums all that is
+    kept is made, or of all rounds of ``method="power"`` together. Fitted attributes may be published.
     Whoever calls `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a
     private step may follow, whose `data_norm` is `norm_bound`.
 
@@ -64,7 +64,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     method : {"covariance", "power"}, default="covariance"
         One noisy matrix of all products of columns; or rounds of noisy products with a basis, for thousands of columns
         and few components, whose number must be an integer then, with a delta above 0. Rounds need the rows again, so
-        that nothing can be summarised.
+        that nothing can be summarised, and are for neighbours of equal size alone.
     iterated_power : int, default=3
         Rounds of ``method="power"``, from 1 to 100; each has its part of the budget.
     whiten : bool, default=False
@@ -87,7 +87,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         Mean of the noisy variances of what was left out.
     n_components_ : int
     n_samples_ : int
-        The public number of rows.
+        The number of rows where it is public, else a noisy one.
     norm_bound : float
         The largest Euclidean norm of a transformed row: from parameters alone, but for `whiten`.
     n_features_in_ : int
@@ -98,8 +98,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     _asked = Rows
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
-                 delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto", ledger=None,
-                 random_state=None):
+                 delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
+                 neighbours="substitution", ledger=None, random_state=None):
         self.epsilon = epsilon
         self.n_components = n_components
         self.method = method
@@ -110,6 +110,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         self.data_norm = data_norm
         self.assume_centered = assume_centered
         self.shrinkage = shrinkage
+        self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
 
@@ -200,6 +201,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             raise ValueError("iterated_power must be an int from 1 to 100")
         if self.method == "power" and not (whole and self.delta > 0 and self.shrinkage == "auto"):
             raise ValueError('method="power" needs an integer for n_components, a delta above 0, and no shrinkage')
+        if self.method == "power" and not self._replaces:
+            raise ValueError('method="power" needs neighbours="substitution": the number of rows is taken as public')
 
     def _domain(self, n_columns, data=None):
         if isinstance(self.n_components, Integral) and self.n_components > n_columns:
@@ -262,7 +265,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             "singular_values_": np.sqrt(values * max(1, n_rows - 1)),
             "mean_": np.clip(mean, rows.low, rows.high) if rows.low and rows.fit_intercept else mean,
             "noise_variance_": max(total - float(values.sum()), 0.0) / (d - k) if d > k else 0.0,
-            "n_components_": int(k), "n_samples_": n_rows, "_rows": rows,
+            "n_components_": int(k), "n_samples_": round(n_rows), "_rows": rows,
             "_divisors": np.sqrt(np.maximum(values, max(floor, 1e-300))),
         }
 
@@ -272,7 +275,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         return [{"epsilon": 20.0, "bounds": (-1.0, 1.0), "n_components": 2},
                 {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "whiten": True,
                  "shrinkage": 0.2},
-                {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"}]
+                {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"},
+                {"epsilon": 20.0, "data_norm": 1.5, "assume_centered": True, "neighbours": "add_remove"}]
 
 
 def reach_of(rows):

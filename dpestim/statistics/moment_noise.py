@@ -93,14 +93,18 @@ def laplace_weights(replaces, fit_intercept, n_columns):
                    0 if replaces else column * REACH * REACH)
 
 
-def scatter_weights(is_normal, centred, n_columns):
-    """Return weights without a target, for a record replaced: by z = (x, 1 / 2), or x alone, or for L1."""
+def scatter_weights(is_normal, centred, n_columns, replaces=True):
+    """Return weights without a target: by z = (x, 1 / 2), or x alone, or for L1; and of the rows where they are secret.
+
+    Where a record is not replaced, one matrix z z^T comes or goes, whose last square counts rows.
+    """
     if not is_normal:
-        plain = laplace_weights(True, centred, n_columns)
-        return replace(plain, with_target=0, target=0, target_square=0)
-    fourth = 25 if centred else 16  # 16 times the fourth power of the norm of z
-    moved = 2 * fourth * (_UNIT * _UNIT // 16) * REACH**4
-    return Weights(_UNIT, _ROOT_2, _ROOT_HALF * REACH if centred else 0, 0, 0, 0, 0, moved)
+        plain = laplace_weights(replaces, True, n_columns)
+        return replace(plain, column=plain.column if centred else 0, with_target=0, target=0, target_square=0)
+    fourth = 25 if centred else 16 if replaces else 17  # 16 times the fourth power of the norm of z
+    moved = fourth * (_UNIT * _UNIT // 16) * REACH**4 * (2 if replaces else 1)
+    return Weights(_UNIT, _ROOT_2, _ROOT_HALF * REACH if centred else 0, 0, 0, 0,
+                   0 if replaces else _UNIT // 4 * REACH * REACH, moved)
 
 
 @dataclass(frozen=True)
