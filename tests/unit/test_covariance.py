@@ -72,6 +72,24 @@ def test_rows_that_meet_the_sensitivity_are_told_from_a_smaller_one():
     assert Fraction(99, 100) * weights.l2_squared < l2 <= weights.l2_squared
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("centred", [True, False])
+def test_no_row_of_a_grid_exceeds_the_sensitivities_for_one_more(d, centred):
+    """The row counts, too: with twice the weight of that the claims would be wrong."""
+    normal, pure = (scatter_weights(kind, centred, d, False) for kind in (True, False))
+    points = list(lattice(d, 4 if d < 3 else 2))
+    broken = replace(normal, rows=2 * normal.rows)
+    l2, more = (max(sum(a * a for a in weighted(weights, row)) for row in points) for weights in (normal, broken))
+    assert 0.99 * normal.l2_squared < l2 <= normal.l2_squared < more
+    l1 = max(sum(map(abs, weighted(pure, row))) for row in points)
+    assert 0.75 * pure.l1(d, False) < l1 <= pure.l1(d, False)
+    for weights in (normal, pure):
+        assert weights.rows > 0
+        assert scatter_weights(weights is normal, centred, d).rows == 0
+        plan = MomentRelease(Fraction(1), Fraction(0 if weights is pure else 1, 10**6), weights, d, False)
+        assert plan.most[0] == weights.l1(d, False)
+
+
 def test_the_release_has_noise_for_these_sensitivities():
     for centred, delta in product((True, False), (Fraction(0), Fraction(1, 10**6))):
         weights = scatter_weights(delta > 0, centred, 12)
@@ -97,7 +115,8 @@ def test_sums_without_targets_are_exact():
 
 
 @pytest.mark.parametrize("how", [{"bounds": ([-1, -2, -1, -1, -1], [1, 1, 3, 1, 1])},
-                                 {"data_norm": 5.0, "bounds": None}, {"bounds": (-2, 1), "data_norm": 1.9}])
+                                 {"data_norm": 5.0, "bounds": None}, {"bounds": (-2, 1), "data_norm": 1.9},
+                                 {"neighbours": "add_remove"}])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_with_much_budget_it_is_that_of_scikit_learn(how, delta):
     X = rows(50_000)
@@ -133,6 +152,46 @@ def test_standard_errors_are_those_of_the_noise():
     assert not ((2 * ratio > 0.65) & (2 * ratio < 1.45)).any()  # (what square and product would be for each other)
     error = found.mean(axis=0) - np.cov(X.T, bias=True) * unit**2
     assert np.abs(error / np.sqrt(found.var(axis=0) / 300)).max() < 5.2
+
+
+class Kept(DPCovariance):
+    """Keeps what came before the repair."""
+
+    def _learn(self, scatter, rows, n_rows):
+        public = replace(scatter, counted=0.0).standard_errors()
+        return {"covariance_": scatter.matrix, "errors_": scatter.standard_errors(), "public_": public, "n_": n_rows}
+
+
+def test_standard_errors_know_of_a_noisy_number_of_rows():
+    # 300 releases of 6 entries, alike at worst: the mean ratio of variances is within 5 standard errors, sqrt(2 / 300)
+    X = np.clip(0.98 + 0.01 * rows(900, d=3), -1, 1)
+    model = Kept(**{**BOX, "epsilon": 4.0}, neighbours="add_remove").summarize(X)
+    found, numbers = [], []
+    for _ in range(300):
+        found.append(model.release().covariance_)
+        numbers.append(model.n_)
+    spread = np.array(found).var(axis=0)
+    assert abs((spread / model.errors_**2).mean() - 1) < 0.41 < (spread / model.public_**2).mean() - 1
+    assert np.mean(numbers) == pytest.approx(900, abs=5 * np.std(numbers) / math.sqrt(300))
+    known = Kept(**BOX).fit(X)
+    assert known.n_ == 900
+    assert (known.errors_ == known.public_).all()
+
+
+def test_who_is_protected_is_a_setting_of_a_summary_and_of_a_charge():
+    X, ledger = rows(300), Ledger(5, delta=0.1, durability="fast")
+    for cls in (DPCovariance, DPPCA):
+        one = cls(**BOX, neighbours="add_remove", ledger=ledger).summarize(X)
+        with pytest.raises(ValueError, match="same parameters"):
+            cls(**BOX).merge(one)
+        assert one.release().privacy_.neighbours.value == "add_remove"
+        assert one.privacy_.curve is not None
+    assert [entry["n_rows"] for entry in ledger.entries()] == [None, None]
+    assert isinstance(one.n_samples_, int)
+    assert one.n_samples_ != 300  # (noisy)
+    with pytest.raises(ValueError, match="substitution"):
+        DPPCA(**BOX, method="power", n_components=2, neighbours="add_remove", ledger=ledger).fit(X)
+    assert len(ledger) == 2
 
 
 # ---------------------------------------------------------------- the repair
@@ -189,9 +248,11 @@ def test_the_nearest_possible_matrix():
 
 @pytest.mark.parametrize("n", [1, 2, 300])
 @pytest.mark.parametrize("d", [1, 2, 40])
-def test_few_rows_and_any_number_of_columns(n, d):
-    X = np.clip(RNG(0).normal(size=(n, d)), -1, 1)
-    model, pca = DPCovariance(**BOX).fit(X), DPPCA(**BOX, whiten=True).fit(X)
+@pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
+def test_few_rows_and_any_number_of_columns(n, d, neighbours):
+    X, params = np.clip(RNG(0).normal(size=(n, d)), -1, 1), {**BOX, "neighbours": neighbours}
+    model, pca = DPCovariance(**params).fit(X), DPPCA(**params, whiten=True).fit(X)
+    assert pca.n_samples_ >= 1
     assert model.covariance_.shape == (d, d)
     assert np.linalg.eigvalsh(model.covariance_)[0] >= -1e-9
     assert np.trace(model.covariance_) <= d * (1 + 1e-4)  # (no more than the longest row has)
@@ -380,7 +441,7 @@ def test_bad_parameters_are_refused_before_anything_is_paid(cls):
     X = rows(50)
     for name, values in {"shrinkage": (-0.1, 1.1, "none", math.nan, None, True), "assume_centered": (1, "no", None),
                          "data_norm": (0, -1, math.inf, "1"), "delta": (-1e-9, 1, "0", None),
-                         "epsilon": (0, 81)}.items():
+                         "epsilon": (0, 81), "neighbours": (None, "local", 1)}.items():
         for value in values:
             ledger = Ledger(100, delta=0.1, durability="fast")
             with pytest.raises(ValueError, match=name):
@@ -391,7 +452,8 @@ def test_bad_parameters_are_refused_before_anything_is_paid(cls):
 def test_strict_mode_takes_any_rows_and_columns_that_do_not_vary():
     with dpestim.config_context(strict=True):
         for X in (np.full((3, 2), np.nan), np.zeros((0, 2)), np.ones((1, 2)), np.array([[1, np.inf], [2, 3]])):
-            for how in ({"bounds": (-1, 1)}, {"bounds": None, "data_norm": 1.0}, {"bounds": ([0, 2], [1, 2])}):
+            for how in ({"bounds": (-1, 1)}, {"bounds": None, "data_norm": 1.0}, {"bounds": ([0, 2], [1, 2])},
+                        {"neighbours": "add_remove", "delta": 0.0}):
                 pca = DPPCA(**{**BOX, **how}).fit(X)
                 assert np.isfinite(pca.components_).all()
                 assert np.isfinite(pca.transform(X)).all()
