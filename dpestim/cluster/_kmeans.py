@@ -10,11 +10,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim._docs import fill_docstring
-from dpestim.central.base import checked_delta
+from dpestim.central.base import CentralMechanism, checked_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
+from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.noise import Answers
@@ -37,8 +38,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     nothing. In the first step there are twice as many centers as in the end. Columns are not scaled: what has a wide
     range counts more.
 
-    **Privacy.** (epsilon, delta)-differential privacy of a row in the central model, for data sets of equal size that
-    differ in one row, seeds of centers included. What is kept may be published. Whoever calls `fit` must be trusted.
+    **Privacy.** (epsilon, delta)-differential privacy of a row in the central model, for the declared `neighbours`,
+    data sets of equal size that differ in one row, or one with a row more; seeds of centers included, and how many
+    rows there are in the second case. What is kept may be published. Whoever calls `fit` must be trusted.
     ``predict`` and ``transform`` of private rows, ``fit_predict`` and ``fit_transform``, and `score` on them, are **not
     private**: the label of a row is a function of it, and its own secret.
 
@@ -49,7 +51,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     are. Where noise drowns clusters, centers are those of normal rows with the noisy means and variances; of few rows
     of many columns, with pure epsilon, one noisy mean would be better. Small clusters far from all others are missed.
 
-    **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k); O(n d) memory, of 4 bytes.
+    **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k), but all of them with
+    ``neighbours="add_remove"``; O(n d) memory, of 4 bytes.
 
     {parameters}
     References
@@ -72,7 +75,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
            [ 4.,  4.]])
     """
 
-    _checked_as, _template = "answers", "rows"
+    _checked_as, _template = "answers", "neighbours"
+    #: The relation that `neighbours` declares, or ValueError.
+    _neighbours = property(CentralMechanism._relation)
     _declared = ("bounds",)
     _learned = ("cluster_centers_",)
     #: What adds noise, all of it, and what holds the rows.
@@ -101,13 +106,14 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         Where X was a data frame with string column names.
     """
 
-    def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2, ledger=None, random_state=None,
-                 n_jobs=None):
+    def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2,
+                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.n_clusters = n_clusters
         self.delta = delta
         self.bounds = bounds
         self.n_iter = n_iter
+        self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -133,13 +139,16 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         n, d = rows.shape
         grids = grids_of(range_of(rows) if self.bounds is None else self.bounds, d)
         low, high = (np.array([getattr(grid, end) for grid in grids], float) for end in ("low", "high"))
-        plan = Plan.of(epsilon, delta, n, d, int(self.n_iter))
+        replaces = self._neighbours is Neighbours.SUBSTITUTION
+        public = n if replaces else None
+        plan = Plan.of(epsilon, delta, public, d, int(self.n_iter))
         guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
         if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `_kmeans.md`)
             guarantee = replace(guarantee, curve=plan.cells.curve)
-        self._charge(guarantee, n, () if names is None else names)
+        self._charge(guarantee, public, () if names is None else names)
         self._warn_if_inferred()
-        asked = self._asked(rows, low, high, self._answers(WordSource(self.random_state)), self.n_jobs)
+        asked = self._asked(rows, low, high, self._answers(WordSource(self.random_state)), self.n_jobs,
+                            replaces)
         centers = _fitted(asked, plan, int(self.n_clusters))
         self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
         self.n_features_in_ = d
@@ -198,7 +207,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
     def _check(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
+        epsilon, delta, _ = canonical_epsilon(self.epsilon), Fraction(0), self._neighbours
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real) or self.delta != 0:
             delta = checked_delta(self.delta)
         for name, most in (("n_clusters", 1000), ("n_iter", 100)):
@@ -215,7 +224,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "n_clusters": 3, "bounds": (-2.0, 2.0)},
-                {"epsilon": 3.0, "delta": 1e-5, "n_clusters": 2, "bounds": ([-1, -1, -1], [1, 2, 3]), "n_iter": 1}]
+                {"epsilon": 3.0, "delta": 1e-5, "n_clusters": 2, "bounds": ([-1, -1, -1], [1, 2, 3]), "n_iter": 1},
+                {"epsilon": 2.0, "n_clusters": 2, "bounds": (-1.0, 1.0), "neighbours": "add_remove"},
+                {"epsilon": 3.0, "delta": 1e-5, "n_clusters": 2, "bounds": (-1.0, 1.0), "neighbours": "add_remove"}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns in two clusters, and no classes."""

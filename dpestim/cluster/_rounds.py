@@ -40,15 +40,19 @@ class Budget:
         return DiscreteLaplaceLaw(self.epsilon * share, Fraction(0), Fraction(l1), 0)
 
 
-def moment_change(d, weight):
+def moment_change(d, weight, replaces=True):
     """Return (l1, l2_squared) of weighted sums, and of squares, of d columns: `_kmeans.md`, round 1."""
+    if not replaces:  # (and of the number of rows, which weighs as much as the sum of a column)
+        return d * (weight + COARSE) * COARSE + weight * COARSE, ((d + 1) * weight**2 + d * COARSE**2) * COARSE**2
     both = 2 * weight * COARSE if weight >= 2 * COARSE else (weight + 2 * COARSE) ** 2 // 4
     return d * both, d * 4 * weight**2 * COARSE**2
 
 
-def step_change(limits, weight):
+def step_change(limits, weight, replaces=True):
     """Return (l1, l2_squared) of weighted counts, and of sums within limits, of clusters: `_kmeans.md`, round 3."""
     squares = sum(q * q for q in limits)
+    if not replaces:
+        return weight + sum(limits), weight * weight + squares
     return 2 * (weight + sum(limits)), max(2 * (weight * weight + squares), 4 * squares)
 
 
@@ -63,7 +67,7 @@ class Plan:
     """All that is decided before anything is charged, from public numbers; ValueError where noise fits no integers."""
 
     budget: Budget
-    n_rows: int
+    n_rows: int | None  # (None: rows come and go, and nobody may know)
     d: int
     n_steps: int
     moments: object  # (the law of the first round)
@@ -88,12 +92,15 @@ class Plan:
     @classmethod
     def _of(cls, budget, n_rows, d, n_steps):
         weight = _SUMS[budget.normal]
-        change = moment_change(d, weight)
-        whole = math.sqrt(budget.law(Fraction(1), *change).variance_steps) / (weight * COARSE * max(1, n_rows))
-        first = min(max(Fraction(min(whole / _ENOUGH, 1.0) ** (2 if budget.normal else 1)), _LEAST), _MOST)
+        replaces, first = n_rows is not None, _LEAST
+        change, of_cell = moment_change(d, weight, replaces), 1 + replaces
+        if replaces:  # (else nobody may know how many rows there are; twice the least was no better)
+            whole = math.sqrt(budget.law(Fraction(1), *change).variance_steps) / (weight * COARSE * max(1, n_rows))
+            first = min(max(Fraction(min(whole / _ENOUGH, 1.0) ** (2 if budget.normal else 1)), _LEAST), _MOST)
         cells = (1 - first) * _CELLS
         step = (1 - first - cells) / n_steps
-        plan = cls(budget, n_rows, d, n_steps, budget.law(first, *change), budget.law(cells, 2, 2), step, weight)
+        plan = cls(budget, n_rows, d, n_steps, budget.law(first, *change), budget.law(cells, of_cell, of_cell), step,
+                   weight)
         _ = plan.widest  # (may fail; others have less noise)
         return plan
 
@@ -105,18 +112,23 @@ class Plan:
     def of_steps(self, limits):
         """Return (the noise of a round of steps within these limits, the weight of counts)."""
         weight = count_weight(limits, self.budget.normal)
-        return self.budget.law(self.step_share, *step_change(limits, weight)), weight
+        change = step_change(limits, weight, self.n_rows is not None)
+        return self.budget.law(self.step_share, *change), weight
 
 
 class Rows:
-    """Packed rows, which are secret, that answer with noisy sums; columns are in parts of the widest half range."""
+    """Packed rows, which are secret, that answer with noisy sums; columns are in parts of the widest half range.
 
-    def __init__(self, rows, low, high, answers, n_jobs):
+    ``known`` is how many there are: a public number, or a noisy one after the first round, and None before.
+    """
+
+    def __init__(self, rows, low, high, answers, n_jobs, replaces=True):
         half = (high - low) / 2
         self.unit, self.middle = half.max(), low + half
         self.half = np.maximum(half / self.unit, 2.0**-20)
-        self.n, self._answers, self._n_jobs = len(rows), answers, n_jobs
-        self._blocks = np.empty((-(-self.n // kmeans.LANES), len(low), kmeans.LANES), np.float32)
+        self._n, self._answers, self._n_jobs, self._replaces = len(rows), answers, n_jobs, replaces
+        self.known = self._n if replaces else None
+        self._blocks = np.empty((-(-self._n // kmeans.LANES), len(low), kmeans.LANES), np.float32)
 
         def pack(first, last):
             kmeans.pack(rows, low, high, self.middle, 1 / self.unit, first, last, self._blocks)
@@ -145,25 +157,31 @@ class Rows:
 
     def moments(self, plan):
         """Return noisy (means, variances of columns in half ranges, variances of the noise of both)."""
-        d, n = plan.d, max(1, self.n)
-        sums, squares = self._sums(self._blocks, self.n, np.zeros((1, d)), COARSE / self.half, [COARSE] * d)
-        noisy = self._noisy(plan.moments, np.concatenate([sums[0, 1:] * plan.weight, squares]))
-        unit = n * COARSE * np.repeat([float(plan.weight), COARSE], d)
-        noisy, variance = noisy / unit, plan.moments.variance_steps / unit[[0, d]] ** 2
+        d, row = plan.d, plan.weight * COARSE
+        sums, squares = self._sums(self._blocks, self._n, np.zeros((1, d)), COARSE / self.half, [COARSE] * d)
+        asked = [sums[0, 1:] * plan.weight, squares, *([] if self._replaces else [sums[:, 0] * row])]
+        noisy = self._noisy(plan.moments, np.concatenate(asked))
+        if not self._replaces:
+            self.known = max(1.0, noisy[-1] / row, math.sqrt(plan.moments.variance_steps) / row)
+        unit = max(1, self.known) * np.repeat([float(row), COARSE**2], d)
+        noisy, variance = noisy[: 2 * d] / unit, plan.moments.variance_steps / unit[[0, d]] ** 2
         return noisy[:d], noisy[d:], *variance
 
     def sample(self):
-        """Return (blocks, rows) for cells: all, or some 131,072 rows at equal distances; which is public."""
+        """Return (blocks, how many rows they have as far as is known) for cells: all rows, or some 131,072.
+
+        These are at equal distances, which follow from the number of rows: so it must be public.
+        """
         every = len(self._blocks) >> 10
-        if every < 2:
-            return self._blocks, self.n
-        some = np.ascontiguousarray(self._blocks[: self.n // kmeans.LANES : every])
+        if every < 2 or not self._replaces:
+            return self._blocks, self.known
+        some = np.ascontiguousarray(self._blocks[: self._n // kmeans.LANES : every])
         return some, len(some) * kmeans.LANES
 
     def cells(self, plan, points):
         """Return noisy counts of the sample in the cells of public points."""
-        blocks, n = self.sample()
-        d = plan.d
+        blocks, known = self.sample()
+        d, n = plan.d, known if self._replaces else self._n
         sums, _ = self._sums(blocks, n, points, np.ones(d), np.zeros(d))
         return self._noisy(plan.cells, sums[:, 0])
 
@@ -175,7 +193,7 @@ class Rows:
         """
         scale, limits = FINE / np.maximum(reach, 1e-12), [FINE] * plan.d
         law, weight = plan.of_steps(limits)
-        sums, _ = self._sums(self._blocks, self.n, centers, scale, limits)
+        sums, _ = self._sums(self._blocks, self._n, centers, scale, limits)
         sums[:, 0] *= weight
         noisy = self._noisy(law, sums).reshape(sums.shape)
         deviation = math.sqrt(law.variance_steps)

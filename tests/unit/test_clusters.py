@@ -33,26 +33,28 @@ class Recorder(Rows):
 
 def change(name, plan):
     """Return (l1, l2_squared) as the round claims it."""
+    replaces = plan.n_rows is not None
     if name == "moments":
-        return _rounds.moment_change(2, plan.weight)
+        return _rounds.moment_change(2, plan.weight, replaces)
     if name == "cells":
-        return 2, 2
+        return (2, 2) if replaces else (1, 1)
     limits = [_rounds.FINE] * 2
-    return _rounds.step_change(limits, plan.of_steps(limits)[1])
+    return _rounds.step_change(limits, plan.of_steps(limits)[1], replaces)
 
 
-def check_sensitivity(delta):
-    """Require that no replaced row moves a round by more than its law expects, and that some row nearly does."""
-    plan = Plan.of(Fraction(1), Fraction(delta), 6, 2, 2)
+def check_sensitivity(delta, replaces):
+    """Require that no row replaced, or one more, moves a round by more than its law expects; and some row nearly so."""
+    plan = Plan.of(Fraction(1), Fraction(delta), 6 if replaces else None, 2, 2)
     rest = np.array([[0.3, 0.7], [-0.9, 0.1], [0.9, 0.9], [0.0, 0.5], [0.6, 0.2]])
     places = [*product((-1.0, -0.5, 0.0, 0.45, 1.0, 7.0), (0.0, 0.5, 0.55, 1.0, np.nan))]
     for name, args in (("moments", ()), ("cells", (CENTERS,)), ("steps", (CENTERS, REACH))):
         seen = []
-        for place in places:
-            rows = Recorder(np.vstack([rest, place]), LOW, HIGH, None, None)
+        for table in (rest, *(np.vstack([rest, place]) for place in places)):
+            rows = Recorder(table, LOW, HIGH, None, None, replaces)
             getattr(rows, name)(plan, *args)
             seen.append(rows.codes)
-        moved = np.abs(np.array(seen)[:, None] - np.array(seen)).astype(object)
+        seen, others = np.array(seen[1:]), np.array(seen[1:] if replaces else seen[:1])
+        moved = np.abs(seen[:, None] - others).astype(object)
         l1, l2_squared = change(name, plan)
         assert moved.sum(axis=2).max() <= l1, name
         assert (moved**2).sum(axis=2).max() <= l2_squared, name
@@ -66,33 +68,53 @@ def check_sensitivity(delta):
 
 
 @pytest.mark.parametrize("delta", [0, "1/100000"])
-def test_one_row_moves_each_round_by_what_is_claimed(delta, monkeypatch):
+@pytest.mark.parametrize("replaces", [True, False])
+def test_one_row_moves_each_round_by_what_is_claimed(delta, replaces, monkeypatch):
     """All pairs of 30 places, at centers, on borders, beyond bounds and missing; half the claim is refuted."""
-    check_sensitivity(delta)
-    honest = _rounds.step_change
-    for broken in (lambda q, w: (honest(q, w)[0] // 2, honest(q, w)[1]),  # one cluster, not two
-                   lambda q, w: (honest(q, w)[0], w * w + sum(x * x for x in q))):
-        with monkeypatch.context() as patched:
-            patched.setattr(_rounds, "step_change", broken)
-            with pytest.raises(AssertionError):
-                check_sensitivity(delta)
+    check_sensitivity(delta, replaces)
+    for name in ("step_change", "moment_change"):
+        honest = getattr(_rounds, name)
+        for broken in (lambda *of, honest=honest: (honest(*of)[0] // 2, honest(*of)[1]),  # one cluster, not two
+                       lambda *of, honest=honest: (honest(*of)[0], honest(*of)[1] // 2)):
+            with monkeypatch.context() as patched:
+                patched.setattr(_rounds, name, broken)
+                with pytest.raises(AssertionError):
+                    check_sensitivity(delta, replaces)
     with monkeypatch.context() as patched:  # rows that count by more than they may
         tally = kmeans.tally
         patched.setattr(_rounds.kmeans, "tally",
                         lambda b, n, c, s, limits, *out: tally(b, n, c, s * 2, limits * 2, *out))
         with pytest.raises(AssertionError):
-            check_sensitivity(delta)
+            check_sensitivity(delta, replaces)
+
+
+def test_no_row_of_many_is_sampled_by_its_place_where_their_number_is_private():
+    """With 262,300 rows: cells count all of them, and a row less moves one; by place many would move."""
+    rows, plan = np.random.default_rng(0).uniform(-1, 1, (262_300, 1)), Plan.of(Fraction(1), Fraction(0), None, 1, 1)
+    for replaces, n_rows in ((False, 262_300), (True, 131_200)):
+        counts = []
+        for table in (rows, rows[1:]):
+            asked = Recorder(table, LOW[:1], HIGH[:1], None, None, replaces)
+            asked.cells(plan, np.array([[-0.5], [0.5]]))
+            counts.append(np.array(asked.codes))
+        assert counts[0].sum() == n_rows
+        assert (np.abs(counts[0] - counts[1]).sum() == 1) is not replaces
+    private = Recorder(rows, LOW[:1], HIGH[:1], None, None, False)
+    assert private.sample()[1] is None
+    private.moments(plan)
+    assert private.sample()[1] == 262_300  # (the exact answer of this one)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "d", "n_steps"), [
     (1, 0, 2, 2), ("1/10", 0, 30, 3), (7, "1/1000000", 5, 1), ("1/2", "1/100", 64, 4)])
-def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps):
+@pytest.mark.parametrize("replaces", [True, False])
+def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps, replaces):
     epsilon, delta = Fraction(epsilon), Fraction(delta)
-    plan = Plan.of(epsilon, delta, 5000, d, n_steps)
+    plan = Plan.of(epsilon, delta, 5000 if replaces else None, d, n_steps)
     limits = [_rounds.FINE] * d
     law, weight = plan.of_steps(limits)
-    laws = [(plan.moments, _rounds.moment_change(d, plan.weight)), (plan.cells, (2, 2)),
-            *[(law, _rounds.step_change(limits, weight))] * n_steps]
+    laws = [(plan.moments, _rounds.moment_change(d, plan.weight, replaces)), (plan.cells, (1 + replaces, 1 + replaces)),
+            *[(law, _rounds.step_change(limits, weight, replaces))] * n_steps]
     if plan.budget.normal:
         assert all((law.epsilon, law.delta) == (epsilon, delta) for law, _ in laws)
         assert 1 - 1e-9 < sum(Fraction(change[1]) / law.sensitivity**2 for law, change in laws) <= 1
@@ -187,12 +209,14 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_clusters_are_found(shape):
+@pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
+def test_clusters_are_found(shape, neighbours):
     """Inertia at epsilon 1 (the middle of 3 seeds) beside that of k-means without privacy."""
     make, k, bounds, most = SHAPES[shape]
     rows = make(np.random.default_rng(0))
     known = KMeans(k, n_init=3, random_state=0).fit(rows).inertia_
-    found = [-DPKMeans(1.0, n_clusters=k, bounds=bounds, random_state=seed).fit(rows).score(rows) for seed in range(3)]
+    make = DPKMeans(1.0, n_clusters=k, bounds=bounds, neighbours=neighbours)
+    found = [-make.set_params(random_state=seed).fit(rows).score(rows) for seed in range(3)]
     assert np.median(found) < most * known
 
 
@@ -210,6 +234,13 @@ def test_the_face():
     with Ledger(1, durability="fast") as ledger:
         labels = model.fit_predict(rows)
     assert [entry["n_rows"] for entry in ledger.entries()] == [3000]
+    with Ledger(2, durability="fast") as ledger:  # (a ledger of replaced rows pays twice)
+        other = DPKMeans(n_clusters=3, bounds=(-12, 12), neighbours="add_remove", random_state=0).fit(rows)
+    assert [entry["n_rows"] for entry in ledger.entries()] == [None]
+    assert other.privacy_.neighbours.value == "add_remove"
+    for bad in (None, "local", 1):
+        with pytest.raises(ValueError, match="neighbours"):
+            DPKMeans(bounds=(-1, 1), neighbours=bad).fit(rows)
     off = model.transform(rows)
     assert (labels == off.argmin(axis=1)).all()
     assert model.score(rows) == pytest.approx(-np.square(off.min(axis=1)).sum())
@@ -220,6 +251,9 @@ def test_the_face():
             with pytest.raises(ValueError, match=name):
                 DPKMeans(bounds=(-1, 1), **{name: bad}).fit(rows)
     with config_context(strict=True):
+        for n in (0, 2):
+            few = DPKMeans(n_clusters=9, bounds=(-1, 1), neighbours="add_remove", random_state=0).fit(rows[:n])
+            assert np.isfinite(few.cluster_centers_).all()
         few = DPKMeans(n_clusters=9, bounds=(-1, 1), random_state=0).fit(rows[:2])
         assert few.cluster_centers_.shape == (9, 2)
         assert few.predict(np.array([[np.nan, np.inf]])).shape == (1,)
