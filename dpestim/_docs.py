@@ -323,7 +323,8 @@ def fill_docstring(cls):
         return
     parameters = inspect.signature(cls.__init__).parameters
     kind = getattr(cls, "_template", None) or next(kind for kind in _TEMPLATES if kind in parameters)
-    more = getattr(cls, "_more_parameters", "").strip("\n").rstrip(" ")
+    more = getattr(cls, "_more_parameters", "").strip("\n").rstrip()
+    more += "\n" * bool(more)
     attributes = getattr(cls, "_more_attributes", "").strip("\n").rstrip(" ")
     text = _common(_TEMPLATES[kind]).replace("{attributes}\n", attributes and attributes.rstrip("\n") + "\n")
     text = text.replace(_BEFORE[kind], more + _BEFORE[kind], 1).replace("{own}", "")

@@ -51,6 +51,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     are. Where noise drowns clusters, centers are those of normal rows with the noisy means and variances; of few rows
     of many columns, with pure epsilon, one noisy mean would be better. Small clusters far from all others are missed.
 
+    With ``neighbours="add_remove"`` steps have half of that noise, or 1 / sqrt(2) of it where a delta is declared.
+
     **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k), but all of them with
     ``neighbours="add_remove"``; O(n d) memory, of 4 bytes.
 

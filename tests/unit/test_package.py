@@ -129,6 +129,7 @@ def test_every_public_method_is_documented():
             if not name.startswith("_"):
                 assert (getattr(cls, name).__doc__ or "").strip(), f"{cls.__name__}.{name} has no docstring"
         assert "{parameters}" not in cls.__doc__
+        assert not re.search(r"\S {4}\w+ : ", cls.__doc__), f"a parameter of {cls.__name__} has no line of its own"
 
 
 def test_the_registry_covers_every_sub_package_with_estimators():
