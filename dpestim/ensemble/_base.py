@@ -55,8 +55,8 @@ _SHARED = """\
     scores_ : ndarray of shape (n_bins of all terms, n_outputs)
         What bins add to a score, term after term; `term_scores_` has them by term.
     standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
-        Of `scores_`, from the noise alone, for bins that are given: not from the drawing of the rows, nor from what
-        smoothing leaves out.
+        Of `scores_`, from the noise alone, for bins and other terms that are given: not from the drawing of the rows,
+        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain.
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
@@ -242,6 +242,8 @@ class Boosting(BinnedColumns, CentralModel):
                 raise ValueError(f"interactions must be pairs of two of the {d} columns, by number or name")
             if any(not ordered[j] and sizes[j] > _SIDE for j in pair):
                 raise ValueError(f"interactions must be of columns with at most {_SIDE - 1} categories")
+            if any(set(pair) == set(term) for term in self._terms):
+                raise ValueError("interactions must name each pair of columns once")
             self._terms.append(tuple(int(j) for j in pair))
             self._sides.append(tuple((min(sizes[j], _SIDE), ordered[j]) for j in pair))
 

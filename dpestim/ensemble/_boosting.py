@@ -205,7 +205,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
     def _targets(self, y, n_rows, strict):
         y = target_numbers(y, n_rows, strict=strict)
         low, high = self._ends() if self.target_bounds is not None else (
-            float(y.min(initial=0.0)), float(y.max(initial=0.0)))
+            (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0))
         half = (high - low) / 2 or 1.0
         known = {"target_bounds_": (low, high)}
         return (np.clip(y, low, high) - low) / half - 1.0, 0, known

@@ -38,6 +38,8 @@ _PSEUDO = 2.0
 _BINS, _PLACE = 0.75, 0.2
 #: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
 _FINE, _DOUBT = 8, 0.5
+#: How often a step is taken anew, by how steep the loss is along the last one: the first step of a term, and others.
+_SECANTS = {True: 6, False: 2}
 #: Draws of noise for standard errors.
 _DRAWS = 64
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
@@ -194,11 +196,12 @@ class Curve:
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
-        self._slopes, self._most = curvature * (counts + doubt), most
+        self._counted, self._most = (counts + doubt)[:, None], most
+        self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
         self._steps, self._noise, self._trust = steps, noise, trust
-        self._mean, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0
+        self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
 
-    def measure(self, sums, weight, alike):
+    def measure(self, sums, weight, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
 
         Parameters
@@ -207,22 +210,22 @@ class Curve:
         weight : float
         alike : list of Curve
             The terms, this one among them, that tell which priors are common.
+        offset : ndarray of shape (n_outputs,), default=None
+            What makes scores logits of the probability of a class: then their curvature is that between the present
+            score and the one that is estimated.
         """
-        self._total += weight
-        self._squares += weight * weight
-        part = weight / self._total
-        self._mean += part * (sums + self._slopes[:, None] * self.scores - self._mean)
-        # the noise of the average, and that of rows, of whose sums the slopes are the variance, too
-        self._noisy = math.sqrt(self._noise * self._squares) / self._total
-        self._errors = np.sqrt(self._noisy**2 + self._slopes)
-        heads = self._slopes / self._errors
-        shares, self._turns = np.linalg.eigh(heads[:, None] * self._steps * heads)
-        self._spread = 1.0 + np.outer(_PRIORS, np.maximum(shares, 0.0))
-        self._heads = heads[:, None] * self._steps
-        seen = self._turns.T @ (self._mean / self._errors[:, None])
-        self.likelihoods = self._likelihoods(seen)
-        self._common = weights_of(np.stack([curve.likelihoods for curve in alike]))
-        new = self._estimate(seen, self.likelihoods)
+        first, self._total, self._squares = not self._total, self._total + weight, self._squares + weight * weight
+        part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
+        (mean, slope), new = (self._mean, self._slope), self.scores
+        slopes = self._steepest
+        for turn in range(1 if offset is None else _SECANTS[first]):
+            if offset is not None and (turn or not first):
+                along = self._counted * secants(offset + self.scores, offset + new)
+                slopes = np.sqrt(slopes * along) if turn else along  # (half way: steps do not swing to and fro)
+            # (slopes of several rounds are averaged, as what they go with is)
+            self._slope = slope + part * (slopes - slope)
+            self._mean = mean + part * (sums + slopes * self.scores - mean)
+            new = self._learned(alike)
         change, self.scores = new - self.scores, new
         return change
 
@@ -233,20 +236,59 @@ class Curve:
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
         more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
-        seen = self._turns.T @ ((self._mean + more) / self._errors[:, None])
+        seen = self._turned((self._mean + more) / self._errors)
         return self._estimate(seen, self._likelihoods(seen)).std(axis=0)
+
+    def _learned(self, alike):
+        """Return scores, from all measurements."""
+        # the noise of the average, and that of rows, of whose sums the slopes are the variance, too
+        self._errors = np.sqrt(self._noisy**2 + self._slope)
+        self._heads = self._slope / self._errors
+        heads = self._heads.T
+        shares, self._turns = np.linalg.eigh(heads[:, :, None] * self._steps * heads[:, None, :])
+        self._spread = 1.0 + np.multiply.outer(_PRIORS, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
+        seen = self._turned(self._mean / self._errors)
+        self.likelihoods = self._likelihoods(seen)
+        self._common = weights_of(np.stack([curve.likelihoods for curve in alike]))
+        return self._estimate(seen, self.likelihoods)
+
+    def _turned(self, values):
+        """Return values of bins in terms of independent directions, of shape (..., n_outputs, n_bins)."""
+        return (np.swapaxes(values, -1, -2)[..., None, :] @ self._turns)[..., 0, :]
 
     def _likelihoods(self, seen):
         """Return logarithms of how likely each prior makes what was seen, of shape (..., n_priors)."""
-        misfit = np.square(seen).sum(axis=-1) @ (1 / self._spread).T
-        return -self._trust * (misfit + self.scores.shape[1] * np.log(self._spread).sum(axis=1)) / 2
+        flat = self._spread.reshape(len(_PRIORS), -1)
+        misfit = np.square(seen).reshape(*seen.shape[:-2], -1) @ (1 / flat).T
+        return -self._trust * (misfit + np.log(flat).sum(axis=1)) / 2
 
     def _estimate(self, seen, likelihoods):
         # the mean over priors, by how likely each is: the likeliest alone is too sure of itself
         chances = shares_of(likelihoods, self._common)
-        gain = chances @ (np.array(_PRIORS)[:, None] / self._spread)
-        new = self._heads.T @ (self._turns @ (gain[..., None] * seen))
+        gain = np.tensordot(chances, np.array(_PRIORS)[:, None, None] / self._spread, axes=1)
+        found = (self._turns @ (gain * seen)[..., None])[..., 0]
+        new = self._steps @ (self._heads * np.swapaxes(found, -1, -2))
+        if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
+            new = new - new.mean(axis=-1, keepdims=True)
         return np.clip(new, -self._most, self._most)
+
+
+def offset_of(scores, kind, term):
+    """Return what makes scores of a term logits, from those that all rows start with; None: targets are numbers."""
+    if kind == 0:
+        return None
+    if kind == 1:
+        return scores if term else np.zeros(1)
+    shares = np.exp(scores - scores.max())
+    shares = np.clip(shares / shares.sum(), 1e-9, 1 - 1e-9)
+    return np.log(shares) - np.log1p(-shares) - (0 if term else scores)
+
+
+def secants(before, after):
+    """Return by how much the probabilities of scores rise from `before` to `after`, over how far these are apart."""
+    low, high = (1 / (1 + np.exp(-np.clip(scores, -30, 30))) for scores in (before, after))
+    far = after - before
+    return np.where(np.abs(far) > 1e-4, (high - low) / np.where(far == 0, 1, far), low * (1 - low))
 
 
 def shares_of(likelihoods, weights=1.0):
@@ -330,7 +372,10 @@ def steps_of(counts, ordered):
     if len(counts) == 1:
         return np.eye(1)
     if isinstance(ordered, tuple):
-        return _centred(pair_steps(ordered), counts)
+        # (what depends on one side alone is for the terms of single columns: both would drift apart)
+        table = np.maximum(counts, 0.0).reshape([n for n, _ in ordered]) + 1e-9
+        off = np.kron(*(_less_mean(table.sum(axis=1 - side)) for side in (0, 1)))
+        return off @ pair_steps(ordered) @ off.T + _CONSTANT
     if not ordered:
         return _centred(np.eye(len(counts)), counts)
     mass = _mass(counts)
@@ -340,9 +385,13 @@ def steps_of(counts, ordered):
 
 def _centred(steps, counts):
     """Return covariances of scores less their mean over rows, which is the intercept's, all but a little of it."""
-    mass = np.maximum(counts, 0.0) + 1e-9
-    off = np.eye(len(counts)) - mass / mass.sum()
+    off = _less_mean(np.maximum(counts, 0.0) + 1e-9)
     return off @ steps @ off.T + _CONSTANT
+
+
+def _less_mean(mass):
+    """Return what takes the mean over rows from each bin."""
+    return np.eye(len(mass)) - mass / mass.sum()
 
 
 def start_of(sums, total, deviation, kind):
@@ -408,5 +457,6 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
     for k in range(n_rounds):
         for term, curve in enumerate(curves):
             if term or k:
-                rows.add(term, curve.measure(rows.sums(term), k + 1.0, curves[1:] if term else curves[:1]))
+                alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
+                rows.add(term, curve.measure(rows.sums(term), k + 1.0, alike, offset))
     return curves, groups

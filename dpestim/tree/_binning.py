@@ -58,6 +58,10 @@ class CategoryBins:
         """How many codes there are."""
         return len(self.values) + 1
 
+    def encoder(self, name):
+        """Return what reads the column of this name."""
+        return CategoryEncoder([value for _, value in self.values], name)
+
     def side(self, shift, threshold):
         """Return in words which rows go left."""
         return f"is {self.values[shift][1]!r}" if shift < len(self.values) else "is none of its categories"

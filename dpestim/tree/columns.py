@@ -56,11 +56,12 @@ class BinnedColumns:
     def _rows(self, X, reset):
         """Return ((numbers, columns of categories by place), how many rows)."""
         strict = self._is_strict()
-        if self.categories is None:
+        # (a fitted model reads rows as it has learned to, whatever became of its parameters)
+        if self.categories is None if reset else all(own.ordered for own in self.bins_):
             rows = self._checked_X(X, reset=reset, total=strict)
             return (rows, {}), len(rows)
         columns, n_rows = self._checked_columns(X, reset=reset)
-        places = self._encoders(len(columns))
+        places = self._encoders(len(columns)) if reset else [j for j, own in enumerate(self.bins_) if not own.ordered]
         numbers = [j for j in range(len(columns)) if j not in places]
         table = X if hasattr(X, "iloc") or hasattr(X, "get_column") else np.asarray(
             X, dtype=None if hasattr(X, "dtype") else object)
@@ -93,7 +94,8 @@ class BinnedColumns:
         return bins, {j: (grid.low, grid.high) for j, grid in grids.items()}
 
     def _codes(self, numbers, columns, bins):
-        return codes_of(bins, numbers, columns, self._encoders(len(bins)))
+        return codes_of(bins, numbers, columns, {j: own.encoder(f"column {j}") for j, own in enumerate(bins)
+                                                 if not own.ordered})
 
     def _edges_to_find(self, numbers, n_rows, n_columns, epsilon):
         """Return (the plan of bins of all columns, or None; epsilon for all else).
@@ -126,7 +128,13 @@ class BinnedColumns:
 
 
 def bins_between(low, high, found, n_bins):
-    """Return so many bins, spread evenly over the gaps between what was found: edges that are equal count once."""
+    """Return so many bins, spread evenly over the gaps between what was found, all of which are edges.
+
+    What is equal counts once; where bins do not divide evenly, the first gaps have one more.
+    """
     knots = np.unique([low, *found, high])
-    inner = np.interp(np.arange(1, n_bins) / n_bins, np.linspace(0, 1, len(knots)), knots)
+    gaps = min(len(knots) - 1, n_bins)
+    knots = knots[np.linspace(0, len(knots) - 1, gaps + 1).round().astype(int)]
+    each = [n_bins // gaps + (k < n_bins % gaps) for k in range(gaps)]
+    inner = np.concatenate([np.linspace(*ends, n + 1)[:-1] for *ends, n in zip(knots, knots[1:], each)])
     return NumberBins(tuple(np.unique(inner[(inner > low) & (inner < high)]).tolist()))
