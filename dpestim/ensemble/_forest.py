@@ -62,6 +62,8 @@ _LAST = """\
 
 #: What leaves tell of numbers is added up over so many trees to this power: 1 would be a mean, 1/2 is for logarithms.
 _POWER = 0.75
+#: So many trees count as if each knew something else; of more, logarithms are averaged.
+_APART = 30
 
 
 class Forest(BinnedModel, OnePassModel):
@@ -118,7 +120,28 @@ class Forest(BinnedModel, OnePassModel):
         def plan(domain, rest):
             return self._released(n_rows, self._sums(data, domain), domain, rest, delta)
 
-        return self._after_edges(data, n_rows, self._domain(n_columns, data), epsilon, plan)
+        domain = self._domain(n_columns, data)
+        return self._after_edges(data, n_rows, domain, epsilon, plan,
+                                 lambda rest: self._noise(*self._shape(n_rows), domain, rest, delta).law)
+
+    def summarize(self, X, y=None):
+        """Add rows to the exact, secret summary; nothing is released or charged.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+            With ``rows="disjoint"`` at least `n_estimators` rows: of fewer, some trees would never get any.
+
+        Returns
+        -------
+        self
+            With `summary_`, as secret as the rows.
+        """
+        self._check_mergeable()
+        if self.rows == "disjoint" and np.shape(X)[:1] < (self.n_estimators,):
+            raise ValueError(f'rows="disjoint" needs at least n_estimators={self.n_estimators} rows in each summary, '
+                             f"got {np.shape(X)[0]}")
+        return super().summarize(X, y)
 
     def _refuse_others(self, summary, message):
         reader = self._trial()  # (one that has summarised nothing does not know names of columns yet)
@@ -165,12 +188,12 @@ class Forest(BinnedModel, OnePassModel):
         parallel.run(task, n_trees, self.n_jobs)
         return [totals]
 
-    def _together(self, X, told, power):
-        """Return the sum of what leaves tell rows over so many trees to a power, no more than what one of them says."""
+    def _together(self, X, told, times):
+        """Return so many times the mean over trees of what leaves tell rows, no more than what one of them says."""
         total, least, most = 0.0, np.inf, -np.inf
         for tree, leaf in zip(told, self.apply(X).T):
             total, least, most = total + tree[leaf], np.minimum(least, tree[leaf]), np.maximum(most, tree[leaf])
-        return np.clip(total / len(told) ** power, least, most)
+        return np.clip(total * (times / len(told)), least, most)
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan, shape = self._leaves(totals[0], domain, epsilon, delta), totals[0].shape
@@ -188,9 +211,14 @@ class Forest(BinnedModel, OnePassModel):
 
     def _leaves(self, totals, domain, epsilon, delta):
         """Return the plan of all numbers of all leaves."""
+        noise = self._noise(len(totals), totals.shape[1].bit_length() - 1, domain, epsilon, delta)
+        return leaf_plan(noise, totals, self._numbers(domain.target)[0])
+
+    def _noise(self, n_trees, depth, domain, epsilon, delta):
+        """Return the noise of all numbers of all leaves; ValueError where integers do not hold it."""
         weights, l1, l2_squared = self._numbers(domain.target)
-        times = self._trees_of_a_row(len(totals))
-        return leaf_plan(noise_for(epsilon, delta, times * l1, times * l2_squared, totals.size), totals, weights)
+        times = self._trees_of_a_row(n_trees)
+        return noise_for(epsilon, delta, times * l1, times * l2_squared, (n_trees * len(weights)) << depth)
 
     def _trees_of_a_row(self, n_trees):
         return n_trees if self.rows == "shared" else 1
@@ -204,6 +232,26 @@ class Forest(BinnedModel, OnePassModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
+
+
+def balanced(values, rows, prior):
+    """Return shares of classes in leaves such that each tree has those of all rows as its mean.
+
+    Shares have a floor, lest noise rule a class out; of a rare class all leaves of many trees would say too much.
+
+    Parameters
+    ----------
+    values : ndarray of shape (trees, leaves, classes)
+    rows : ndarray of shape (trees, leaves)
+        Noisy.
+    prior : ndarray of shape (classes,)
+    """
+    rows = np.maximum(rows, 0.0) + 1e-9
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    for _ in range(20):  # (shares are in proportion, and sum to 1, in turn)
+        values = values * (prior / np.einsum("tl,tlk->tk", rows, values))[:, None, :]
+        values = values / values.sum(axis=2, keepdims=True)
+    return values
 
 
 def assigned(n_rows, n_trees, structure):
@@ -287,14 +335,16 @@ class DPRandomForestClassifier(ClassTarget, Forest):
 
         What trees say besides the shares of classes among all rows is added up, in logarithms, and divided by the root
         of the number of trees: their mean would count a hundred trees as one, and their sum as if none knew what
-        another one knows. No forest is surer of a class than the surest of its trees.
+        another one knows. (Of more than 30 trees their mean counts as 30 do; still, of rows that are easy to tell
+        apart, many trees are too sure.) No forest is surer of a class than the surest of its trees.
         """
         check_is_fitted(self)
-        prior = np.log(self.class_prior_)
-        return softmax(prior + self._together(X, np.log(self.values_) - prior, 0.5), axis=1)
+        prior, times = np.log(self.class_prior_), math.sqrt(min(len(self.values_), _APART))
+        return softmax(prior + self._together(X, np.log(self.values_) - prior, times), axis=1)
 
     def _answers(self, noisy, variance, target):
-        return {**super()._answers(noisy, variance, target), "class_prior_": prior_of(noisy, variance)}
+        found, prior = super()._answers(noisy, variance, target), prior_of(noisy, variance)
+        return {**found, "values_": balanced(found["values_"], noisy.sum(axis=2), prior), "class_prior_": prior}
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
@@ -363,7 +413,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     def _averaged(self, X):
         check_is_fitted(self)
         # (leaves shrink to the mean, so that their mean would be too near to it)
-        told = self._together(X, self.values_ - self.target_mean_, _POWER)
+        told = self._together(X, self.values_ - self.target_mean_, len(self.values_) ** (1 - _POWER))
         return self.target_mean_ + told
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,

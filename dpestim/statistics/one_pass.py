@@ -150,7 +150,8 @@ class OnePassModel(CentralModel):
         """Pay, draw, and hold nothing but what was drawn."""
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:  # (what is known of Gaussian noise: it adds up to less)
-            guarantee = replace(guarantee, curve=getattr(getattr(draw, "law", None), "curve", None))
+            curve = getattr(getattr(draw, "law", None), "curve", None)
+            guarantee = replace(guarantee, curve=getattr(draw, "curve", curve))
         if not guarantee.is_nothing:
             # (where records come and go, how many there are is secret)
             known = n_rows if self._neighbours is Neighbours.SUBSTITUTION else None

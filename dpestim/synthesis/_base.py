@@ -316,7 +316,8 @@ class Synthesizer(CentralModel):
                 continue
             chosen = live[place]
             noise, precision = plan.measure()
-            noisy = noise.add(candidates[chosen].ravel(), source.part(2 * number + 2)).reshape(tables[chosen].shape)
+            # (a copy: noise is added in place, and what is kept are the exact counts)
+            noisy = noise.add(candidates[chosen].flatten(), source.part(2 * number + 2)).reshape(tables[chosen].shape)
             if chosen not in model.known and is_noise(tables[chosen], noisy, precision):
                 plan.heard_nothing()
                 continue

@@ -88,7 +88,8 @@ class Tree(BinnedModel):
 
     def _planned(self, data, n_rows, domain, epsilon):
         """Return a function of a random source that returns what is learned, by name."""
-        return self._after_edges(data, n_rows, domain, epsilon, partial(self._grower, data, n_rows))
+        grower = partial(self._grower, data, n_rows)
+        return self._after_edges(data, n_rows, domain, epsilon, grower, partial(grower, domain))
 
     def _grower(self, data, n_rows, domain, epsilon):
         law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))

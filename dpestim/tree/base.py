@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim._core import trees
 from dpestim._docs import fill_docstring
+from dpestim.accounting import RenyiCurve
 from dpestim.central.base import CentralMechanism, checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
 from dpestim.inputs import class_array, label_codes
@@ -100,13 +101,21 @@ class BinnedModel(BinnedColumns, CentralModel):
         """
         raise TypeError(f"{type(self).__name__} does not say what it draws")
 
-    def _after_edges(self, data, n_rows, domain, epsilon, plan):
-        """Return a function of a random source: what `plan` makes of (a domain, epsilon), after its edges are found."""
+    def _after_edges(self, data, n_rows, domain, epsilon, plan, law):
+        """Return a function of a random source: what `plan` makes of (a domain, epsilon), after its edges are found.
+
+        `law` says of an epsilon which noise there will be, or fails: rows are read as codes once edges are known.
+        """
         find, rest = self._edges_to_find(data[0], n_rows, len(domain.bins), epsilon)
         if find is None:
             return plan(domain, epsilon)
-        plan(domain, rest)  # (may fail)
-        return lambda source: plan(replace(domain, bins=find(source.part(1))), rest)(source.part(0))
+        known = getattr(law(rest), "curve", None)
+
+        def draw(source):
+            return plan(replace(domain, bins=find(source.part(1))), rest)(source.part(0))
+
+        draw.curve = None if known is None else known + RenyiCurve.pure(epsilon - rest)
+        return draw
 
     def _domain(self, n_columns, data=None):
         return Domain(self._bins(n_columns, None if data is None else data[0])[0], self._target_domain(data))

@@ -386,6 +386,10 @@ def test_point_masses_and_constant_columns_leave_bins_of_equal_width():
     assert bins_between(0.0, 8.0, [0.0, 0.0, 0.0], 4).edges == (2.0, 4.0, 6.0)
     assert bins_between(0.0, 8.0, [1.0, 1.0], 4).edges == (0.5, 1.0, 4.5)
     assert bins_between(0.0, 8.0, [4.0], 255).size == 255
+    # (what was found is an edge, also where bins do not divide evenly, or are fewer)
+    assert bins_between(0.0, 100.0, [1.0, 2.0], 4).edges == (0.5, 1.0, 2.0)
+    assert bins_between(0.0, 34.0, [1.0], 3).edges == (0.5, 1.0)
+    assert set(bins_between(0.0, 9.0, [1.0, 2.0, 5.0], 2).edges) <= {1.0, 2.0, 5.0}
 
 
 def test_summaries_refuse_edges_of_rows_that_are_not_all_there():
@@ -429,6 +433,33 @@ def test_forests_of_gaussian_noise_say_what_is_known_of_it():
     model = DPRandomForestClassifier(1.0, delta=1e-6, bounds=(-1, 1), classes=[0, 1], random_state=0)
     assert model.fit(X, y).privacy_.curve is not None
     assert model.set_params(delta=0.0).fit(X, y).privacy_.curve is None
+
+
+def test_many_trees_do_not_make_a_rare_class_common():
+    """Floors of leaves add up over trees: with a hundred of them a class of 1 % was said to be one of 16 %."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.uniform(-1, 1, (20_000, 3)), (rng.random(20_000) < 0.01).astype(int)
+    for kind, seed in product(("shared", "disjoint"), range(3)):
+        model = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=100, rows=kind,
+                                         random_state=seed).fit(rows, y)
+        assert model.predict_proba(rows)[:, 1].mean() < 0.02
+
+
+@pytest.mark.parametrize("composition", ["zcdp", "rdp"])
+def test_edges_that_are_found_have_a_curve_with_the_rest(composition):
+    book = Ledger(10.0, delta=1e-4, composition=composition)
+    rows = np.random.default_rng(0).random((500, 2))
+    common = {"delta": 1e-6, "bounds": (0, 1), "classes": [0, 1], "ledger": book, "random_state": 0}
+    model = DPRandomForestClassifier(0.3, edges_share=0.05, **common).fit(rows, rows[:, 0] > 0.5)
+    alone = DPRandomForestClassifier(0.3 * 0.95, **common).fit(rows, rows[:, 0] > 0.5)
+    assert model.privacy_.curve.epsilon(1e-4) > alone.privacy_.curve.epsilon(1e-4)
+
+
+def test_small_summaries_of_disjoint_rows_are_refused():
+    forest = DPRandomForestClassifier(1.0, bounds=(0, 1), classes=[0, 1], n_estimators=5, max_depth=2, rows="disjoint")
+    with pytest.raises(ValueError, match="at least n_estimators=5 rows in each summary, got 4"):
+        forest.summarize(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert not hasattr(forest, "summary_")
 
 
 def test_rare_classes_are_as_rare_as_they_are():
