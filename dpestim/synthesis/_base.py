@@ -269,12 +269,12 @@ class Synthesizer(CentralModel):
         """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
         singles = [(j,) for j in range(len(sizes))]
 
-        def measure_singles(noise, words):
-            noisy = noise.add(np.concatenate([counted(codes, own, sizes).ravel() for own in singles]), words)
-            return np.split(noisy, np.cumsum(sizes)[:-1])
+        def measured(tables, noise, words):
+            exact = [counted(codes, own, sizes).ravel() for own in tables]
+            return np.split(noise.add(np.concatenate(exact), words), np.cumsum([len(own) for own in exact])[:-1])
 
         noise, precision = plan.first()
-        parts = measure_singles(noise, source.part(0))
+        parts = measured(singles, noise, source.part(0))
         if n_rows is None:  # the mean of noisy sums, each as good as it has few cells
             n_rows = float(np.average([part.sum() for part in parts], weights=1 / np.array(sizes)))
         model = Model(sizes, min(max(float(n_rows), 1.0), 2.0**40), self._joined)
@@ -321,13 +321,15 @@ class Synthesizer(CentralModel):
             if chosen not in model.known and is_noise(tables[chosen], noisy, precision):
                 plan.heard_nothing()
                 continue
+            is_known = chosen in model.known
             model.learn(chosen, noisy, precision)
             model.fit(plan.steps)
             change = np.abs(model.total * model.tree.marginal(chosen) - tables[chosen]).sum()
-            plan.heard(change, tables[chosen].size)
-        if not plan.is_spent:  # what no table of more columns was worth
-            noise, precision = plan.rest()
-            for own, part in zip(singles, measure_singles(noise, source.part(2 * plan.most_rounds + 1))):
+            plan.heard(change, tables[chosen].size, is_known)
+        if not plan.is_spent:  # what no further table was worth
+            rest = [own for own in model.known if not any(set(own) < set(other) for other in model.known)]
+            noise, precision = plan.rest(len(rest))
+            for own, part in zip(rest, measured(rest, noise, source.part(2 * plan.most_rounds + 1))):
                 model.learn(own, part, precision)
         model.fit(plan.last_steps)
         return model

@@ -91,16 +91,21 @@ class AdaptivePlan:
         self.is_done = self.is_spent
         return WidthLaw.of(self._width, self._moved), 1 / self._width**2
 
-    def rest(self):
-        """Return (noise of all single columns together, the precision of a count), for all that is left."""
-        moved = self._moved * len(self._sizes)
+    def rest(self, n_tables):
+        """Return (noise of so many tables together, the precision of a count), for all that is left."""
+        moved = self._moved * n_tables
         noise = WidthLaw.of(width_for(self._spend(self.left), moved), moved)
         return noise, 1 / noise.width**2
 
-    def heard(self, change, cells):
-        """Learn by how many rows a model's table changed: where noise alone would have, widths are halved."""
+    def heard(self, change, cells, is_known):
+        """Learn by how many rows a model's table changed: where noise alone would have, widths are halved.
+
+        Where that table had been measured before, rounds end: the next ones would spend all on one table or two, and
+        what is left is worth more to all of them.
+        """
         if change <= math.sqrt(2 / math.pi) * self._width * cells:
             self._share *= 4
+            self.is_done = self.is_done or is_known
 
     def heard_nothing(self):
         """Learn that no table was worth its noise: widths are halved, or rounds end where a tree could not be paid."""
@@ -114,8 +119,8 @@ class MarginalSynthesizer(Synthesizer):
     Tables of single columns are measured first. Then, round by round, the exponential mechanism chooses a table of
     which the model is far off, or none, where noise would drown all of them. That table gets discrete Gaussian noise,
     and the model becomes the one of largest entropy that is closest to all noisy tables. What is left when no table is
-    worth its noise is spent on single columns again, so that few rows get the model of independent columns. Rows are
-    sampled from the model.
+    worth its noise, or measuring one again says nothing new, is spent on all tables of the model together: few rows get
+    the model of independent columns. Rows are sampled from the model.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours, by one
     concentrated budget of all rounds, which `privacy_` keeps as its curve. What is kept, rows from `sample` and
@@ -195,8 +200,8 @@ class MarginalSynthesizer(Synthesizer):
         probe.first()  # (no later round has wider noise: what words cannot express is refused before the charge)
         if not probe.is_spent:
             probe.next()
-            probe.left = probe.measuring  # (at least so much is left for single columns, if anything)
-            probe.rest()
+            probe.left = probe.measuring  # (at least so much is left for all tables together, if anything)
+            probe.rest(len(sizes) + probe.most_rounds)
         return plan
 
     @classmethod

@@ -53,7 +53,7 @@ class FixedPlan:
         """Return (noise of the table that was chosen, the precision of a count)."""
         return self._noise, 1 / self._noise.variance_steps
 
-    def heard(self, change, cells):
+    def heard(self, change, cells, is_known):
         """Learn nothing: rounds were declared."""
 
     def heard_nothing(self):

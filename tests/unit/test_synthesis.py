@@ -165,11 +165,11 @@ def test_rounds_never_cost_more_than_the_budget(moved, noisy, nothing):
         own, _ = plan.measure()
         spent += Fraction(moved) / (2 * Fraction(own.width) ** 2)
         assert own.square == moved
-        plan.heard(0.0 if rng.random() < noisy else 1e9, 16)
+        plan.heard(0.0 if rng.random() < noisy else 1e9, 16, rng.random() < 0.1)
     if not plan.is_spent:
-        rest, _ = plan.rest()
-        spent += Fraction(moved * len(sizes)) / (2 * Fraction(rest.width) ** 2)
-        assert rest.square == moved * len(sizes)
+        rest, _ = plan.rest(3)
+        spent += Fraction(moved * 3) / (2 * Fraction(rest.width) ** 2)
+        assert rest.square == moved * 3
     assert plan.is_spent
     assert rho * (1 - Fraction(1, 10**9)) < spent <= rho
     assert rounds <= plan.most_rounds
