@@ -18,7 +18,7 @@ from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.one_pass import range_of
-from dpestim.statistics.summary import grids_of
+from dpestim.statistics.row_moments import checked_box
 
 #: Deviations of a cluster that a row counts at most; with 4 centers were noisier, and no better where tails are heavy.
 _FAR = 2.0
@@ -48,7 +48,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     are. Where noise drowns clusters, centers are those of normal rows with the noisy means and variances; of few rows
     of many columns, with pure epsilon, one noisy mean would be better. Small clusters far from all others are missed.
 
-    **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k); O(n d) memory, of 4 bytes.
+    **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k); O(n d) memory, of 4 bytes
+    (of 12 where some columns are constant).
 
     {parameters}
     References
@@ -82,7 +83,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         less.
     bounds : (low, high), default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
-        predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
+        predictions. A column whose bounds are equal is constant: centers have that constant there, and it costs
+        nothing. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
     n_iter : int, default=2
         Noisy steps, from 1 to 100.
@@ -128,16 +130,20 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         trial = self._trial()
         rows = trial._checked_X(X, reset=True, total=strict)
         n, d = rows.shape
-        grids = grids_of(range_of(rows) if self.bounds is None else self.bounds, d)
-        low, high = (np.array([getattr(grid, end) for grid in grids], float) for end in ("low", "high"))
-        plan = Plan.of(epsilon, delta, n, d, int(self.n_iter))
+        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else self.bounds, d)
+        low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
+        free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
+        plan = Plan.of(epsilon, delta, n, max(1, int(free.sum())), int(self.n_iter))
         guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
         if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `_kmeans.md`)
             guarantee = replace(guarantee, curve=plan.cells.curve)
         self._charge(guarantee, n, () if names is None else names)
         self._warn_if_inferred()
-        centers = _fitted(Rows(rows, low, high, WordSource(self.random_state), self.n_jobs), plan,
-                          int(self.n_clusters))
+        centers = np.tile(low, (int(self.n_clusters), 1))
+        if free.any():
+            varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
+            centers[:, free] = _fitted(Rows(varied, low[free], high[free], WordSource(self.random_state), self.n_jobs),
+                                       plan, len(centers))
         self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
         self.n_features_in_ = d
         vars(self).pop("feature_names_in_", None)
@@ -153,7 +159,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         """Return the place of the nearest center of each row; of private rows **not private**."""
         rows = self._clipped(X)
         low, high = self.bounds_
-        unit, middle = (high - low).max() / 2, low + (high - low) / 2
+        unit, middle = (high - low).max() / 2 or 1.0, low + (high - low) / 2
         centers = (self.cluster_centers_ - middle) / unit
         return nearest(packed((rows - middle) / unit), len(rows), centers)
 
@@ -203,7 +209,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
         if self.bounds is not None:
-            grids_of(self.bounds)
+            checked_box(self.bounds)
         check_random_state(self.random_state)
         check_n_jobs(self.n_jobs)
         return epsilon, delta

@@ -249,3 +249,28 @@ def test_narrow_columns_are_seen_beside_wide_ones():
     incomes = np.clip(np.array([2e4, 6e4, 1.2e5])[group] + 5e3 * rng.normal(size=10_000), 0, 2e5)
     model = DPKMeans(1.0, n_clusters=3, bounds=([0, 0], [100, 2e5]), random_state=0).fit(np.c_[ages, incomes])
     assert np.abs(np.sort(model.cluster_centers_[:, 0]) - [25, 45, 70]).max() < 1.5
+
+
+def test_constant_columns_are_free():
+    """Declared or seen: centers are those of the other columns alone, and distances know nothing of the constant."""
+    rows = blobs(2000, 2, 3)
+    wide = np.c_[np.full(2000, 3.0), rows[:, 0], np.full(2000, -1e9), rows[:, 1]]
+    alone = DPKMeans(n_clusters=3, bounds=(-12, 12), random_state=0).fit(rows)
+    low, high = [3, -12, -1e9, -12], [3, 12, -1e9, 12]
+    model = DPKMeans(n_clusters=3, bounds=(low, high), random_state=0).fit(wide)
+    assert (model.cluster_centers_[:, [1, 3]] == alone.cluster_centers_).all()
+    assert (model.cluster_centers_[:, [0, 2]] == [3, -1e9]).all()
+    other = wide + np.array([5, 0, 1e9, 0])  # (clipped to the constant)
+    assert (model.predict(other) == alone.predict(rows)).all()
+    assert (model.transform(other) == alone.transform(rows)).all()
+    assert model.score(other) == alone.score(rows)
+    with pytest.warns(Warning, match="bounds"):
+        seen = DPKMeans(n_clusters=3, bounds=None, random_state=0).fit(wide)
+    assert (seen.cluster_centers_[:, [0, 2]] == [3, -1e9]).all()
+    nothing = DPKMeans(n_clusters=2, bounds=([1, 2], [1, 2]), random_state=0).fit(rows)
+    assert nothing.cluster_centers_.tolist() == [[1, 2], [1, 2]]
+    assert nothing.privacy_.epsilon == 1
+    assert not nothing.predict(rows).any()
+    assert nothing.score(rows) == 0
+    with pytest.raises(ValueError, match="low at most high"):
+        DPKMeans(bounds=(1, 0)).fit(rows)
