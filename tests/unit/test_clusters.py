@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dpestim import config_context
 from dpestim._core import kmeans
@@ -33,16 +34,16 @@ class Recorder(Rows):
 def change(name, plan):
     """Return (l1, l2_squared) as the round claims it."""
     if name == "moments":
-        return _rounds.moment_change(2, plan.weight)
+        return _rounds.moment_change(plan.columns, plan.weight)
     if name == "cells":
         return 2, 2
-    limits = [_rounds.FINE] * 2
+    limits = plan.limits(REACH)
     return _rounds.step_change(limits, plan.of_steps(limits)[1])
 
 
 def check_sensitivity(delta):
     """Require that no replaced row moves a round by more than its law expects, and that some row nearly does."""
-    plan = Plan.of(Fraction(1), Fraction(delta), 6, 2, 2)
+    plan = Plan.of(Fraction(1), Fraction(delta), 6, HIGH - LOW, 2, 3)
     rest = np.array([[0.3, 0.7], [-0.9, 0.1], [0.9, 0.9], [0.0, 0.5], [0.6, 0.2]])
     places = [*product((-1.0, -0.5, 0.0, 0.45, 1.0, 7.0), (0.0, 0.5, 0.55, 1.0, np.nan))]
     for name, args in (("moments", ()), ("cells", (CENTERS,)), ("steps", (CENTERS, REACH))):
@@ -87,11 +88,12 @@ def test_one_row_moves_each_round_by_what_is_claimed(delta, monkeypatch):
     (1, 0, 2, 2), ("1/10", 0, 30, 3), (7, "1/1000000", 5, 1), ("1/2", "1/100", 64, 4)])
 def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps):
     epsilon, delta = Fraction(epsilon), Fraction(delta)
-    plan = Plan.of(epsilon, delta, 5000, d, n_steps)
-    limits = [_rounds.FINE] * d
+    widths = 2.0 ** np.arange(d)
+    plan = Plan.of(epsilon, delta, 5000, widths, n_steps, 3)
+    limits = plan.limits(widths)
     law, weight = plan.of_steps(limits)
-    laws = [(plan.moments, _rounds.moment_change(d, plan.weight)), (plan.cells, (2, 2)),
-            *[(law, _rounds.step_change(limits, weight))] * n_steps]
+    laws = [(plan.moments, _rounds.moment_change(plan.columns, plan.weight)), (plan.cells, (2, 2)),
+            *[(law, _rounds.step_change(limits, weight))] * plan.n_steps]
     if plan.budget.normal:
         assert all((law.epsilon, law.delta) == (epsilon, delta) for law, _ in laws)
         assert 1 - 1e-9 < sum(Fraction(change[1]) / law.sensitivity**2 for law, change in laws) <= 1
@@ -103,14 +105,14 @@ def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps):
 def test_each_round_has_words_of_its_own(monkeypatch):
     used, part = [], WordSource.part
     monkeypatch.setattr(WordSource, "part", lambda self, number: used.append(number) or part(self, number))
-    DPKMeans(n_clusters=2, bounds=(0, 1), n_iter=3, random_state=0).fit(np.zeros((50, 2)))
+    DPKMeans(n_clusters=2, bounds=(0, 1), n_iter=3, random_state=0).fit(np.zeros((5000, 2)))
     assert used == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("delta", [0, "1/100000"])
 def test_noise_is_that_of_the_law(delta):
     """No rows in 4,000 cells: the variance is within 6 standard errors (alpha 1e-8), which no other epsilon's is."""
-    plan, points = Plan.of(Fraction(1), Fraction(delta), 9, 2, 2), np.zeros((4000, 2))
+    plan, points = Plan.of(Fraction(1), Fraction(delta), 9, HIGH - LOW, 2, 3), np.zeros((4000, 2))
     rows = Rows(np.empty((0, 2)), LOW, HIGH, WordSource(0), None)
     counts = rows.cells(plan, points)
     spread = (np.square(counts) / plan.cells.variance_steps).mean()
@@ -274,3 +276,49 @@ def test_constant_columns_are_free():
     assert nothing.score(rows) == 0
     with pytest.raises(ValueError, match="low at most high"):
         DPKMeans(bounds=(1, 0)).fit(rows)
+
+
+@pytest.mark.parametrize("normal", [False, True])
+def test_weights_of_columns_divide_noise(normal):
+    """One weight for columns alike; else less noise in all, and in none more than twice what it would be."""
+    assert (_rounds.column_weights([3.0] * 5, normal) == 1).all()
+    widths = np.array([1000.0, 10, 10, 1, 1, 1])
+
+    def noise(weights):  # (deviations, in units of X)
+        return widths / weights * (np.sqrt(np.square(weights).sum()) if normal else weights.sum())
+
+    even, ours = noise(np.ones(6)), noise(_rounds.column_weights(widths, normal))
+    assert (ours < 2.001 * even).all()
+    assert np.linalg.norm(ours) < (0.6 if normal else 0.35) * np.linalg.norm(even)
+    best = noise(np.sqrt(widths) if normal else widths ** (2 / 3))
+    assert np.linalg.norm(best) < np.linalg.norm(ours) < 1.6 * np.linalg.norm(best)
+
+
+def test_few_rows_take_fewer_steps():
+    """As public numbers say, and all that is saved goes to those that are left."""
+    plans = {n: Plan.of(Fraction(1), Fraction(0), n, [1.0] * 4, 3, 4) for n in (100, 800, 100_000)}
+    assert [plan.n_steps for plan in plans.values()] == [1, 2, 3]
+    for plan in plans.values():
+        law, _ = plan.of_steps([_rounds.FINE] * 4)
+        assert plan.moments.epsilon + plan.cells.epsilon + plan.n_steps * law.epsilon == 1
+    more, fewer = (Plan.of(Fraction(1), Fraction(1, 10**5), 400, [1.0] * 4, 9, k) for k in (2, 8))
+    assert more.n_steps > fewer.n_steps
+
+
+FEW = {  # (centers, the most times the inertia of k-means without privacy, at epsilon 1 and at 4)
+    "wine": (load_wine, 3, 2.2, 1.4),
+    "breast cancer": (load_breast_cancer, 2, 2.2, 1.2),
+    "digits": (load_digits, 10, 1.95, 1.6),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_of_many_columns(name):
+    """The mean of 5 seeds, bounds being the ranges: with columns that differ in width, and that are constant."""
+    load, k, *most = FEW[name]
+    rows = load().data
+    known = KMeans(k, n_init=2, random_state=0).fit(rows).inertia_
+    for epsilon, limit in zip((1.0, 4.0), most):
+        model = DPKMeans(epsilon, n_clusters=k, bounds=(rows.min(axis=0), rows.max(axis=0)))
+        found = [-model.set_params(random_state=seed).fit(rows).score(rows) for seed in range(5)]
+        assert np.mean(found) < limit * known
