@@ -20,12 +20,15 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import range_of
-from dpestim.statistics.summary import grids_of
+from dpestim.statistics.row_moments import checked_box
 
 #: Deviations of a cluster that a row counts at most; with 4 centers were noisier, and no better where tails are heavy.
 _FAR = 2.0
-#: Centers of the first round of steps for each one that is left: clusters that share a seed come apart.
-_MORE = 2
+#: Centers of the first step for each one that is left, so that clusters that share a seed come apart: more where cells
+#: with as many rows each as `_CLEAR` deviations of their noise tell them apart; else a center would have too few rows.
+_MORE, _MOST, _CLEAR = 1.5, 2.0, 10.0
+#: The variance of a column in half ranges that noise leaves in place of its own.
+_USUAL = 0.1
 #: Cells at most, and deviations of the noise that a cell should have rows for.
 _CELLS, _WORTH = 256, 1.0
 
@@ -34,9 +37,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     """k-means: centers of clusters, from noisy sums over the rows of each.
 
     Four rounds, each a release: means and variances of columns; counts of rows in cells around normal rows with these;
-    and `n_iter` steps of Lloyd's algorithm. Seeds are k-means on the cells with their noisy counts, which costs
-    nothing. In the first step there are twice as many centers as in the end. Columns are not scaled: what has a wide
-    range counts more.
+    and at most `n_iter` steps of Lloyd's algorithm, fewer where rows are few. Seeds are k-means on the cells with their
+    noisy counts, which costs nothing. In the first step there are more centers than in the end. Columns are not scaled:
+    what has a wide range counts more, and gets less noise beside its range.
 
     **Privacy.** (epsilon, delta)-differential privacy of a row in the central model, for the declared `neighbours`,
     data sets of equal size that differ in one row, or one with a row more; seeds of centers included, and how many
@@ -47,14 +50,15 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     **Utility.** With pure epsilon a center of m rows is off by about 8 (1 + 2 / (3 sqrt d)) d s n_iter / (m epsilon) in
     each of d columns (a standard deviation, from two steps on), s being that of rows in clusters, or about twice that
     where there are many columns, as cells are coarse; with a delta noise grows with sqrt(d) in place of d, and with
-    sqrt(n_iter). So bounds matter little where there are thousands of rows, up to some hundred times as wide as these
-    are. Where noise drowns clusters, centers are those of normal rows with the noisy means and variances; of few rows
-    of many columns, with pure epsilon, one noisy mean would be better. Small clusters far from all others are missed.
+    sqrt(n_iter). That is for columns that are alike; of d columns one that is wide beside all others has up to d / 2
+    times less noise, and these up to twice as much. So bounds matter little where there are thousands of rows, up to
+    some hundred times as wide as these are. Where noise drowns clusters, centers are those of normal rows with the
+    noisy means and variances. Small clusters far from all others are missed.
 
     With ``neighbours="add_remove"`` steps have half of that noise, or 1 / sqrt(2) of it where a delta is declared.
 
     **Complexity.** O(n d k n_iter) time, and at most 131,072 rows in 256 cells (or 2 k), but all of them with
-    ``neighbours="add_remove"``; O(n d) memory, of 4 bytes.
+    ``neighbours="add_remove"``; O(n d) memory, of 4 bytes (of 12 where some columns are constant).
 
     {parameters}
     References
@@ -92,10 +96,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         less.
     bounds : (low, high), default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
-        predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
+        predictions. A column whose bounds are equal is constant: centers have that constant there, and it costs
+        nothing. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
     n_iter : int, default=2
-        Noisy steps, from 1 to 100.
+        Noisy steps at most, from 1 to 100. Fewer, one at least, where those would have noise of more than 0.3 of how
+        far a row reaches at a center of ``n_rows / n_clusters`` rows.
     n_jobs : int, default=None
         Threads. The result does not depend on them.
     """
@@ -139,19 +145,24 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         trial = self._trial()
         rows = trial._checked_X(X, reset=True, total=strict)
         n, d = rows.shape
-        grids = grids_of(range_of(rows) if self.bounds is None else self.bounds, d)
-        low, high = (np.array([getattr(grid, end) for grid in grids], float) for end in ("low", "high"))
+        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else self.bounds, d)
+        low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
+        free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
+        widths = (high - low)[free] if free.any() else [1.0]
         replaces = self._neighbours is Neighbours.SUBSTITUTION
         public = n if replaces else None
-        plan = Plan.of(epsilon, delta, public, d, int(self.n_iter))
+        plan = Plan.of(epsilon, delta, public, widths, int(self.n_iter), int(self.n_clusters))
         guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
         if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `_kmeans.md`)
             guarantee = replace(guarantee, curve=plan.cells.curve)
         self._charge(guarantee, public, () if names is None else names)
         self._warn_if_inferred()
-        asked = self._asked(rows, low, high, self._answers(WordSource(self.random_state)), self.n_jobs,
-                            replaces)
-        centers = _fitted(asked, plan, int(self.n_clusters))
+        centers = np.tile(low, (int(self.n_clusters), 1))
+        if free.any():
+            varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
+            asked = self._asked(varied, low[free], high[free], self._answers(WordSource(self.random_state)),
+                                self.n_jobs, replaces)
+            centers[:, free] = _fitted(asked, plan, len(centers))
         self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
         self.n_features_in_ = d
         vars(self).pop("feature_names_in_", None)
@@ -167,7 +178,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         """Return the place of the nearest center of each row; of private rows **not private**."""
         rows = self._clipped(X)
         low, high = self.bounds_
-        unit, middle = (high - low).max() / 2, low + (high - low) / 2
+        unit, middle = (high - low).max() / 2 or 1.0, low + (high - low) / 2
         centers = (self.cluster_centers_ - middle) / unit
         return nearest(packed((rows - middle) / unit), len(rows), centers)
 
@@ -217,7 +228,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
         if self.bounds is not None:
-            grids_of(self.bounds)
+            checked_box(self.bounds)
         check_random_state(self.random_state)
         check_n_jobs(self.n_jobs)
         return epsilon, delta
@@ -241,14 +252,14 @@ fill_docstring(DPKMeans)
 
 def _fitted(rows, plan, k):
     """Return k centers in units of X; after the first line of each round, only what was released is looked at."""
-    d, half = plan.d, rows.half
+    half = rows.half
     means, variances = _normal(*rows.moments(plan))
     mean, deviation = means * half, np.sqrt(variances) * half
-    n_cells = _n_cells(plan, rows.sample()[1], k)
+    seeds, n_cells = _sizes(plan, rows.sample()[1], k)
     shape, shares = normal_cells(deviation / deviation.max(), n_cells)
     points = np.clip(mean + shape * deviation.max(), -half, half)
     weights = _cell_weights(rows.cells(plan, points), shares * rows.sample()[1], plan.cells.variance_steps)
-    centers = weighted_kmeans(points, weights, _MORE * k)
+    centers = weighted_kmeans(points, weights, seeds)
     for step in range(plan.n_steps):
         off = points - centers[nearest(packed(points), n_cells, centers)]
         within = weights @ np.square(off) / max(weights.sum(), 1e-9)
@@ -257,37 +268,56 @@ def _fitted(rows, plan, k):
         counts, sums, of_count, of_sum = rows.steps(plan, centers, reach)
         known = np.maximum(counts, of_count + 1)
         moves = sums / known[:, None]
-        length = np.square(sums / of_sum).sum(axis=1)  # (in deviations of the noise)
-        kept = np.maximum(0.0, 1 - d / np.maximum(length, 1e-300))
-        centers = np.clip(centers + np.clip(moves * kept[:, None], -reach, reach), -half, half)
+        kept = _kept(moves / reach, np.square(of_sum / reach / known[:, None]), plan.d)
+        centers = np.clip(centers + np.clip(moves * kept, -reach, reach), -half, half)
         if step == 0:
             centers = weighted_kmeans(centers, np.where(counts > of_count + 1, counts, 0.0), k)
     return rows.middle + centers * rows.unit
 
 
 def _normal(means, squares, of_mean, of_square):
-    """Return (means, variances) of columns in half ranges, shrunk by as much as noise explains."""
-    d = len(means)
-    means = np.clip(means * _kept(means, d * of_mean), -1, 1)
+    """Return (means, variances) of columns in half ranges, shrunk to those of other columns as much as noise explains.
+
+    (Columns are often alike: skewed to the same side, or with bounds as loose.)
+    """
+    common, error = _common(means, of_mean)
+    common *= _kept(common, error, 1)
+    means = np.clip(common + (means - common) * _kept(means - common, of_mean, len(means)), -1, 1)
     variances = squares - np.square(means) + of_mean
-    common = np.clip(variances.mean(), math.sqrt(of_square / d), 1)
+    common, error = _common(variances, of_square)
+    common = _USUAL + (common - _USUAL) * _kept(common - _USUAL, error, 2)
+    common = np.clip(common, np.minimum(np.sqrt(error), _USUAL), 1)
     apart = variances - common
-    return means, np.clip(common + apart * _kept(apart, d * of_square), 1e-6, 1)
+    # (what is less than its noise may be as much: with a deviation of almost 0, a column would be lost for good)
+    least = np.maximum(np.minimum(common, np.sqrt(of_square)), 1e-6)
+    return means, np.clip(common + apart * _kept(apart, of_square, len(apart)), least, 1)
 
 
-def _kept(values, noise):
-    """Return the part of values that is kept, where noise adds so much to the sum of their squares."""
-    return max(0.0, 1 - noise / max(float(np.square(values).sum()), 1e-300))
+def _common(values, noise):
+    """Return (the mean, arrays of length one, of values with noise of these variances, the variance of its noise)."""
+    known = 1 / noise
+    return (values @ known / known.sum())[None], 1 / known.sum()[None]
 
 
-def _n_cells(plan, n_rows, k):
-    """Return how many cells have a number of rows that noise does not hide, and that tell k clusters apart."""
-    many = n_rows / (_WORTH * math.sqrt(plan.cells.variance_steps))
-    return max(_MORE * k, int(min(many, _CELLS)))
+def _kept(values, noise, least):
+    """Return the part of values, along the last axis, that is kept beside noise with these variances.
+
+    (The shrinkage of James and Stein, where `least` is their number. Lengths are in deviations of the noise: so narrow
+    columns, which have more noise, are heard where they do say something.)
+    """
+    length = (np.square(values) / noise).sum(axis=-1, keepdims=True)
+    return np.maximum(0.0, 1 - least / np.maximum(length, 1e-300))
+
+
+def _sizes(plan, n_rows, k):
+    """Return (how many seeds, how many cells have a number of rows that noise does not hide)."""
+    deviations = n_rows / math.sqrt(plan.cells.variance_steps)
+    seeds = int((_MOST if deviations > _CLEAR * _MOST * k else _MORE) * k)
+    return seeds, max(seeds, int(min(deviations / _WORTH, _CELLS)))
 
 
 def _cell_weights(counts, expected, variance):
     """Return weights of cells: noisy counts, shrunk to those of normal rows, less a deviation of what noise is left."""
     apart = counts - expected
-    kept = _kept(apart, len(counts) * variance)
+    kept = _kept(apart, variance, len(apart))
     return np.maximum(expected + kept * (apart - math.sqrt(variance)), 0.0)

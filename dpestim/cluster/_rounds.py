@@ -1,7 +1,7 @@
 """Rounds of noisy sums over clusters: what each costs, and what it says (`_kmeans.md`)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,11 +13,20 @@ from dpestim.parallel import run
 
 #: Steps that a row counts at most: of half a range in the first round, of the widest limit in later ones.
 COARSE, FINE = 1 << 10, 1 << 12
+#: What is divided among columns evenly; the rest so that noise is least where columns differ in width.
+_EVEN = 0.5
+#: The weight of the widest column in the first round, and the least limit in later ones.
+_WIDEST, _NARROWEST = 64, 64
 #: Weights of sums beside squares, by whether noise is normal: the least for which squares cost nothing more.
 _SUMS = {False: 2 * COARSE, True: math.isqrt(COARSE**2 // 2) + 1}
-#: What the first round gets at least and at most, what of the rest goes to cells, and the error of means in half ranges
-#: that is enough: half as much was no better.
-_LEAST, _MOST, _CELLS, _ENOUGH = Fraction(1, 10), Fraction(3, 4), Fraction(1, 6), 0.08
+#: What the first round gets at least and at most, and what of the rest goes to cells.
+_LEAST, _MOST, _CELLS = Fraction(1, 10), Fraction(3, 4), Fraction(1, 6)
+#: By whether noise is normal: (a, b) where the first round gets (error / a)^b, for the error in half ranges that means
+#: would have if it got all. In between as much as makes that error small, and the same part whatever it is: in data of
+#: few rows the former left nothing for steps, and the latter too little for means of many columns.
+_FIRST = {False: (0.3, 0.5), True: (0.2, 1.0)}
+#: Noise of a step beside its reach from which on fewer steps, with less noise each, were better.
+_BLURRED = 0.3
 
 
 def root_above(square):
@@ -40,12 +49,27 @@ class Budget:
         return DiscreteLaplaceLaw(self.epsilon * share, Fraction(0), Fraction(l1), 0)
 
 
-def moment_change(d, weight, replaces=True):
-    """Return (l1, l2_squared) of weighted sums, and of squares, of d columns: `_kmeans.md`, round 1."""
-    if not replaces:  # (and of the number of rows, which weighs as much as the sum of a column)
-        return d * (weight + COARSE) * COARSE + weight * COARSE, ((d + 1) * weight**2 + d * COARSE**2) * COARSE**2
+def column_weights(widths, normal):
+    """Return a weight from 0 to 1 for each column, the largest 1, with which noise is small beside all widths together.
+
+    Sums of column j get noise in proportion to width_j / weight_j. Weights w cost sum w (or sum w^2, where noise is
+    normal), and the squares of noise add up to least for width^(2/3) (or width^(1/2)). Half of what they cost is the
+    same for all, so that no column has more than twice the variance of normal noise (4 times of the other) that it
+    would have had.
+    """
+    widths, power = np.asarray(widths, float), 0.5 if normal else 1.0
+    best = widths ** (1.0 if normal else 2 / 3)
+    weights = (_EVEN / len(best) + (1 - _EVEN) * best / best.sum()) ** power
+    return weights / weights.max()
+
+
+def moment_change(columns, weight, replaces=True):
+    """Return (l1, l2_squared) of weighted sums, and of squares, times the weights of columns: `_kmeans.md`, round 1."""
+    if not replaces:  # (and of the number of rows, which weighs as much as the sum of the widest column)
+        l2_squared = sum(v * v for v in columns) * (weight**2 + COARSE**2) + (_WIDEST * weight) ** 2
+        return (sum(columns) * (weight + COARSE) + _WIDEST * weight) * COARSE, l2_squared * COARSE**2
     both = 2 * weight * COARSE if weight >= 2 * COARSE else (weight + 2 * COARSE) ** 2 // 4
-    return d * both, d * 4 * weight**2 * COARSE**2
+    return sum(columns) * both, sum(v * v for v in columns) * 4 * weight**2 * COARSE**2
 
 
 def step_change(limits, weight, replaces=True):
@@ -68,7 +92,7 @@ class Plan:
 
     budget: Budget
     n_rows: int | None  # (None: rows come and go, and nobody may know)
-    d: int
+    columns: tuple  # (weights in the first round, integers)
     n_steps: int
     moments: object  # (the law of the first round)
     cells: object
@@ -76,38 +100,59 @@ class Plan:
     weight: int  # of sums in the first round
 
     @classmethod
-    def of(cls, epsilon, delta, n_rows, d, n_steps):
-        """Return the plan for (epsilon, delta)."""
-        plans = []
+    def of(cls, epsilon, delta, n_rows, widths, n_steps, k):
+        """Return the plan for (epsilon, delta), at most n_steps, k centers, and columns of these widths in any unit."""
+        plans, widths = [], np.asarray(widths, float) / max(widths)
         for normal in (False, True) if delta else (False,):
             try:
-                plans.append(cls._of(Budget(epsilon, delta, normal), n_rows, d, n_steps))
+                plans.append(cls._of(Budget(epsilon, delta, normal), n_rows, widths, n_steps))
             except ValueError:
                 if not delta:
                     raise
         if not plans:
             raise ValueError("epsilon and delta are too small: the noise would exceed what integers hold")
-        return min(plans, key=lambda plan: plan.widest.variance_steps)
+        plan = min(plans, key=lambda plan: plan.blur(widths, k))
+        if n_rows is None:
+            return plan
+        worth = n_steps * (_BLURRED / plan.blur(widths, k)) ** (2 if plan.budget.normal else 1)
+        left = max(1, int(min(worth, n_steps)))
+        return replace(plan, n_steps=left, step_share=plan.step_share * n_steps / left)
 
     @classmethod
-    def _of(cls, budget, n_rows, d, n_steps):
+    def _of(cls, budget, n_rows, widths, n_steps):
         weight = _SUMS[budget.normal]
         replaces, first = n_rows is not None, _LEAST
-        change, of_cell = moment_change(d, weight, replaces), 1 + replaces
+        columns = tuple(max(1, round(v)) for v in (_WIDEST * column_weights(widths, budget.normal)).tolist())
+        change, of_cell = moment_change(columns, weight, replaces), 1 + replaces
         if replaces:  # (else nobody may know how many rows there are; twice the least was no better)
-            whole = math.sqrt(budget.law(Fraction(1), *change).variance_steps) / (weight * COARSE * max(1, n_rows))
-            first = min(max(Fraction(min(whole / _ENOUGH, 1.0) ** (2 if budget.normal else 1)), _LEAST), _MOST)
+            apart = math.sqrt(np.square(widths / columns).sum() / np.square(widths).sum())
+            noise = math.sqrt(budget.law(Fraction(1), *change).variance_steps)
+            whole = apart * noise / (weight * COARSE * max(1, n_rows))
+            scale, power = _FIRST[budget.normal]
+            first = min(max(Fraction(min((whole / scale) ** power, 1.0)), _LEAST), _MOST)
         cells = (1 - first) * _CELLS
         step = (1 - first - cells) / n_steps
-        plan = cls(budget, n_rows, d, n_steps, budget.law(first, *change), budget.law(cells, of_cell, of_cell), step,
-                   weight)
-        _ = plan.widest  # (may fail; others have less noise)
+        plan = cls(budget, n_rows, columns, n_steps, budget.law(first, *change), budget.law(cells, of_cell, of_cell),
+                   step, weight)
+        plan.of_steps([FINE] * plan.d)  # (may fail; others have less noise)
         return plan
 
     @property
-    def widest(self):
-        """The noise of a round of steps with the widest limits."""
-        return self.of_steps([FINE] * self.d)[0]
+    def d(self):
+        """The number of columns."""
+        return len(self.columns)
+
+    def blur(self, widths, k):
+        """Return the noise of a step, in parts of how far it reaches, of one of k centers with the same rows each."""
+        limits = self.limits(widths)
+        law, _ = self.of_steps(limits)
+        off = np.square(widths / limits).sum() / np.square(widths).sum()
+        return math.sqrt(law.variance_steps * off) * k / max(1, self.n_rows or 1)
+
+    def limits(self, reach):
+        """Return the steps that a row counts at most in each column, where steps are within reach."""
+        limits = FINE * column_weights(reach, self.budget.normal)
+        return np.maximum(np.rint(limits), _NARROWEST).astype(int).tolist()
 
     def of_steps(self, limits):
         """Return (the noise of a round of steps within these limits, the weight of counts)."""
@@ -156,16 +201,17 @@ class Rows:
         return self._answers.add(law, np.ravel(codes)).astype(float)
 
     def moments(self, plan):
-        """Return noisy (means, variances of columns in half ranges, variances of the noise of both)."""
-        d, row = plan.d, plan.weight * COARSE
+        """Return noisy (means, squares of columns in half ranges, variances of the noise of both)."""
+        d, row, columns = plan.d, plan.weight * COARSE, np.array(plan.columns)
         sums, squares = self._sums(self._blocks, self._n, np.zeros((1, d)), COARSE / self.half, [COARSE] * d)
-        asked = [sums[0, 1:] * plan.weight, squares, *([] if self._replaces else [sums[:, 0] * row])]
-        noisy = self._noisy(plan.moments, np.concatenate(asked))
+        asked = [sums[0, 1:] * plan.weight * columns, squares * columns]
+        noisy = self._noisy(plan.moments, np.concatenate(
+            [*asked, *([] if self._replaces else [sums[:, 0] * (_WIDEST * row)])]))
         if not self._replaces:
-            self.known = max(1.0, noisy[-1] / row, math.sqrt(plan.moments.variance_steps) / row)
-        unit = max(1, self.known) * np.repeat([float(row), COARSE**2], d)
-        noisy, variance = noisy[: 2 * d] / unit, plan.moments.variance_steps / unit[[0, d]] ** 2
-        return noisy[:d], noisy[d:], *variance
+            self.known = max(1.0, noisy[-1] / (_WIDEST * row), math.sqrt(plan.moments.variance_steps) / (_WIDEST * row))
+        unit = max(1, self.known) * np.concatenate([float(row) * columns, float(COARSE**2) * columns])
+        noisy, variance = noisy[: 2 * d] / unit, plan.moments.variance_steps / unit**2
+        return noisy[:d], noisy[d:], variance[:d], variance[d:]
 
     def sample(self):
         """Return (blocks, how many rows they have as far as is known) for cells: all rows, or some 131,072.
@@ -188,10 +234,11 @@ class Rows:
     def steps(self, plan, centers, reach):
         """Return noisy (counts, sums of steps from centers, deviation of the noise in each), steps within reach.
 
-        Each column has a scale of its own, so that noise is in proportion to its reach: with one for all, of columns
-        that are narrow beside others nothing would be left.
+        Each column has a scale of its own, so that noise grows with its reach: with one for all, of columns that are
+        narrow beside others nothing would be left.
         """
-        scale, limits = FINE / np.maximum(reach, 1e-12), [FINE] * plan.d
+        limits = plan.limits(reach)
+        scale = limits / np.maximum(reach, 1e-12)
         law, weight = plan.of_steps(limits)
         sums, _ = self._sums(self._blocks, self._n, centers, scale, limits)
         sums[:, 0] *= weight

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dpestim import config_context
 from dpestim._core import kmeans
@@ -35,16 +36,16 @@ def change(name, plan):
     """Return (l1, l2_squared) as the round claims it."""
     replaces = plan.n_rows is not None
     if name == "moments":
-        return _rounds.moment_change(2, plan.weight, replaces)
+        return _rounds.moment_change(plan.columns, plan.weight, replaces)
     if name == "cells":
         return (2, 2) if replaces else (1, 1)
-    limits = [_rounds.FINE] * 2
+    limits = plan.limits(REACH)
     return _rounds.step_change(limits, plan.of_steps(limits)[1], replaces)
 
 
 def check_sensitivity(delta, replaces):
     """Require that no row replaced, or one more, moves a round by more than its law expects; and some row nearly so."""
-    plan = Plan.of(Fraction(1), Fraction(delta), 6 if replaces else None, 2, 2)
+    plan = Plan.of(Fraction(1), Fraction(delta), 6 if replaces else None, HIGH - LOW, 2, 3)
     rest = np.array([[0.3, 0.7], [-0.9, 0.1], [0.9, 0.9], [0.0, 0.5], [0.6, 0.2]])
     places = [*product((-1.0, -0.5, 0.0, 0.45, 1.0, 7.0), (0.0, 0.5, 0.55, 1.0, np.nan))]
     for name, args in (("moments", ()), ("cells", (CENTERS,)), ("steps", (CENTERS, REACH))):
@@ -90,7 +91,8 @@ def test_one_row_moves_each_round_by_what_is_claimed(delta, replaces, monkeypatc
 
 def test_no_row_of_many_is_sampled_by_its_place_where_their_number_is_private():
     """With 262,300 rows: cells count all of them, and a row less moves one; by place many would move."""
-    rows, plan = np.random.default_rng(0).uniform(-1, 1, (262_300, 1)), Plan.of(Fraction(1), Fraction(0), None, 1, 1)
+    rows = np.random.default_rng(0).uniform(-1, 1, (262_300, 1))
+    plan = Plan.of(Fraction(1), Fraction(0), None, [1.0], 1, 2)
     for replaces, n_rows in ((False, 262_300), (True, 131_200)):
         counts = []
         for table in (rows, rows[1:]):
@@ -110,11 +112,13 @@ def test_no_row_of_many_is_sampled_by_its_place_where_their_number_is_private():
 @pytest.mark.parametrize("replaces", [True, False])
 def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps, replaces):
     epsilon, delta = Fraction(epsilon), Fraction(delta)
-    plan = Plan.of(epsilon, delta, 5000 if replaces else None, d, n_steps)
-    limits = [_rounds.FINE] * d
+    widths = 2.0 ** np.arange(d)
+    plan = Plan.of(epsilon, delta, 5000 if replaces else None, widths, n_steps, 3)
+    limits = plan.limits(widths)
     law, weight = plan.of_steps(limits)
-    laws = [(plan.moments, _rounds.moment_change(d, plan.weight, replaces)), (plan.cells, (1 + replaces, 1 + replaces)),
-            *[(law, _rounds.step_change(limits, weight, replaces))] * n_steps]
+    laws = [(plan.moments, _rounds.moment_change(plan.columns, plan.weight, replaces)),
+            (plan.cells, (1 + replaces, 1 + replaces)),
+            *[(law, _rounds.step_change(limits, weight, replaces))] * plan.n_steps]
     if plan.budget.normal:
         assert all((law.epsilon, law.delta) == (epsilon, delta) for law, _ in laws)
         assert 1 - 1e-9 < sum(Fraction(change[1]) / law.sensitivity**2 for law, change in laws) <= 1
@@ -126,14 +130,14 @@ def test_rounds_together_cost_the_budget(epsilon, delta, d, n_steps, replaces):
 def test_each_round_has_words_of_its_own(monkeypatch):
     used, part = [], WordSource.part
     monkeypatch.setattr(WordSource, "part", lambda self, number: used.append(number) or part(self, number))
-    DPKMeans(n_clusters=2, bounds=(0, 1), n_iter=3, random_state=0).fit(np.zeros((50, 2)))
+    DPKMeans(n_clusters=2, bounds=(0, 1), n_iter=3, random_state=0).fit(np.zeros((5000, 2)))
     assert used == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("delta", [0, "1/100000"])
 def test_noise_is_that_of_the_law(delta):
     """No rows in 4,000 cells: the variance is within 6 standard errors (alpha 1e-8), which no other epsilon's is."""
-    plan, points = Plan.of(Fraction(1), Fraction(delta), 9, 2, 2), np.zeros((4000, 2))
+    plan, points = Plan.of(Fraction(1), Fraction(delta), 9, HIGH - LOW, 2, 3), np.zeros((4000, 2))
     rows = Rows(np.empty((0, 2)), LOW, HIGH, Answers(WordSource(0)), None)
     counts = rows.cells(plan, points)
     spread = (np.square(counts) / plan.cells.variance_steps).mean()
@@ -284,3 +288,74 @@ def test_narrow_columns_are_seen_beside_wide_ones():
     incomes = np.clip(np.array([2e4, 6e4, 1.2e5])[group] + 5e3 * rng.normal(size=10_000), 0, 2e5)
     model = DPKMeans(1.0, n_clusters=3, bounds=([0, 0], [100, 2e5]), random_state=0).fit(np.c_[ages, incomes])
     assert np.abs(np.sort(model.cluster_centers_[:, 0]) - [25, 45, 70]).max() < 1.5
+
+
+def test_constant_columns_are_free():
+    """Declared or seen: centers are those of the other columns alone, and distances know nothing of the constant."""
+    rows = blobs(2000, 2, 3)
+    wide = np.c_[np.full(2000, 3.0), rows[:, 0], np.full(2000, -1e9), rows[:, 1]]
+    alone = DPKMeans(n_clusters=3, bounds=(-12, 12), random_state=0).fit(rows)
+    low, high = [3, -12, -1e9, -12], [3, 12, -1e9, 12]
+    model = DPKMeans(n_clusters=3, bounds=(low, high), random_state=0).fit(wide)
+    assert (model.cluster_centers_[:, [1, 3]] == alone.cluster_centers_).all()
+    assert (model.cluster_centers_[:, [0, 2]] == [3, -1e9]).all()
+    other = wide + np.array([5, 0, 1e9, 0])  # (clipped to the constant)
+    assert (model.predict(other) == alone.predict(rows)).all()
+    assert (model.transform(other) == alone.transform(rows)).all()
+    assert model.score(other) == alone.score(rows)
+    with pytest.warns(Warning, match="bounds"):
+        seen = DPKMeans(n_clusters=3, bounds=None, random_state=0).fit(wide)
+    assert (seen.cluster_centers_[:, [0, 2]] == [3, -1e9]).all()
+    nothing = DPKMeans(n_clusters=2, bounds=([1, 2], [1, 2]), random_state=0).fit(rows)
+    assert nothing.cluster_centers_.tolist() == [[1, 2], [1, 2]]
+    assert nothing.privacy_.epsilon == 1
+    assert not nothing.predict(rows).any()
+    assert nothing.score(rows) == 0
+    with pytest.raises(ValueError, match="low at most high"):
+        DPKMeans(bounds=(1, 0)).fit(rows)
+
+
+@pytest.mark.parametrize("normal", [False, True])
+def test_weights_of_columns_divide_noise(normal):
+    """One weight for columns alike; else less noise in all, and in none more than twice what it would be."""
+    assert (_rounds.column_weights([3.0] * 5, normal) == 1).all()
+    widths = np.array([1000.0, 10, 10, 1, 1, 1])
+
+    def noise(weights):  # (deviations, in units of X)
+        return widths / weights * (np.sqrt(np.square(weights).sum()) if normal else weights.sum())
+
+    even, ours = noise(np.ones(6)), noise(_rounds.column_weights(widths, normal))
+    assert (ours < 2.001 * even).all()
+    assert np.linalg.norm(ours) < (0.6 if normal else 0.35) * np.linalg.norm(even)
+    best = noise(np.sqrt(widths) if normal else widths ** (2 / 3))
+    assert np.linalg.norm(best) < np.linalg.norm(ours) < 1.6 * np.linalg.norm(best)
+
+
+def test_few_rows_take_fewer_steps():
+    """As public numbers say, and all that is saved goes to those that are left."""
+    plans = {n: Plan.of(Fraction(1), Fraction(0), n, [1.0] * 4, 3, 4) for n in (100, 800, 100_000)}
+    assert [plan.n_steps for plan in plans.values()] == [1, 2, 3]
+    for plan in plans.values():
+        law, _ = plan.of_steps([_rounds.FINE] * 4)
+        assert plan.moments.epsilon + plan.cells.epsilon + plan.n_steps * law.epsilon == 1
+    more, fewer = (Plan.of(Fraction(1), Fraction(1, 10**5), 400, [1.0] * 4, 9, k) for k in (2, 8))
+    assert more.n_steps > fewer.n_steps
+
+
+FEW = {  # (centers, the most times the inertia of k-means without privacy, at epsilon 1 and at 4)
+    "wine": (load_wine, 3, 2.2, 1.4),
+    "breast cancer": (load_breast_cancer, 2, 2.2, 1.2),
+    "digits": (load_digits, 10, 1.95, 1.6),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_of_many_columns(name):
+    """The mean of 5 seeds, bounds being the ranges: with columns that differ in width, and that are constant."""
+    load, k, *most = FEW[name]
+    rows = load().data
+    known = KMeans(k, n_init=2, random_state=0).fit(rows).inertia_
+    for epsilon, limit in zip((1.0, 4.0), most):
+        model = DPKMeans(epsilon, n_clusters=k, bounds=(rows.min(axis=0), rows.max(axis=0)))
+        found = [-model.set_params(random_state=seed).fit(rows).score(rows) for seed in range(5)]
+        assert np.mean(found) < limit * known
