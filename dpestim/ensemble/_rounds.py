@@ -177,7 +177,8 @@ class Curve:
     Parameters
     ----------
     counts : ndarray of shape (n_bins,)
-        Rows of each bin, as far as is known; `doubt` is how many more they may well be.
+        Rows of each bin, as far as is known; `uncertain` are their standard errors, and steps are as if there were
+        `doubt` of these more.
     steps : ndarray of shape (n_bins, n_bins)
         Covariances of scores, up to a factor.
     curvature : float
@@ -190,13 +191,14 @@ class Curve:
         What logarithms of likelihoods are multiplied by: less than 1 where squares of noise vary more than normal ones.
     """
 
-    def __init__(self, counts, doubt, steps, curvature, noise, start, most, trust):
+    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
-        self._counted, self._most = (counts + doubt)[:, None], most
+        self._counted, self._most = (counts + doubt * uncertain)[:, None], most
+        self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
         self._steps, self._noise, self._trust = steps, noise, trust
         self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
@@ -215,6 +217,7 @@ class Curve:
             score and the one that is estimated.
         """
         first, self._total, self._squares = not self._total, self._total + weight, self._squares + weight * weight
+        self._start = weight if first else self._start
         part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
         (mean, slope), new = (self._mean, self._slope), self.scores
         slopes = self._steepest
@@ -229,15 +232,23 @@ class Curve:
         change, self.scores = new - self.scores, new
         return change
 
+    def mean(self, scores):
+        """Return the mean of scores of bins over rows, as far as is known, of shape (..., 1, n_outputs)."""
+        mass = self.counts + 1e-9
+        return (mass / mass.sum()) @ scores[..., None, :, :]
+
     def deviations(self):
-        """Return standard errors of scores from noise alone, as far as draws of more of the same noise tell.
+        """Return standard errors of scores less their mean over rows, from noise alone: from draws of more of the same.
 
         Scales of priors are chosen anew each time, which a formula for fixed ones would miss; bins stay.
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
         more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
         seen = self._turned((self._mean + more) / self._errors)
-        return self._estimate(seen, self._likelihoods(seen)).std(axis=0)
+        drawn = self._estimate(seen, self._likelihoods(seen))
+        spread = (drawn - self.mean(drawn)).std(axis=0)
+        # (a step of so many rows too few is too long: later ones begin where that is mended)
+        return np.hypot(spread, self._start / self._total * self._misread * self.scores)
 
     def _learned(self, alike):
         """Return scores, from all measurements."""
@@ -446,13 +457,13 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
         joint = merged(known, wide) if in_order is True and len(known) > wide else np.arange(len(known))
-        doubt = _DOUBT / n_rounds * np.sqrt(left * np.bincount(joint))  # (several rounds mend what a long step did)
-        known = np.bincount(joint, weights=known)
+        known, uncertain = np.bincount(joint, weights=known), np.sqrt(left * np.bincount(joint))
+        doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
         rows.merge(term, joint)
         groups.append(joint[group])
         first = np.zeros_like(start) if term else start
-        curves.append(Curve(known, np.minimum(doubt, total - known), steps_of(known, in_order), curvature, noise, first,
-                            _MOST[kind == 0], trust))
+        curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
+                            curvature, noise, first, _MOST[kind == 0], trust))
     rows.add(0, curves[0].scores)
     for k in range(n_rounds):
         for term, curve in enumerate(curves):
