@@ -157,7 +157,7 @@ class Boosting(BinnedColumns, CentralModel):
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
                                    law.variance_steps / cost.weight**2, n_rows if replaces else None, pure=cost.pure)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
-        means = [curve.mean(curve.scores)[0, 0] for curve in curves]
+        means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
         trial.standard_errors_ = np.concatenate([c.deviations() for c in curves[1:]]) * self._half(learned)
