@@ -31,7 +31,7 @@ from dpestim.inputs.domains import at_least_two, learn_categories
 from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
 from dpestim.inputs.labels import class_array, label_codes, target_numbers
-from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
+from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite, refuse_pairs
 from dpestim.inputs.pairs import check_pairs, read_pairs
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
@@ -39,5 +39,5 @@ __all__ = [
     "CategoryEncoder", "FingerprintEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows",
     "check_pairs", "class_array", "clipped_rows", "columns_of", "first_equals", "is_missing", "is_sparse",
     "label_codes", "learn_categories", "longest", "number_column", "number_rows", "read_pairs", "refuse_infinite",
-    "row_shape", "smallest_dtype", "sparse_rows", "target_numbers",
+    "refuse_pairs", "row_shape", "smallest_dtype", "sparse_rows", "target_numbers",
 ]

@@ -75,6 +75,16 @@ def bound_array(end, name):
     return floats.reshape(values.shape)
 
 
+def refuse_pairs(bounds):
+    """Raise ValueError for a list of pairs, one for each column, where a pair of arrays is meant.
+
+    For two columns it would pass for one: ends of the first column would be lows, and those of the second highs.
+    """
+    if isinstance(bounds, list) and len(bounds) > 0 and all(isinstance(pair, tuple) for pair in bounds):
+        raise ValueError("bounds must be one pair (low, high), of numbers or of arrays with one number for each "
+                         "column, not a list of pairs: ([low, ...], [high, ...])")
+
+
 def _float(value):
     """Return a real number as a float; one beyond all floats is infinite."""
     if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):

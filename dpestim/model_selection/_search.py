@@ -153,7 +153,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Search, and keep the model that was chosen; one release of epsilon.
 
         Parameters
@@ -165,6 +165,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         -------
         self
         """
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: candidates are compared by what they "
+                             "say of rows that are set aside")
         plan, strict = plan_of(self), self._is_strict()
         if strict and callable(self.scoring):
             raise ValueError('strict mode: scoring must be "accuracy", as what a function does with a value is unknown')

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import moments
-from dpestim.inputs import bound_array
+from dpestim.inputs import bound_array, refuse_pairs
 from dpestim.parallel import one_thread
 from dpestim.statistics.summary import Summary
 
@@ -154,6 +154,7 @@ def row_map(bounds, data_norm, target_bounds, fit_intercept, n_columns):
 def checked_box(bounds, n_columns=None):
     """Return bounds of columns as arrays; a column may be constant."""
     wrong = "bounds must be a pair (low, high) of finite numbers, or of arrays with one number for each column"
+    refuse_pairs(bounds)
     if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
         raise ValueError(wrong)
     low, high = (np.atleast_1d(bound_array(end, "bounds")) for end in bounds)

@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 
 from dpestim._core import cells
-from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite
+from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite, refuse_pairs
 from dpestim.inputs.quiet import attempt
 from dpestim.privacy.lineage import Lineage
 from dpestim.rng import Stage, WordSource
@@ -98,6 +98,7 @@ class Grid:
 def grids_of(bounds, n_columns=None, bits=_FINEST):
     """Return a grid for each column from bounds as they are declared, or raise ValueError."""
     wrong = "bounds must be a pair (low, high) of finite numbers, or of arrays with one number for each column"
+    refuse_pairs(bounds)
     if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
         raise ValueError(wrong)
     ends = [np.atleast_1d(bound_array(end, "bounds")) for end in bounds]

@@ -57,6 +57,8 @@ _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOV
 SCALE = 1 << 10
 #: About so many sets of more than two columns are compared in a round.
 LARGER = 500
+#: The most columns of one table.
+_MOST_COLUMNS = 50
 #: Scores are cut here.
 _FAR = 1 << 60
 
@@ -122,7 +124,8 @@ class Synthesizer(CentralModel):
         self._charge(guarantee, n_rows if replaces else None, names)
         model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, WordSource(self.random_state))
         learned = {name: value for name, value in vars(trial).items() if name.endswith("_in_")}
-        learned |= {"n_rows_": model.total, "measured_": list(model.known), "cliques_": model.tree.cliques,
+        learned |= {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
+                    "cliques_": model.tree.cliques,
                     "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
                     "privacy_": guarantee, "_model": model, "_columns": columns, "_schema": schema,
                     "_workload": workload}
@@ -159,8 +162,9 @@ class Synthesizer(CentralModel):
         rng = np.random.default_rng(random_state)
         codes = self._model.tree.draw(int(n), rng)
         codes = codes[rng.permutation(len(codes))]
-        return self._schema.table([column.values(codes[:, j], self._schema.is_whole(j), rng)
-                                   for j, column in enumerate(self._columns)])
+        schema = self._schema
+        return schema.table([column.values(codes[:, j], True, rng) if hasattr(column, "encoder") else schema.within(
+            j, column.values(codes[:, j], schema.is_whole(j), rng)) for j, column in enumerate(self._columns)])
 
     def marginal(self, columns):
         """Return the model's probability of each combination of categories or bins of some columns; free.
@@ -177,6 +181,8 @@ class Synthesizer(CentralModel):
         """
         check_is_fitted(self)
         places = self._places(columns)
+        if len(places) > _MOST_COLUMNS:
+            raise ValueError(f"columns must be at most {_MOST_COLUMNS}")
         table = np.maximum(self._model.tree.marginal(places), 0.0)
         return table / table.sum()
 
@@ -252,10 +258,15 @@ class Synthesizer(CentralModel):
                 raise ValueError(f"{name} must be None, or a list or dict with an entry for each column")
         if is_pair(self.bounds):
             checked_pair(self.bounds)
+        elif isinstance(self.bounds, tuple) and len(self.bounds) == 2:
+            raise ValueError("bounds must be one pair of numbers, or a list or dict with a pair (low, high) for each "
+                             "column, not a pair of arrays")
         if not is_per_column(self.bins):
             checked_bins(self.bins)
 
     def _check_size(self, sizes):
+        if self._joined and len(sizes) > _MOST_COLUMNS:
+            raise ValueError(f"X must have at most {_MOST_COLUMNS} columns: the model is one table of all of them")
         cells = math.prod(sizes) if self._joined else sum(sizes)
         if cells > self.max_cells:
             what = "all columns together" if self._joined else "the tables of single columns"
@@ -302,7 +313,11 @@ class Synthesizer(CentralModel):
             if not live:
                 plan.heard_nothing()
                 continue
-            tables = {own: model.total * model.tree.marginal(own) for own in live}
+            tables = {own: answer for own in live if (answer := answer_of(model, own)) is not None}
+            live = list(tables)
+            if not live:
+                plan.heard_nothing()
+                continue
             for own in live:
                 if candidates[own] is None:
                     candidates[own] = counted(codes, own, sizes)
@@ -335,6 +350,14 @@ class Synthesizer(CentralModel):
         return model
 
 
+def answer_of(model, columns):
+    """Return the table of a model in rows; None where there is no room for what lies between, which is public."""
+    try:
+        return model.total * model.tree.marginal(columns)
+    except ValueError:
+        return None
+
+
 def places_of(columns, what, labels, n_columns):
     """Return the places of distinct columns, given by names, or by places where there are none."""
     if isinstance(columns, str) or not isinstance(columns, list | tuple | np.ndarray) or not len(columns):
@@ -343,7 +366,9 @@ def places_of(columns, what, labels, n_columns):
     try:
         places = tuple(known[column] for column in columns)
     except (KeyError, TypeError):
-        raise ValueError(f"{what} must be a list of names of columns (without names: of places)") from None
+        kind = "places of columns, which have no names" if labels is None else "names of columns"
+        raise ValueError(f"{what} must be a list of {kind}: there are {', '.join(map(repr, list(known)[:20]))}"
+                         f"{', ...' if len(known) > 20 else ''}") from None
     if len(set(places)) < len(places):
         raise ValueError(f"{what} must be distinct")
     return places

@@ -2,7 +2,7 @@
 
 import importlib
 import math
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 
 import numpy as np
 
@@ -71,8 +71,19 @@ class Schema:
             self.dtypes = [getattr(X, "dtype", None)] * np.shape(X)[1]
 
     def settle(self, columns):
-        """Keep of dtypes what says nothing of values: categories are the declared ones, strings have any length."""
+        """Keep of dtypes what says nothing of values, and holds all that may be drawn."""
         self.dtypes = [public_dtype(dtype, column) for dtype, column in zip(self.dtypes, columns)]
+        if self.kind is None and len(set(self.dtypes)) > 1:
+            plain = all(getattr(dtype, "kind", "O") in "biuf" for dtype in self.dtypes)
+            self.dtypes = [np.dtype(np.float64 if plain else object)] * len(columns)
+
+    def within(self, j, values):
+        """Return numbers, those that an integer dtype cannot hold cut to what it can."""
+        try:
+            limits = np.iinfo(str(self.dtypes[j]).lower())
+        except (TypeError, ValueError):
+            return values
+        return np.clip(values, limits.min, np.nextafter(limits.max + 1.0, 0.0))
 
     def is_whole(self, j):
         """Tell whether the dtype of a column says that it holds integers."""
@@ -101,15 +112,26 @@ class Schema:
 
 
 def public_dtype(dtype, column):
-    """Return a dtype without what it may have learned of rows: which categories occur, how long strings are."""
-    if getattr(dtype, "kind", "O") in "US" and isinstance(dtype, np.dtype):
-        return np.dtype(dtype.kind)
+    """Return a dtype without what it may have learned of rows: which categories occur, how long strings are.
+
+    It holds all declared categories: whether a column of integers is one of floats, for the sake of missing values,
+    follows from what is declared.
+    """
+    declared, missing = [], False
+    if isinstance(column, Categories):
+        declared = [value for value in column.encoder.categories.tolist() if value is not None and value == value]
+        missing = len(declared) < column.size
+    kind = dtype.kind if isinstance(dtype, np.dtype) else "O"
+    if kind in "US":
+        return np.dtype(object) if missing else np.dtype(kind)
+    if kind in "biu" and isinstance(column, Categories):
+        wrong = missing or any(value != dtype.type(value) for value in declared if isinstance(value, Number))
+        return np.dtype(object if kind == "b" else np.float64) if wrong else dtype
     found = getattr(dtype, "categories", None)
     if not hasattr(found, "__len__"):
         return dtype
     if not isinstance(column, Categories):
         return found.dtype
-    declared = [value for value in column.encoder.categories.tolist() if value is not None and value == value]
     if hasattr(dtype, "ordered"):
         return type(dtype)(declared, ordered=dtype.ordered)
     return type(dtype)(declared) if all(isinstance(value, str) for value in declared) else None

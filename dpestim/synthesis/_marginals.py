@@ -142,9 +142,10 @@ class MarginalSynthesizer(Synthesizer):
     References
     ----------
     McKenna, Mullins, Sheldon, Miklau (2022), "AIM: an adaptive and iterative mechanism for differentially private
-    synthetic data", PVLDB 15(11), algorithm 2 (rounds, scores and annealing; stopping is ours). McKenna, Miklau,
-    Sheldon (2021), "Winning the NIST contest", JPC 11(3). McKenna, Sheldon, Miklau (2019), "Graphical-model
-    based estimation and inference for differential privacy", ICML, algorithm 1. The proof: ``_marginals.md``.
+    synthetic data", PVLDB 15(11), algorithm 2 and what it calls (rounds, scores, annealing; stopping is ours).
+    McKenna, Miklau, Sheldon (2021), "Winning the NIST contest", JPC 11(3). McKenna, Sheldon, Miklau (2019),
+    "Graphical-model based estimation and inference for differential privacy", ICML, algorithm 1. The proof:
+    ``_marginals.md``.
 
     Examples
     --------

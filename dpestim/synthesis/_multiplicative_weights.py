@@ -83,7 +83,7 @@ class MultiplicativeWeights(Synthesizer):
     References
     ----------
     Hardt, Ligett, McSherry (2012), "A simple and practical algorithm for differentially private data release", NIPS,
-    figure 1; section 2.3 for measuring whole tables and going over all measurements again. The proof:
+    figure 1; section 2.3 for going over all measurements again. The proof:
     ``_multiplicative_weights.md``.
 
     Examples

@@ -302,9 +302,41 @@ def test_what_is_kept_of_dtypes_says_nothing_of_rows():
         assert list(fitted[0].sample(5)["one"].cat.categories) == ["b", "a", "c"]
         kept.append([model._schema.dtypes for model in fitted])
     assert kept[0] == kept[1]
+    # (whether anybody lacks a value turns integers into floats, so what comes out follows from what is declared)
+    plain, lacks = pd.DataFrame({"one": [0, 1] * 20}), pd.DataFrame({"one": [0, None] * 20})
+    for table in (plain, plain.to_numpy(), lacks, lacks.to_numpy()):
+        model = MultiplicativeWeights(0.1, categories=[[0, 1, None]], random_state=0).fit(table)
+        rows = np.asarray(model.sample(50, random_state=0))
+        assert rows.dtype == np.float64
+        assert 0 < np.isnan(rows).sum() < 50
+    fractions = MultiplicativeWeights(9.0, categories=[[0.5, 1]], random_state=0).fit(np.ones((30, 1), int))
+    assert set(fractions.sample(40).ravel()) <= {0.5, 1.0}
     numbers = pd.DataFrame({"one": [0, 1, 5] * 9}).astype("category")
     model = MultiplicativeWeights(9.0, bounds=(0, 6), bins=3, random_state=0).fit(numbers)
     assert model.sample(5)["one"].dtype == np.int64
+
+
+@pytest.mark.parametrize("library", [None, pd, pl])
+def test_integers_stay_in_what_their_dtype_holds(library):
+    for dtype, bounds in ((np.uint8, (-9, 300)), (np.int8, (-128, 128)), (np.int64, (0, 2.0**63))):
+        rows = np.arange(40).astype(dtype).reshape(20, 2)
+        table = rows if library is None else library.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})
+        drawn = MultiplicativeWeights(1.0, bounds=bounds, bins=2, random_state=0).fit(table).sample(200)
+        values = np.asarray(drawn)
+        assert values.dtype == dtype
+        assert library is not pl or not drawn.null_count().to_numpy().any()
+
+
+def test_what_is_measured_twice_is_measured_of_the_same_rows():
+    """Noise was added to the counts themselves, so that later rounds saw earlier noise: |z| of 2 and more."""
+    rows, squares = np.random.default_rng(0).integers(0, 3, (3000, 3)), []
+    for seed in range(12):
+        model = MultiplicativeWeights(2.0, categories=[[0, 1, 2]] * 3, rounds=12, random_state=seed).fit(rows)
+        for own, (found, precision) in model._model.known.items():
+            if len(own) > 1:
+                exact = counted(list(rows.T), own, (3, 3, 3))
+                squares.append(precision * np.square(found - exact).mean())
+    assert 0.6 < np.mean(squares) < 1.4  # (about 400 noisy numbers: 7 standard errors; it was 3.7)
 
 
 def test_arrays_come_out_as_they_went_in():
