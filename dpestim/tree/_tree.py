@@ -80,11 +80,17 @@ class Tree(BinnedModel):
         if not (good and 0 < canonical_amount(share, "split_share") < 1):
             raise ValueError("split_share must be a number between 0 and 1")
 
-    def _depth(self, n_rows):
-        """Return the declared depth, or one whose leaves have several times as many rows as noise has."""
+    def _depth(self, n_rows, target):
+        """Return the declared depth, or one whose leaves have many times as many rows as noise has.
+
+        Half as many are enough for a leaf for each class: with fewer leaves some classes would have none.
+        """
         if self.max_depth is not None:
             return int(self.max_depth)
-        return min(8, max(1, math.floor(math.log2(max(n_rows * float(self.epsilon), 1.0) / 100))))
+        known = max(n_rows * float(self.epsilon), 1.0)
+        classes = math.ceil(math.log2(len(target))) if isinstance(target, tuple) else 0
+        few, many = (math.floor(math.log2(known / rows)) for rows in (200, 100))
+        return min(8, max(1, few, min(many, classes)))
 
     def _planned(self, data, n_rows, domain, epsilon):
         """Return a function of a random source that returns what is learned, by name."""
@@ -106,7 +112,7 @@ class Tree(BinnedModel):
 
     def _parts(self, data, n_rows, domain, epsilon, delta):
         numbers, columns, labels, targets, _ = data
-        codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows)
+        codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows, domain.target)
         amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
         for_splits = canonical_amount(self.split_share, "split_share") * epsilon
         weights, l1, l2_squared = self._numbers(domain.target)
