@@ -74,8 +74,14 @@ $(VENV)/.installed: pyproject.toml
 	$(PIP) "setuptools>=77,<90" "cython>=3.3.1,<3.4"
 	touch $@
 
+# all that `dpestim[dev]` needs: unpacked on one core, and while that waits for a disk, kernels are compiled
+NEEDS = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; del extras["docs"]; \
+	print(*(n for some in (project["dependencies"], *extras.values()) for n in some if not n.startswith("dpestim[")))
+
 $(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)
-	$(PIP) --no-build-isolation --editable ".[dev]"
+	$(PIP) $$($(BIN)/python -c '$(NEEDS)') & needs=$$!; \
+	$(PIP) --no-build-isolation --no-deps --editable .; built=$$?; wait $$needs && exit $$built
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.built

@@ -23,7 +23,7 @@ from dpestim.testing._sample import ALPHA, reports_of
 from dpestim.testing._tools import Book, fresh, refuses, require, same_state
 
 #: Users whose messages are compared with their law, and totals whose mean and variance are.
-N, TOTALS = 100_000, 2000
+N, TOTALS = 50_000, 2000
 #: Users of the data sets that are enumerated, and the epsilons at which bounds are compared with them.
 FEW = (1, 2, 3)
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)

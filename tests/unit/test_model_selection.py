@@ -15,7 +15,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpestim import config_context
 from dpestim.accounting import Ledger
@@ -590,19 +589,3 @@ def test_strict_mode_is_total():
         with pytest.raises(ValueError, match="strict mode"):
             search(scoring=lambda m, X, y: X, score_bounds=(0, 1)).fit(X, Y)
     assert face.best_estimator_._is_strict()
-
-
-#: Three classes are declared, and so are those of the model, whatever a check has in y: as for its estimator.
-EXPECTED = dict.fromkeys(
-    ("check_dtype_object", "check_classifiers_classes", "check_classifiers_train", "check_decision_proba_consistency",
-     "check_classifiers_regression_target", "check_estimator_sparse_array", "check_estimator_sparse_matrix"),
-    "classes are declared: others are refused, and each has its column")
-
-
-@parametrize_with_checks(
-    [PrivateSearchCV(DPLogisticRegression(data_norm=10.0, classes=[0, 1, 2]), {"C": [None, 1.0]}, epsilon=80.0,
-                     gamma=0.9, random_state=0)],
-    expected_failed_checks=lambda estimator: EXPECTED,
-)
-def test_sklearn(estimator, check):
-    check(estimator)
