@@ -131,9 +131,9 @@ class MarginalSynthesizer(Synthesizer):
     **Utility.** Noise of a table has a standard deviation of at least about sqrt(m / (2 rho)) rows in each cell for a
     budget rho, m being 2 where rows are replaced and 1 else; rounds share the budget. Of UCI Adult (48,842 rows, 14
     columns, 184 codes, delta 1e-9, add_remove) tables of two columns of sampled rows were 0.065 to 0.071, 0.020 to
-    0.024 and 0.015 off (mean total variation, two seeds) at epsilon 0.1, 1 and 4. Of 11 small tables (150 to 2,000 rows) they were at most about a
-    sixth further off than those of independent columns at epsilon 0.5 and 1; where no pair is worth its noise, that is
-    the model. What `max_cells` excludes is known by chains of other tables only.
+    0.024 and 0.015 off (mean total variation, two seeds) at epsilon 0.1, 1 and 4. Of 11 small tables (150 to 2,000
+    rows) they were at most about a sixth further off than those of independent columns at epsilon 0.5 and 1; where no
+    pair is worth its noise, that is the model. What `max_cells` excludes is known by chains of other tables only.
 
     **Complexity.** O(n) time for each table of up to `degree` columns that is compared: d^2 / 2 pairs, and of larger
     sets some 500 in each of at most 4 d rounds; and some 30 passes over at most `max_cells` cells in each round.
