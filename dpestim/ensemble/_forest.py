@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim import parallel
 from dpestim._core import trees
 from dpestim.parallel import check_n_jobs
-from dpestim.statistics.noise import noise_for
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.tree.base import (
     BINS,
@@ -21,6 +20,7 @@ from dpestim.tree.base import (
     ClassTarget,
     NumberTarget,
     checked_int,
+    leaf_noise,
     leaf_plan,
     prior_of,
 )
@@ -204,24 +204,24 @@ class Forest(BinnedModel, OnePassModel):
         structure = random_splits(domain.bins, shape[0], depth, int(self.structure))
 
         def draw(source):
-            noisy = plan(source)
+            found = plan(source)
             return {"bins_": domain.bins, "depth_": depth,
                     **dict(zip(("features_", "shifts_", "thresholds_"), structure)),
-                    **self._answers(noisy, plan.parts[0].noise.variance, domain.target)}
+                    **self._answers(found, domain.target)}
 
         draw.law = plan.parts[0].noise.law
         return draw
 
     def _leaves(self, totals, domain, epsilon, delta):
         """Return the plan of all numbers of all leaves."""
-        noise = self._noise(len(totals), totals.shape[1].bit_length() - 1, domain, epsilon, delta)
-        return leaf_plan(noise, totals, self._numbers(domain.target)[0])
+        weights, *moved = self._numbers(domain.target)
+        return leaf_plan(epsilon, delta, *moved, self._trees_of_a_row(len(totals)), self._many, totals, weights)
 
     def _noise(self, n_trees, depth, domain, epsilon, delta):
         """Return the noise of all numbers of all leaves; ValueError where integers do not hold it."""
-        weights, l1, l2_squared = self._numbers(domain.target)
-        times = self._trees_of_a_row(n_trees)
-        return noise_for(epsilon, delta, times * l1, times * l2_squared, (n_trees * len(weights)) << depth)
+        weights, *moved = self._numbers(domain.target)
+        shape = n_trees, 1 << depth, len(weights)
+        return leaf_noise(epsilon, delta, *moved, self._trees_of_a_row(n_trees), self._many, shape)
 
     def _trees_of_a_row(self, n_trees):
         return n_trees if self.rows == "shared" else 1
@@ -358,9 +358,9 @@ class DPRandomForestClassifier(ClassTarget, Forest):
         prior, times = np.log(self.class_prior_), math.sqrt(min(len(self.values_), _APART))
         return softmax(prior + self._together(X, np.log(self.values_) - prior, times, self._even), axis=1)
 
-    def _answers(self, noisy, variance, target):
-        found, prior = super()._answers(noisy, variance, target), prior_of(noisy, variance)
-        values, rows, even = found["values_"], np.maximum(noisy.sum(axis=2), 0.0) + 1e-9, np.zeros(len(prior))
+    def _answers(self, leaves, target):
+        found, prior = super()._answers(leaves, target), prior_of(leaves)
+        values, rows, even = found["values_"], np.maximum(leaves.noisy.sum(axis=2), 0.0) + 1e-9, np.zeros(len(prior))
         rows = rows / rows.sum(axis=1, keepdims=True)
         if len(prior) == 2:  # (of more classes, this would be against those that are easy to tell)
             even = evened(values / prior, rows, math.sqrt(min(len(values), _APART)) / len(values))

@@ -11,9 +11,18 @@ from dpestim._core import trees
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import WordSource
-from dpestim.statistics.noise import noise_for
 from dpestim.statistics.one_pass import OnePassModel
-from dpestim.tree.base import BINS, CLASSES, NEIGHBOURS, TARGET, BinnedModel, ClassTarget, NumberTarget, leaf_plan
+from dpestim.tree.base import (
+    BINS,
+    CLASSES,
+    NEIGHBOURS,
+    TARGET,
+    BinnedModel,
+    ClassTarget,
+    NumberTarget,
+    leaf_noise,
+    leaf_plan,
+)
 
 #: Scores by impurity are in steps of 2^-4 rows.
 _GINI = 4
@@ -103,10 +112,10 @@ class Tree(BinnedModel):
         def draw(source):
             structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)))
             plan = leaves(structure)
-            noisy = plan(source.part(0))
-            return {"bins_": domain.bins, "depth_": (noisy.shape[1] - 1).bit_length(),
+            found = plan(source.part(0))
+            return {"bins_": domain.bins, "depth_": (found.noisy.shape[1] - 1).bit_length(),
                     **dict(zip(("features_", "shifts_", "thresholds_"), structure)),
-                    **self._answers(noisy, plan.parts[0].noise.variance, domain.target)}
+                    **self._answers(found, domain.target)}
 
         return draw
 
@@ -115,13 +124,14 @@ class Tree(BinnedModel):
         codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows, domain.target)
         amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
         for_splits = canonical_amount(self.split_share, "split_share") * epsilon
-        weights, l1, l2_squared = self._numbers(domain.target)
-        noise = noise_for(epsilon - for_splits, delta, l1, l2_squared, len(weights) << depth)
+        weights, *moved = self._numbers(domain.target)
+        spent = epsilon - for_splits, delta, *moved, 1, self._many
+        leaf_noise(*spent, (1, 1 << depth, len(weights)))  # (may fail)
 
         def leaves(structure):
             totals = np.zeros((1, 1 << depth, len(weights)), np.int64)
             trees.add_leaves(codes, *structure, depth, np.zeros(0, np.int32), labels, amounts, totals)
-            return leaf_plan(noise, totals, weights)
+            return leaf_plan(*spent, totals, weights)
 
         # (how many rows there are is known where they are replaced)
         most = min(n_rows, _MOST_COUNTED) if self._replaces else _MOST_COUNTED

@@ -22,7 +22,7 @@ from dpestim.inputs.labels import target_numbers
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.noise import equal_shares
+from dpestim.statistics.noise import equal_shares, noise_for
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import grids_of
@@ -195,6 +195,8 @@ class ClassTarget(CentralClassifier):
 
     _declared = ("bounds", "classes")
     _learned = ("values_", "features_")
+    #: From so many leaves on numbers of all rows are released beside theirs. (Of classes, it was no better.)
+    _many = math.inf
 
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**."""
@@ -239,10 +241,9 @@ class ClassTarget(CentralClassifier):
         moved = 2 if self._replaces else 1
         return [1] * len(target), moved, moved
 
-    def _answers(self, noisy, variance, target):
+    def _answers(self, leaves, target):
         """Return what is kept of noisy leaves: each shrinks to its parent by as much as noise explains."""
-        values = shrunk(noisy, variance)
-        values = np.maximum(values, 1e-6)
+        values = np.maximum(shrunk(leaves), 1e-6)
         return {"values_": values / values.sum(axis=2, keepdims=True), "classes_": self._class_array(target)}
 
 
@@ -251,6 +252,8 @@ class NumberTarget(CentralRegressor):
 
     _declared = ("bounds", "target_bounds")
     _learned = ("values_", "features_")
+    #: From so many leaves on numbers of all rows are released beside theirs.
+    _many = 64
 
     def predict(self, X):
         """Return the number of each row; of private rows **not private**."""
@@ -287,32 +290,92 @@ class NumberTarget(CentralRegressor):
         # it leaves one leaf and enters another, or stays, and moves the sum by the span
         return weights, 2 * l1, max(2 * l2_squared, (weights[1] * grid.span) ** 2)
 
-    def _answers(self, noisy, variance, grid):
+    def _answers(self, leaves, grid):
         weights = np.array(self._numbers(grid)[0], float)
-        numbers = noisy / weights
-        # as two "classes": how much of a row is at the upper bound, and how much at the lower one
-        high = (numbers[..., 1] / grid.reach + numbers[..., 0]) / 2
-        counts, variance = np.stack([numbers[..., 0] - high, high], axis=2), variance / weights[0] ** 2 / 2
+
+        def halves(numbers):
+            # as two "classes": how much of a row is at the upper bound, and how much at the lower one
+            numbers = numbers / weights
+            high = (numbers[..., 1] / grid.reach + numbers[..., 0]) / 2
+            return np.stack([numbers[..., 0] - high, high], axis=-1)
+
+        unit = 2 * weights[0] ** 2
+        leaves = Leaves(halves(leaves.noisy), leaves.variance / unit,
+                        None if leaves.root is None else halves(leaves.root), leaves.root_variance / unit)
 
         def number(share):
             return (grid.center + (2 * share - 1) * grid.reach) * grid.step
 
-        found = {"target_mean_": float(np.clip(number(prior_of(counts, variance)[1]), grid.low, grid.high)),
+        found = {"target_mean_": float(np.clip(number(prior_of(leaves)[1]), grid.low, grid.high)),
                  "target_bounds_": (float(grid.low), float(grid.high))}
-        values = number(shrunk(counts, variance, shares=False)[..., 1])
+        values = number(shrunk(leaves, shares=False)[..., 1])
         # (what several trees say is put together before it is clipped: they are wrong on both sides)
         return {**found, "values_": np.clip(values, grid.low, grid.high) if len(values) == 1 else values}
 
 
-def leaf_plan(noise, totals, weights):
-    """Return the plan of noisy leaves: exact integers times weights get noise, and have their shape."""
-    exact = totals.ravel()
-    if max(weights) > 1:  # (64 bits may not hold them)
-        exact = (totals.astype(object) * np.array(weights, object)).ravel().tolist()
-    return Plan((Noisy(noise, exact),), lambda found: np.asarray(found[0], np.float64).reshape(totals.shape))
+@dataclass(frozen=True)
+class Leaves:
+    """Noisy numbers of leaves, of shape (trees, leaves, numbers), and of all rows of all trees, or None.
+
+    `variance` and `root_variance` are those of the noise of one of them.
+    """
+
+    noisy: np.ndarray
+    variance: float
+    root: np.ndarray | None = None
+    root_variance: float = 0.0
 
 
-def shrunk(noisy, variance, *, shares=True):
+def root_weights(n_leaves, times, normal, many):
+    """Return by which integers numbers of leaves, and of all rows, are multiplied before they get one noise.
+
+    Of many leaves the sum is so noisy that a tenth of what is spent (of the squares, where noise may be normal) is for
+    numbers of all rows, to which all leaves shrink. Otherwise that is 0.
+
+    Parameters
+    ----------
+    n_leaves : int
+        Of all trees.
+    times : int
+        How many trees a row is in.
+    normal : bool
+    many : float
+        From how many leaves on.
+    """
+    if n_leaves < many:
+        return 1, 0
+    return 9, round(3 * math.sqrt(times)) if normal else times
+
+
+def leaf_noise(epsilon, delta, l1, l2_squared, times, many, shape):
+    """Return the noise of all numbers of leaves, of this shape, of trees that a row is in so often.
+
+    In one tree a row that is replaced, or comes, moves them by (l1, l2_squared), and those of all rows as well.
+    """
+    leaf, root = root_weights(shape[0] * shape[1], times, delta > 0, many)
+    size = math.prod(shape) + (shape[2] if root else 0)
+    return noise_for(epsilon, delta, (leaf * times + root) * l1, (leaf**2 * times + root**2) * l2_squared, size)
+
+
+def leaf_plan(epsilon, delta, l1, l2_squared, times, many, totals, weights):
+    """Return the plan of noisy `Leaves`: exact integers times weights, and their sums, get noise."""
+    leaf, root = root_weights(totals.shape[0] * totals.shape[1], times, delta > 0, many)
+    noise, scale = leaf_noise(epsilon, delta, l1, l2_squared, times, many, totals.shape), np.array(weights, object)
+    exact = (totals.astype(object) * (scale * leaf)).ravel().tolist()  # (64 bits may not hold them)
+    if root:  # (every tree that a row is in counts it once)
+        exact += ((totals.sum(axis=(0, 1)) // times).astype(object) * (scale * root)).tolist()
+
+    def finish(found):
+        noisy = np.asarray(found[0], np.float64)
+        leaves, variance = noisy[: totals.size].reshape(totals.shape) / leaf, noise.variance
+        if not root:
+            return Leaves(leaves, variance)
+        return Leaves(leaves, variance / leaf**2, noisy[totals.size :] * (times / root), variance * (times / root) ** 2)
+
+    return Plan((Noisy(noise, exact),), finish)
+
+
+def shrunk(leaves, *, shares=True):
     """Return shares of classes in leaves, of shape (trees, leaves, classes), from noisy counts.
 
     From the root down, what a node says by its own noisy counts, and what its parent says, are weighed by their errors
@@ -322,20 +385,19 @@ def shrunk(noisy, variance, *, shares=True):
 
     Parameters
     ----------
-    noisy : ndarray of shape (trees, leaves, classes)
-    variance : float
-        Of the noise of a count.
+    leaves : Leaves
     shares : bool, default=True
         Whether what comes out is to be shares above 0, none of them below half of its error, or may be off on either
         side, as what is averaged should.
     """
+    noisy, variance = leaves.noisy, leaves.variance
     levels = [noisy]
     while levels[0].shape[1] > 1:
         below = levels[0]
         levels.insert(0, below[:, 0::2] + below[:, 1::2])
     n_trees, n_leaves, n_classes = noisy.shape
     # (trees start from what all of them say: many that shrink to something else would be wrong together)
-    parent = np.broadcast_to(prior_of(noisy, variance), (n_trees, 1, n_classes))
+    parent = np.broadcast_to(prior_of(leaves), (n_trees, 1, n_classes))
     left, above = np.zeros_like(parent), None  # the parent's error, and its rows
     for depth, level in enumerate(levels):
         noise = variance * (n_leaves >> depth)
@@ -358,10 +420,13 @@ def shrunk(noisy, variance, *, shares=True):
     return found
 
 
-def prior_of(noisy, variance):
+def prior_of(leaves):
     """Return shares of classes among all rows of all trees: nearer to even ones where noise is large, none below it."""
-    counts, n_classes = noisy.sum(axis=(0, 1)), noisy.shape[2]
-    noise = variance * noisy[..., 0].size
+    counts, n_classes = leaves.noisy.sum(axis=(0, 1)), leaves.noisy.shape[2]
+    noise = leaves.variance * leaves.noisy[..., 0].size
+    if leaves.root is not None:
+        part = noise / (noise + leaves.root_variance)
+        counts, noise = counts + part * (leaves.root - counts), part * leaves.root_variance
     rows = max(counts.sum(), math.sqrt(noise * n_classes), 1.0)
     # (shares of which nothing is known, all as likely, have this variance)
     spread = (n_classes - 1) / (n_classes**2 * (n_classes + 1))

@@ -1,5 +1,6 @@
 """Trees: bins, leaves, and what one row can move."""
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -15,12 +16,16 @@ from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics import Quantile
+from dpestim.statistics.noise import noise_for
 from dpestim.statistics.summary import Grid
 from dpestim.testing import MechanismError
 from dpestim.testing._models import check_model_noise
+from dpestim.testing._trees import check_tree_law
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+from dpestim.tree import base as tree_base
 from dpestim.tree._binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
 from dpestim.tree._tree import information, purity, squared, surprises
+from dpestim.tree.base import Leaves
 from dpestim.tree.columns import bins_between
 
 
@@ -217,7 +222,7 @@ class NoNoise(DPRandomForestClassifier):
     def _released(self, n_rows, totals, domain, epsilon, delta):
         def draw(source):
             kept = super(NoNoise, self)._released(n_rows, totals, domain, epsilon, delta)(source)
-            return {**kept, **self._answers(totals[0].astype(float), 0.0, domain.target)}
+            return {**kept, **self._answers(Leaves(totals[0].astype(float), 0.0), domain.target)}
 
         return draw
 
@@ -236,11 +241,35 @@ def test_noisy_leaves_have_the_law_that_is_charged():
     domain = est._domain(3)
     (exact,) = est._sums(data, domain)
     seen = {}
-    est._answers = lambda noisy, variance, target: seen.setdefault("noisy", noisy) is None or {}
-    est._released(n_rows, [exact], domain, Fraction(1), Fraction(0))(WordSource(0))
-    found, error = np.abs(seen["noisy"] - exact).mean(), 4.9 * 2 / np.sqrt(exact.size)
-    assert abs(found - 1 / np.sinh(0.5)) < error
-    assert not abs(found - 1 / np.sinh(1.0)) < error  # (half of the noise would be rejected)
+    est._answers = lambda leaves, target: seen.setdefault("leaves", leaves) is None or {}
+    for many, scale, rate in ((math.inf, 1, 0.5), (64, 9, 0.05)):
+        # (with numbers of all rows, too, leaves count nine times, and these once)
+        est._many = many
+        seen.clear()
+        est._released(n_rows, [exact], domain, Fraction(1), Fraction(0))(WordSource(0))
+        error = 4.9 / rate / scale / np.sqrt(exact.size)
+        found = np.abs(seen["leaves"].noisy - exact).mean()
+        assert abs(found - 1 / np.sinh(rate) / scale) < error
+        assert not abs(found - 1 / np.sinh(2 * rate) / scale) < error  # (half of the noise would be rejected)
+    assert np.abs(seen["leaves"].root - exact.sum(axis=(0, 1))).max() < 14 * 20  # (alpha = 2 e^-14)
+    assert seen["leaves"].root_variance == pytest.approx(800, rel=1e-3)
+
+
+@pytest.mark.parametrize("cls", [DPDecisionTreeRegressor, DPRandomForestRegressor])
+def test_numbers_of_all_rows_are_paid_for(cls, monkeypatch):
+    """Trees of the checks have too few leaves for these; and if they were free, the checks would say so."""
+    monkeypatch.setattr(cls, "_many", 1)
+    settings = cls._test_params() + ([{**cls._test_params()[0], "delta": 1e-5}] if "Forest" in cls.__name__ else [])
+    for params in settings:
+        check_tree_law(cls(**params))
+
+    def cheap(epsilon, delta, l1, l2_squared, times, many, shape):
+        return noise_for(epsilon, delta, times * l1, times * l2_squared, math.prod(shape) + shape[2])
+
+    monkeypatch.setattr(tree_base, "root_weights", lambda n_leaves, times, normal, many: (1, 2 * times))
+    monkeypatch.setattr(tree_base, "leaf_noise", cheap)
+    with pytest.raises(MechanismError):
+        check_tree_law(cls(**settings[0]))
 
 
 def test_decision_paths_end_in_leaves_and_start_at_roots():
