@@ -51,9 +51,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     each of d columns (a standard deviation, from two steps on), s being that of rows in clusters, or about twice that
     where there are many columns, as cells are coarse; with a delta noise grows with sqrt(d) in place of d, and with
     sqrt(n_iter). That is for columns that are alike; of d columns one that is wide beside all others has up to d / 2
-    times less noise, and these up to twice as much. So bounds matter little where there are thousands of rows, up to
-    some hundred times as wide as these are. Where noise drowns clusters, centers are those of normal rows with the
-    noisy means and variances. Small clusters far from all others are missed.
+    times less noise, and these up to twice as much. So bounds that are a few times as wide as rows matter little where
+    there are thousands of these; of 6,000 rows in two clusters at epsilon 1, bounds 20 times as wide cost nothing, and
+    bounds 50 times as wide nearly all. Where noise drowns clusters, centers are those of normal rows with the noisy
+    means and variances. Small clusters far from all others are missed.
 
     With ``neighbours="add_remove"`` steps have half of that noise, or 1 / sqrt(2) of it where a delta is declared.
 
