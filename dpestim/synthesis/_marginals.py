@@ -136,7 +136,9 @@ class MarginalSynthesizer(Synthesizer):
     pair is worth its noise, that is the model. What `max_cells` excludes is known by chains of other tables only.
 
     **Complexity.** O(n) time for each table of up to `degree` columns that is compared: d^2 / 2 pairs, and of larger
-    sets some 500 in each of at most 4 d rounds; and some 30 passes over at most `max_cells` cells in each round.
+    sets some 500 in each of at most 4 d rounds; and some 30 passes over at most `max_cells` cells in each round. Every
+    pair is asked of the model, and tried in its structure, in each round, so that time grows with the cube of d at
+    least: 30 columns of 8 values took 8 s, and 60 of 2 values a minute (20,000 rows, epsilon 1).
 
     {parameters}
     References
