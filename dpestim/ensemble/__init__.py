@@ -8,7 +8,8 @@ How boosting goes::
 * `_boosting.py`     `DPGradientBoostingClassifier`, `DPGradientBoostingRegressor`: targets and predictions
 * `_base.py`         what both share: parameters, bins, the fit
 * `_boosting.md`     the proof
-* `_rounds.py`       what histograms cost, who answers with them, and how curves are made of the answers
+* `_rounds.py`       what histograms cost, who answers with them, and the rounds over terms
+* `_curve.py`        how bins and curves are made of the answers: arithmetic on what is public
 * `_forest.py`       random forests: public splits, noisy leaves (`dpestim.tree` has what trees share)
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.

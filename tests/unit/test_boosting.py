@@ -8,10 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import log_loss
 
 from dpestim import config_context
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble._rounds import Cost, Histograms, bins_for, boost, merged, settled
+from dpestim.ensemble._curve import bins_for, merged, settled
+from dpestim.ensemble._rounds import Cost, Histograms, boost
 from dpestim.rng import WordSource
 from dpestim.statistics.noise import Answers
 
@@ -88,11 +90,23 @@ def test_histograms_are_not_copied():
 
 
 def test_bins_are_merged_by_mass_in_order():
-    group = merged(np.array([0.0, 100, 0, -5, 50, 50, 0, 0]), 4)
+    group = merged(np.array([0.0, 100, 0, -5, 50, 50, 0, 0]), 4, 64)
     assert (np.diff(group) >= 0).all()
     assert group.max() + 1 <= 4
     assert group[1] < group[4] <= group[5]
-    assert merged(np.zeros(8), 4).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert merged(np.zeros(8), 4, 64).tolist() == merged(np.zeros(8), 64, 4).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert merged(np.ones(8), 8, 64).tolist() == list(range(8))
+
+
+def test_a_place_of_many_rows_leaves_bins_for_the_others():
+    counts = np.r_[920.0, np.full(80, 1.0)]
+    group = merged(counts, 40, 64)
+    assert group[1] > group[0]
+    # as many as 80 rows of 1,000 would have by themselves, 40 * .08^(2/3), which are about alike
+    assert group.max() == 7
+    assert np.ptp(np.bincount(group)[1:]) <= 2
+    assert merged(counts, 4000, 20).max() == 19
+    assert merged(np.r_[1000.0, np.zeros(80)], 40, 64).max() < 40
 
 
 def test_a_crooked_curve_is_found_and_noise_is_not():
@@ -240,7 +254,20 @@ def test_a_fitted_model_reads_rows_as_it_has_learned_to():
 
 
 def test_noise_takes_bins():
-    assert [bins_for(signal, 64) for signal in (0.0, 1.0, 30.0, 300.0, 1e9)] == [2, 2, 7, 34, 64]
+    assert [bins_for(signal) for signal in (0.0, 1.0, 30.0, 300.0, 1e9)] == [2, 2, 7, 34, 750_000]
+
+
+@pytest.mark.parametrize(("settings", "most"), [({"delta": 1e-5}, 1.08), ({}, 1.25)], ids=["eight rounds", "one"])
+def test_columns_that_are_nearly_copies_do_not_overshoot_in_turn(settings, most):
+    # rows of a rare class that other terms have raised are steep: steps as if they were not are too long
+    rng = np.random.default_rng(0)
+    group = rng.choice(8, 20_000, p=[0.5, 0.2, 0.1, 0.05, 0.05, 0.05, 0.03, 0.02])
+    rates = np.array([0.002, 0.002, 0.002, 0.05, 0.1, 0.05, 0.3, 0.5])[group]
+    y = (rng.random(20_000) < rates).astype(int)
+    rows = np.stack([np.where(rng.random(20_000) < 0.97, group, rng.integers(0, 8, 20_000)) for _ in range(10)], 1)
+    model = DPGradientBoostingClassifier(40.0, classes=[0, 1], categories={j: range(8) for j in range(10)},
+                                         random_state=0, **settings).fit(rows, y)
+    assert log_loss(y, model.predict_proba(rows)[:, 1]) < most * log_loss(y, rates)
 
 
 def test_what_does_not_fit_is_refused_by_name():
