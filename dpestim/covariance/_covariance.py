@@ -24,8 +24,9 @@ class DPCovariance(ScatterModel):
     what Gaussian noise needs for a sensitivity of 1; and without a delta of about 1.5 (d + 1) r^2 / (n epsilon)
     for d columns: many columns need a delta. The mean adds to it; `standard_errors_` has it in figures. What
     noise explains is then taken away (``shrinkage="auto"``), which helps most where most directions are alike. It is a
-    matter of errors as a whole: single entries are biased. Where noise drowns all,
-    above all without a delta, ``shrinkage=1.0`` is nearer by far.
+    matter of errors as a whole: single entries are biased. Where noise drowns all, above all without a delta, equal
+    variances without correlation are left. It is about as near as the better of that and the noisy matrix, or nearer,
+    but for signals that hardly stand out, where it was up to 1.9 times as far off.
 
     With ``neighbours="add_remove"`` and a delta, noise is 1 / sqrt(2) of that; without a delta, of 5 columns with their
     mean .83 of it. The noise of the number of rows adds to it: `standard_errors_` know.

@@ -28,14 +28,17 @@ class Scatter:
 
     def repaired(self, shrinkage):
         """Return the nearest covariance that there can be to what is left of the matrix when it was shrunken."""
+        d = len(self.mean)
+        target = np.trace(self.matrix) / d * np.eye(d)
         if shrinkage == "auto":
-            d = len(self.mean)
             means = 2 * self.column * float(self.mean @ self.mean) / d + self.column**2
-            out = possible(denoised(self.matrix, self.square + 2 * means, self.product + means))
-            # (variances are above 0: where noise took more than there was, they add up to a deviation of that)
-            lack = min(np.sqrt(d * self.square), 1.0) - np.trace(out)
+            noise = self.square + 2 * means, self.product + means
+            # (all of the target up to two deviations, about what chance does, and hardly any where much stands out)
+            share = min(1.0, 2 / max(told_apart(self.matrix, *noise), 1.0))
+            out = share * possible(target) + (1 - share) * possible(denoised(self.matrix, *noise))
+            # (variances are above 0: a quarter of a deviation of their sum is hardly farther from any truth than 0)
+            lack = min(np.sqrt(d * self.square), 1.0) / 4 - np.trace(out)
             return out + max(lack, 0.0) / d * np.eye(d)
-        target = np.trace(self.matrix) / len(self.mean) * np.eye(len(self.mean))
         return possible((1 - float(shrinkage)) * self.matrix + float(shrinkage) * target)
 
 
@@ -61,6 +64,22 @@ def possible(matrix, most=1.0):
         kept = np.maximum(values - excess[np.flatnonzero(down > excess)[-1]], 0.0)
     out = (vectors * kept) @ vectors.T
     return (out + out.T) / 2
+
+
+def told_apart(matrix, square, product):
+    """Return by how many deviations of noise's squares the matrix is farther from equal variances than noise is.
+
+    On the diagonal or as a whole, whichever says more: one wide column shows on the diagonal alone.
+    """
+    d = len(matrix)
+    if not product or d == 1:
+        return np.inf
+    diagonal = np.diag(matrix)
+    squares = np.array([np.square(diagonal - diagonal.mean()).sum(), np.square(matrix - np.diag(diagonal)).sum()])
+    excess = squares - [(d - 1) * square, d * (d - 1) * product]
+    # (the square of Laplace noise has a variance of 5 of its own squared variances, that of Gaussian noise of 2)
+    spread = 5 * (d - 1) * np.array([square**2, 2 * d * product**2])
+    return float(max(excess[0] / np.sqrt(spread[0]), excess.sum() / np.sqrt(spread.sum())))
 
 
 def denoised(matrix, square, product):

@@ -34,9 +34,9 @@ OWN = """\
     assume_centered : bool, default=False
         Whether the mean is known to be 0: no noise is spent on it.
     shrinkage : "auto" or float, default="auto"
-        "auto" takes from the noisy matrix what its known noise explains. A number s in [0, 1] takes (1 - s) of the
-        matrix and s of its mean eigenvalue times the identity, in scaled units. Either way negative eigenvalues
-        become 0.
+        "auto" takes from the noisy matrix what its known noise explains: all but the mean eigenvalue times the
+        identity, in scaled units, where noise explains the rest. A number s in [0, 1] takes (1 - s) of the
+        matrix and s of that multiple of the identity. Either way negative eigenvalues become 0.
 """
 
 
