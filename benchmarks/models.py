@@ -2,6 +2,7 @@
 
     python -m benchmarks.models --output models             # data that are packaged or come with scikit-learn
     python -m benchmarks.models --adult adult_uci.csv.gz    # and UCI Adult, which is not shipped
+    python -m benchmarks.models --census FILE FILE --models Boosting add    # UCI Census-Income (KDD): 300,000 rows
     python -m benchmarks.models --diffprivlib PY --interpret PY --opendp PY   # Pythons that have a peer each
     python -m benchmarks.models --quick                     # one seed of the cheap ones: does it run?
 
@@ -19,13 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.svm import LinearSVC
 
 from benchmarks import peers
-from benchmarks.tasks import Task, adult, breast_cancer, diabetes, digits, height, hours, weight, yrbss
+from benchmarks.tasks import Task, adult, breast_cancer, census, diabetes, digits, height, hours, weight, yrbss
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.linear_model import (
     DPFederatedLinearModel,
@@ -48,10 +50,13 @@ DELTA = 1e-5
 
 def plain(task):
     """Return the models without privacy: (name, what they read, model)."""
+    nominal = {"categorical_features": np.array(task.kinds) == "nominal", "random_state": 0}
     if task.kind == "regression":
         return [("LinearRegression", "rows", LinearRegression()),
-                ("PoissonRegressor", "rows", PoissonRegressor(alpha=0, max_iter=1000))]
-    return [("LogisticRegression", "rows", LogisticRegression(C=1e4, max_iter=10_000)),
+                ("PoissonRegressor", "rows", PoissonRegressor(alpha=0, max_iter=1000)),
+                ("HistGradientBoostingRegressor", "raw", HistGradientBoostingRegressor(**nominal))]
+    return [("HistGradientBoostingClassifier", "raw", HistGradientBoostingClassifier(**nominal)),
+            ("LogisticRegression", "rows", LogisticRegression(C=1e4, max_iter=10_000)),
             ("LinearSVC", "rows", LinearSVC(C=1.0)), ("GaussianNB", "rows", GaussianNB()),
             ("CategoricalNB", "bins", CategoricalNB(min_categories=task.n_bins))]
 
@@ -156,26 +161,28 @@ def answer(model, T):
     raise TypeError(f"{type(model).__name__} says nothing")
 
 
-def study(task, pythons, epsilons, seeds):
+def study(task, pythons, epsilons, seeds, wanted=("",)):
     """Yield what was found, {(model, epsilon): [{measure: value}]}, again and again as it grows: quick ones first."""
     found = {}
     for name, view, model in plain(task):
+        if not any(part in name for part in wanted):
+            continue
         X, T = task.views[view]
         found[f"{name} without privacy", np.inf] = [judge(task, answer(model.fit(X, task.y), T))]
-    yield from _fits(task, epsilons, seeds, found, slow=False)
+    yield from _fits(task, epsilons, seeds, found, wanted, slow=False)
     for peer, python in pythons.items():
         few = min(seeds, FEWER) if peer == "interpret" or len(task.X) > 20_000 else seeds
         for name, epsilon, answers in peers.answers(peer, python, task, epsilons, few, DELTA):
             found.setdefault((name, epsilon), []).append(judge(task, answers))
             yield found
-    yield from _fits(task, epsilons, min(seeds, FEWER), found, slow=True)
+    yield from _fits(task, epsilons, min(seeds, FEWER), found, wanted, slow=True)
 
 
-def _fits(task, epsilons, seeds, found, slow):
+def _fits(task, epsilons, seeds, found, wanted, slow):
     for seed in range(seeds):  # (outermost: a run that is cut short has fewer seeds, and every epsilon)
         for epsilon in epsilons:
             for name, view, model in ours(task, epsilon, seed):
-                if slow != name.startswith(SLOW):
+                if slow != name.startswith(SLOW) or not any(part in name for part in wanted):
                     continue
                 X, T = task.views[view]
                 try:
@@ -242,6 +249,8 @@ def draw(studies, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--adult", type=Path, help="path of UCI Adult as a CSV file with a header")
+    parser.add_argument("--census", type=Path, nargs="+", help="UCI Census-Income (KDD): files without a header")
+    parser.add_argument("--models", nargs="+", default=[""], help="parts of names: those to fit, and all peers")
     for name in peers.SCRIPTS:
         parser.add_argument(f"--{name}", type=Path, help=f"a Python that has {name}")
     parser.add_argument("--only", nargs="*", help="names of the tasks to run")
@@ -259,6 +268,8 @@ def main():
              "diabetes": diabetes}
     if arguments.adult:
         tasks |= {"Adult": lambda: adult(arguments.adult), "Adult hours": lambda: hours(arguments.adult)}
+    if arguments.census:
+        tasks["census"] = lambda: census(arguments.census)
     if arguments.quick:
         tasks = {"digits": tasks["digits"], "diabetes": tasks["diabetes"]}
     else:
@@ -274,7 +285,8 @@ def main():
             continue
         task, start = load(), time.perf_counter()
         title = f"{name} ({len(task.X):,} x {task.X.shape[1]})" if isinstance(task, Task) else name
-        for found in study(task, pythons, epsilons, seeds) if isinstance(task, Task) else task(epsilons, seeds):
+        wanted = arguments.models
+        for found in study(task, pythons, epsilons, seeds, wanted) if isinstance(task, Task) else task(epsilons, seeds):
             studies[title] = summed(found)
             if arguments.output:  # as it grows: a run that is cut short leaves what it has
                 arguments.output.mkdir(parents=True, exist_ok=True)
