@@ -202,8 +202,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
     everybody = float(rows.counts(0)[0])
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
     start, curvature = start_of(rows.sums(0), total, math.sqrt(noise), kind)
-    # an average over rounds has 4/3 of the variance that a single one with all the budget would have
-    wide = bins_for(curvature * total / math.sqrt(noise * 4 / 3 / n_rounds))
+    # an average over rounds has 9/8 of the variance that a single one with all the budget would have
+    wide = bins_for(curvature * total / math.sqrt(noise * 9 / 8 / n_rounds))
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
     for term, in_order in enumerate(ordered):
         size = rows.size(term)
@@ -224,5 +224,5 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
         for term, curve in enumerate(curves):
             if term or k:
                 alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
-                rows.add(term, curve.measure(rows.sums(term), k + 1.0, alike, offset))
+                rows.add(term, curve.measure(rows.sums(term), math.sqrt(k + 1), alike, offset))
     return curves, groups
