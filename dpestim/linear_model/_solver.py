@@ -264,9 +264,14 @@ def _line(loss, noise, strength, w, value, slope, move, step):
         new_w = w + length * move
         new_value, new_slope, _ = _objective(loss, noise, strength, new_w, False, step)
         new_size, far = _norm(new_slope), _norm(new_w)
-        # a shorter gradient counts where values tell no more: were they to rise, the search could go round in circles
+        # where values tell no more, slopes do: along a line of a convex function they rise, and up to half of what they
+        # were at first it has fallen (of values that are rounded, tiny steps would look like progress, without end)
         hidden = 2.0**-44 * (abs(value) + (_norm(noise) + strength * far) * far)
-        if (new_size <= 0.5 * size and new_value <= value + hidden) or new_value <= value + 1e-4 * length * descent:
+        if -length * descent > hidden:
+            falls = new_value <= value + 1e-4 * length * descent
+        else:
+            falls = float(new_slope @ move) <= -0.5 * descent
+        if (falls or new_size <= 0.5 * size) and new_value <= value + hidden:
             return new_value, new_size, new_w, new_slope
         length /= 2 if length > 2.0**-6 else 8
     return None

@@ -327,3 +327,21 @@ def test_corners_of_one_against_the_rest_bound_all_pairs(k):
     lengths = sorted((x for x in lengths if x), reverse=True)
     assert len(allowed) == len(lengths)
     assert all(x <= y + 1e-12 for x, y in zip(lengths, allowed))
+
+
+def test_the_search_ends_where_values_tell_no_more(monkeypatch):
+    # Rounded values let tiny steps pass for progress: with this noise the search went on for ever.
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    calls, evaluate = [], SoftmaxLoss.evaluate
+
+    def counted(self, *args):
+        calls.append(1)
+        assert len(calls) < 300
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(SoftmaxLoss, "evaluate", counted)
+    rows = np.tile(X / 8 - 1, (5, 1)) / 8
+    model = DPLogisticRegression(1.0, delta=1e-5, data_norm=1.0, classes=list(range(10)), random_state=1)
+    assert model.fit(rows, np.tile(y, 5)).score(rows, np.tile(y, 5)) > 0.8
