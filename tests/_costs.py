@@ -7,10 +7,9 @@ are those of the processor, child processes included: they say the same on a mac
 
 import os
 from collections import defaultdict
+from functools import cached_property
 
 import pytest
-
-from dpestim.base import all_estimators
 
 #: The size of family for which the suite is planned, and the minutes that it may then take on two cores.
 FAMILY, MINUTES = 80, 5
@@ -22,9 +21,15 @@ class Costs:
     """Collects the cost of tests, wherever they ran."""
 
     def __init__(self):
-        self.names = {cls: name for name, cls in all_estimators()}
         #: node id -> (check, mechanism or "", seconds)
         self.tests = {}
+
+    @cached_property
+    def names(self):
+        """The registry: read where tests run. Who only hands them out starts workers before scikit-learn is loaded."""
+        from dpestim.base import all_estimators
+
+        return {cls: name for name, cls in all_estimators()}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -38,7 +43,8 @@ class Costs:
         try:
             return (yield)
         finally:
-            item.user_properties.append(("cost", (*self._about(item), _seconds() - self.start)))
+            seconds = _seconds() - self.start  # (before the registry is read for the first of all tests)
+            item.user_properties.append(("cost", (*self._about(item), seconds)))
 
     def pytest_runtest_logreport(self, report):
         """Keep what the last report of a test says."""

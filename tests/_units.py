@@ -19,10 +19,12 @@ WHOLE = ("test_reproduction.py",)
 
 
 def unit(nodeid):
-    """Return the name of what a test stays together with: a setting, a file, or the test without its parameters."""
+    """Return the name of what a test stays together with: a setting, a file, a pool, or the test without parameters."""
     file, _, test = nodeid.partition("::")
     if file.endswith(WHOLE):
         return file
+    if test.endswith("[loky]"):  # one pool of new interpreters, which take seconds to start, for all of them
+        return "loky"
     if file.endswith("test_mechanisms.py"):
         return nodeid.partition("-check_")[0]
     return f"{file}::{test.partition('[')[0]}"

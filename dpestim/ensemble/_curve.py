@@ -185,8 +185,10 @@ def weights_of(likelihoods):
     known = 1 / (1 + len(likelihoods) * np.array(_PRIORS))  # (all terms together are not expected to be much above 1)
     weights = known / known.sum()
     known = _PSEUDO * weights
-    for _ in range(20):  # (steps of expectation and maximisation)
-        weights = known + shares_of(likelihoods, weights).sum(axis=0)
+    likely = np.exp(likelihoods - likelihoods.max(axis=-1, keepdims=True))
+    for _ in range(20):  # (steps of expectation and maximisation: `shares_of`, with the exponentials taken once)
+        chances = weights * likely
+        weights = known + (chances / chances.sum(axis=-1, keepdims=True)).sum(axis=0)
         weights /= weights.sum()
     return weights
 

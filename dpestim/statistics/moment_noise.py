@@ -9,6 +9,7 @@ has an integer weight, 0 where it is not released, and all weighted entries toge
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -45,6 +46,7 @@ class Weights:
         out[n_columns + 1, n_columns + 1] = self.target_square
         return out[np.triu_indices(size)]
 
+    @lru_cache(maxsize=256)  # noqa: B019 (a tuple of integers, all public; every fit of one shape asks for the same)
     def l1(self, n_columns, replaces):
         """Return how far a row moves all weighted entries in L1, at most."""
         root = math.isqrt(n_columns) + (math.isqrt(n_columns) ** 2 < n_columns)

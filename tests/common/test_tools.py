@@ -137,3 +137,4 @@ def test_tests_that_share_what_is_dear_stay_on_one_worker():
     assert checks != {_units.unit(f"{file}[local.PM-1-check_verbs]")}
     assert _units.unit("a/test_reproduction.py::test_a") == _units.unit("a/test_reproduction.py::test_b")
     assert _units.unit("a/test_b.py::test_c[1]") == _units.unit("a/test_b.py::test_c[2]")
+    assert _units.unit("a/test_b.py::test_c[loky]") == _units.unit("a/test_d.py::test_e[loky]")

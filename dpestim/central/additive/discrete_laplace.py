@@ -20,12 +20,21 @@ _REACH, _MOST_DIGITS = 24, 60
 _COARSE, _FINE = 64, Fraction(4096)
 
 
+@lru_cache(maxsize=256)  # (of public numbers; every fit makes its laws anew, and they are the same ones)
 def digit_laws(rate):
     """Return (the probability of each binary digit of a geometric number of this rate, that of exceeding them)."""
     n = next((n for n in range(1, _MOST_DIGITS + 1) if rate * (1 << n) >= _REACH), None)
     if n is None:
         raise ValueError("epsilon is too small for the sensitivity: the noise would exceed what integers hold")
     return tuple(binary_digit(rate * (1 << k)) for k in range(n)), power(rate * (1 << n))
+
+
+@lru_cache(maxsize=256)
+def _thresholds_of(rate):
+    digits, overflow = digit_laws(rate)
+    found = np.array([threshold(p, 32) for p in (*digits, overflow)], np.uint32)
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,8 +67,7 @@ class DiscreteLaplaceLaw(NoiseLaw):
 
     @cached_property
     def _thresholds(self):
-        digits, overflow = self._lanes
-        return np.array([threshold(p, 32) for p in (*digits, overflow)], np.uint32)
+        return _thresholds_of(self.rate_of_decay)
 
     @cached_property
     def per(self):

@@ -42,6 +42,7 @@ class Space(NamedTuple):
         """Points that are orthogonal to each of two points."""
         return n_points(self.q, self.t - 2)
 
+    @lru_cache(maxsize=256)  # noqa: B019 (a tuple of three integers; every estimate asks for the same)
     def line(self, inside, outside, in_block):
         """Return (at_zero, slope, own, block, constant): n times the variance as a line in f, and the estimator.
 

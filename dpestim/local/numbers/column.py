@@ -85,7 +85,7 @@ class NumberColumn(Column):
     def least_noise(self, numbers, mean, counts, n):
         """Return the variance of a report of the input next to the mean: on average over values there is more."""
         row = int(np.abs(self.law.input_positions - mean).argmin())
-        return float(self.law.expect(np.square(numbers))[row] - self.law.expect(numbers)[row] ** 2)
+        return self.law.noise_at(row, numbers)
 
     def relaxed_interval(self):
         """Return (from, to, whether NaN is in it): all values that become a relaxed input once they are clipped."""

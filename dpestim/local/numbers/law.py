@@ -185,6 +185,10 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Return the variance of ``numbers[code]`` for every row."""
         return np.maximum(self.expect(np.square(numbers)) - np.square(self.expect(numbers)), 0.0)
 
+    def noise_at(self, row, numbers):
+        """Return the variance of ``numbers[code]`` for one row."""
+        return float(self.expect(np.square(numbers))[row] - self.expect(numbers)[row] ** 2)
+
     def variance(self):
         """Return the variance of the position that a report stands for, for every row."""
         centred = self.positions - 0.5  # (less cancellation)
@@ -324,6 +328,18 @@ class WindowRandomizer(NumericRandomizer):
         before = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
         window = before[w.window :] - before[: w.grid + 1]
         return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / WORD, np.float64)
+
+    def noise_at(self, row, numbers):
+        """Return the variance of ``numbers[code]`` for one row, from two sums: every mean asks for it."""
+        w = self.weights
+        if type(self).expect is not WindowRandomizer.expect:  # (a law of more than a window)
+            return super().noise_at(row, numbers)
+
+        def mean(values):
+            inside, everywhere = (x.sum(dtype=np.longdouble) for x in (values[row : row + w.window], values))
+            return float((w.outside * everywhere + (w.inside - w.outside) * inside) / WORD)
+
+        return mean(np.square(numbers)) - mean(numbers) ** 2
 
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, `Piecewise`) of inputs spread evenly within each bin."""
