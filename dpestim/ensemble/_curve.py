@@ -57,26 +57,29 @@ class Curve:
         self._steps, self._noise, self._trust = steps, noise, trust
         self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
 
-    def measure(self, sums, weight, alike, offset=None):
+    def measure(self, sums, weight, times, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
 
         Parameters
         ----------
         sums : ndarray of shape (n_bins, n_outputs)
         weight : float
+        times : int
+            Of how many noisy answers the sums are the mean.
         alike : list of Curve
             The terms, this one among them, that tell which priors are common.
         offset : ndarray of shape (n_outputs,), default=None
             What makes scores logits of the probability of a class: then their curvature is that between the present
             score and the one that is estimated.
         """
-        first, self._total, self._squares = not self._total, self._total + weight, self._squares + weight * weight
+        first, self._total = not self._total, self._total + weight
+        self._squares += weight * weight / times
         self._start = weight if first else self._start
         part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
         (mean, slope), new = (self._mean, self._slope), self.scores
         slopes = self._steepest
         if offset is not None:
-            offset = self._others(sums, offset)
+            offset = self._others(sums, times, offset)
         for turn in range(1 if offset is None else _SECANTS[first]):
             if offset is not None and (turn or not first):
                 along = self._counted * secants(offset + self.scores, offset + new)
@@ -88,14 +91,14 @@ class Curve:
         change, self.scores = new - self.scores, new
         return change
 
-    def _others(self, sums, offset):
+    def _others(self, sums, times, offset):
         """Return what makes scores of bins logits of what rows are now given, by what residuals tell of that.
 
         Where a class is rare, a large sum below 0 says that other terms have already raised the rows of a bin, which
         are steeper then than this term alone would have them: columns that are nearly copies would overshoot in turn.
         """
         shares = expit(offset + self.scores)
-        seen = np.maximum(1 - self._noise / np.maximum(np.square(sums), 1e-300), 0.0) * sums / self._counted
+        seen = np.maximum(1 - self._noise / times / np.maximum(np.square(sums), 1e-300), 0.0) * sums / self._counted
         # as if this term were right about the class itself, as far as there can be such a class
         least = _LEAST * np.minimum(shares, 1 - shares)
         given = np.clip(np.clip(shares + seen, least, 1 - least) - seen, least, 1 - least)

@@ -30,7 +30,9 @@ _BLOCK, _CODES = 1 << 14, 256
 #: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
 _COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
 #: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
-_FINE, _DOUBT = 8, 0.5
+_FINE, _DOUBT = 16, 0.5
+#: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
+_CLEAR = 100.0
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
 _MOST = {False: 10.0, True: 2.0}
 
@@ -203,7 +205,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
     start, curvature = start_of(rows.sums(0), total, math.sqrt(noise), kind)
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
-    wide = bins_for(curvature * total / math.sqrt(noise * 9 / 8 / n_rounds))
+    signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
+    wide = bins_for(signal)
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
     for term, in_order in enumerate(ordered):
         size = rows.size(term)
@@ -220,9 +223,12 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
         curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
                             curvature, noise, first, _MOST[kind == 0], trust))
     rows.add(0, curves[0].scores)
-    for k in range(n_rounds):
+    pace = 2 if signal < _CLEAR else 1
+    for k in range(0, n_rounds, pace):
         for term, curve in enumerate(curves):
-            if term or k:
+            times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
+            if times:
                 alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
-                rows.add(term, curve.measure(rows.sums(term), math.sqrt(k + 1), alike, offset))
+                sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
+                rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
     return curves, groups
