@@ -30,7 +30,7 @@ _BLOCK, _CODES = 1 << 14, 256
 #: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
 _COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
 #: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
-_FINE, _DOUBT = 16, 0.5
+_FINE, _DOUBT = 8, 0.5
 #: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
 _CLEAR = 100.0
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
