@@ -362,9 +362,15 @@ class DPStatistic(CentralMechanism):
 
     @classmethod
     def _test_params(cls):
-        return [{"epsilon": 8.0, "bounds": (-3.0, 5.0), "neighbours": relation.value}
-                for relation in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)]
+        return [{"epsilon": 8.0, "bounds": (-3.0, 5.0)},
+                {"epsilon": 16.0, "bounds": ([-3.0, 0.0], [5.0, 40.0]), "neighbours": "add_remove"}]
 
     def _test_data(self, n_rows, seed=0):
-        """Return rows that go with any bounds."""
-        return np.random.default_rng(seed).normal(size=n_rows), None
+        """Return rows that go with any bounds: as many columns as bounds are declared for."""
+        rows = np.random.default_rng(seed).normal(size=n_rows)
+        bounds = getattr(self, "bounds", None)
+        if not isinstance(bounds, tuple) or not np.ndim(bounds[0]):
+            return rows, None
+        low, high = map(np.asarray, bounds)
+        others = np.random.default_rng(seed + 1).normal(size=(n_rows, len(low) - 1))
+        return low + (np.column_stack([rows, others]) + 3) * ((high - low) / 8), None

@@ -254,7 +254,7 @@ class Correlation(Covariance):
 
     @classmethod
     def _test_params(cls):  # (with less, ends are -1 and 1)
-        return [{**params, "epsilon": 50.0} for params in super()._test_params()]
+        return [{"epsilon": 50.0, "bounds": (-3.0, 5.0), "neighbours": own} for own in ("substitution", "add_remove")]
 
     def _test_data(self, n_rows, seed=0):
         """Return two columns: with itself a column always has the correlation 1."""

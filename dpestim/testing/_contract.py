@@ -271,8 +271,12 @@ def check_freeze(sample):
 
 
 def check_strict_mode_stays(sample):
-    """What was made in strict mode tells nothing about a value after it, either; it learns no domain and scores not."""
-    X = sample.kind.strange(sample.rows(20))
+    """What was made in strict mode tells nothing about a value after it, either; it learns no domain and scores not.
+
+    A row with a value outside the domain is a row like any other: it is reported and counted, and others stay the same.
+    """
+    plain = sample.rows(20)
+    X = sample.kind.strange(plain)
     with config_context(strict=True):
         strict = sample.fresh()
         refuses(lambda: _undeclared(sample).fit(sample.rows(20)), "a learned domain in strict mode")
@@ -284,6 +288,16 @@ def check_strict_mode_stays(sample):
                     getattr(strict, verb)(X)
                 except (ValueError, Warning):
                     require(False, f"{verb} of what was made in strict mode must not tell about a value")
+        with config_context(strict=True):
+            same = np.array([same_state(list(a), list(b)) for a, b in zip(X, plain)])
+            mixed = sample.rows(20, seed=1)
+            mixed[~same] = X[~same]
+            odd, usual, others = (sample.fresh().privatize(rows) for rows in (X, plain, mixed))
+            require(len(odd) == len(X), "strict mode must report every row, whatever is in it")
+            alone = np.array_equal(odd[same], usual[same]) and np.array_equal(odd[~same], others[~same])
+            require(alone, "a report must not depend on what is in another row")
+            if _serves(sample):
+                require(sample.fresh().fit(X).n_users_ == len(X), "strict mode must count every row")
     if hasattr(strict, "score"):
         refuses(lambda: strict.score(sample.rows(20)), "a score of what was made in strict mode")
 

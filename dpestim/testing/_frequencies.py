@@ -139,11 +139,18 @@ def check_intervals_cover(sample):
     right = right and abs(square - 1) < room * np.sqrt(2 / repeats)
     require(right, f"95 % intervals cover {covered:.3f} of the truths, mean squared error {square:.2f} of the stated")
     reports = np.hstack([column.reports.astype(dtype) for column in sample.columns])
-    for part in reports.reshape(repeats, each, -1)[:4]:
+    populations = reports.reshape(repeats, each, -1)[:4]
+    for part in (*populations, populations[0][:20]):  # (of few users some estimates are negative)
+        each = len(part)
         est, parts = sample.fresh(postprocess=None).aggregate(part), np.split(part, _edges(sample), axis=1)
-        for column, mine, f, ends in zip(sample.columns, parts, est.frequencies_, est.confidence_interval(0.95)):
+        told = est.frequencies_, est.standard_errors_, est.confidence_interval(0.95)
+        for column, mine, f, error, ends in zip(sample.columns, parts, *told):
             counts = np.zeros(column.randomizer.n_counts, np.int64)
             column.randomizer.count(np.ascontiguousarray(mine, column.randomizer.report_dtype), counts)
+            require(np.allclose(f, column.randomizer.estimate(counts, each), atol=1e-9),
+                    "frequencies without a method of post-processing must be the unbiased estimates of the law")
+            stated = _standard_error(column.randomizer, counts, each, f)
+            require(np.allclose(error, stated, atol=1e-9), "a standard error is not that of the law at the estimate")
             for end, side in zip(ends.T, (-z, z)):
                 stated = f + side * _standard_error(column.randomizer, counts, each, end)
                 require(np.allclose(end, stated, atol=1e-9), "an interval does not end z standard errors away")

@@ -131,7 +131,13 @@ def check_decoding(sample):
     est = sample.fresh().fit(X)
     out = est.transform(X)
     require(out.shape == X.shape and out.dtype == np.float64, "transform must return floats in the shape of X")
-    require(np.array_equal(out, est.decode(est.privatize(X))), "transform must be decode of privatize")
+    reports = est.privatize(X)
+    require(np.array_equal(out, est.decode(reports)), "transform must be decode of privatize")
+    if getattr(est, "strategy", "") == "split":  # (what codes stand for, also beyond the bounds)
+        ends = (_of_column(est.bounds_, j) for j in range(X.shape[1]))
+        stated = [low + (high - low) * law.positions[code] for (low, high), law, code in
+                  zip(ends, sample.randomizers, reports.T)]
+        require(np.allclose(out, np.transpose(stated), rtol=1e-9), "what is decoded must be what codes stand for")
     require(np.array_equal(out, sample.fresh().fit_transform(X)), "fit_transform must be one randomisation")
     require(len(est.get_feature_names_out()) == X.shape[1], "one output column for each column")
 
