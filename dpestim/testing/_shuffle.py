@@ -96,7 +96,9 @@ def check_bound_lies_above_the_truth(shuffles):
             for epsilon in EPSILONS:
                 stated = law.delta_at(epsilon, n)
                 require(stated * (1 + 1e-9) >= worst_delta(laws, n, epsilon), "the bound lies below the exact delta")
-        deltas = [law.delta_at(epsilon, law.n_honest) for epsilon in EPSILONS]
+        honest = law.n_users - law.colluding
+        require(law.n_honest == honest, "those who help the analyser hide nobody")
+        deltas = [law.delta_at(epsilon, honest) for epsilon in EPSILONS]
         require(all(a >= b for a, b in pairwise(deltas)), "delta must fall with epsilon")
         require(law.delta_at(float(law.epsilon), law.n_honest) <= float_up(law.delta), "the law must keep its delta")
         require(law.delta_at(float(law.epsilon), 1) >= law.delta_at(float(law.epsilon), law.n_honest),
@@ -134,12 +136,53 @@ def check_shuffling_changes_nothing(shuffles):
     require(np.array_equal(messages, shuffles.fresh().encode(X)), "an int random_state must reproduce the messages")
     mixed, many = est.shuffle(messages), est.encode(np.repeat(X, 50, axis=0))
     require(mixed.shape == messages.shape, "shuffle must return as many messages")
-    require(not np.array_equal(est.shuffle(many), many), "shuffle must change the order")
+    apart = est.shuffle(many)
+    require(not np.array_equal(apart, many), "shuffle must change the order")
+    if messages.shape[1] > 1:
+        together = [Counter(map(tuple, sent.tolist())) for sent in (many, apart)]
+        require(together[0] != together[1], "messages of one user must not stay together")
     answers = [shuffles.fresh().analyse(sent).release() for sent in (messages, mixed)]
-    require(np.array_equal(*answers), "the analyser must not depend on the order of messages")
-    require(np.array_equal(answers[0], shuffles.fresh().fit(X).release()), "fit must be encode and analyse in a row")
+    require(same_state(*answers), "the analyser must not depend on the order of messages")
+    require(same_state(answers[0], shuffles.fresh().fit(X).release()), "fit must be encode and analyse in a row")
+    other = shuffles.rows(seed=1)
+    other[0] = X[0]
+    require(np.array_equal(shuffles.fresh().encode(other)[0], messages[0]), "a user's messages must not depend on others")
     for n_jobs in (2, 3):
         require(np.array_equal(messages, shuffles.fresh(n_jobs=n_jobs).encode(X)), "messages must not depend on n_jobs")
+
+
+def check_shuffle_answers(shuffles):
+    """Estimates, standard errors and intervals of each column are those that its law makes of its counts."""
+    X = shuffles.rows()
+    n, tables = len(X), [X]
+    if X.dtype != object:  # (sums at both ends are as often beyond them)
+        tables += [X[np.full(n, at)] for at in (X[:, 0].argmin(), X[:, 0].argmax())]
+    for rows in tables:
+        est = shuffles.fresh()
+        messages = est.encode(rows)
+        _check_answers(est.analyse(messages), messages, n)
+
+
+def _check_answers(est, messages, n):
+    ends, z = est.confidence_interval(0.95), stats.norm.isf(0.025)
+    for j, (column, part) in enumerate(zip(est._columns, est._columns.slices)):
+        law, counts = column.law, np.zeros(column.law.n_counts, np.int64)
+        law.count(np.ascontiguousarray(messages[:, part], law.report_dtype), counts)
+        if hasattr(law, "total"):
+            value, error = est.sum_[j], est.standard_error_[j]
+            wanted = n * column.low + (column.high - column.low) * law.total(counts, n)
+            stated = (column.high - column.low) * math.sqrt(law.variance(n, counts))
+            at_ends = [stated, stated]
+        else:
+            value, error, wanted = est.frequencies_[j], est.standard_errors_[j], law.estimate(counts, n)
+            at_zero, slope = law.variance_line(counts, n)
+            stated, *at_ends = (np.sqrt(np.maximum(at_zero + slope * np.clip(f, 0, 1), 0) / n)
+                                for f in (wanted, *ends[j].T))
+        require(np.allclose(value, wanted, rtol=1e-9, atol=1e-9), "an estimate is not what its law makes of the counts")
+        require(np.allclose(error, stated, rtol=1e-9, atol=1e-9), "a standard error is not that of its law")
+        for end, side, own in zip(ends[j].T, (-z, z), at_ends):
+            require(np.allclose(end, wanted + side * own, rtol=1e-9, atol=1e-9),
+                    "an interval does not end z standard errors away")
 
 
 def check_shuffle_promise(shuffles):
@@ -219,6 +262,13 @@ def check_shuffle_in_strict_mode(shuffles):
             released = np.concatenate([np.ravel(part) for part in est.release()])
             require(bool(np.isfinite(released).all()), "strict mode must release numbers")
             outcomes.append((est.privacy_, len(est.ledger.paid)))
+            sent = []
+            for seed in (0, 1):  # (whoever the others are)
+                others = shuffles.rows(seed=seed)
+                others = others if coded else others.astype(np.float64)
+                others[1] = rows[1]
+                sent.append(shuffles.fresh().encode(others)[1])
+            require(np.array_equal(*sent), "a user's messages must not depend on others")
         require(len({(str(g), k) for g, k in outcomes}) == 1, "strict mode must not tell values apart")
         refuses(lambda: est.score(X), "a score in strict mode")
 
@@ -229,6 +279,7 @@ CHECKS = (
     check_bound_lies_above_the_truth,
     check_totals,
     check_shuffling_changes_nothing,
+    check_shuffle_answers,
     check_shuffle_promise,
     check_shuffle_refuses,
     check_shuffle_state,

@@ -83,6 +83,14 @@ class Lonely(BooleanSum):
         return LonelyColumns(made.columns, made.inferred, made.keys)
 
 
+class Sure(BooleanSum):
+    """Standard errors of half the size."""
+
+    @property
+    def standard_error_(self):
+        return super().standard_error_ / 2
+
+
 class Forgetful(BooleanSum):
     """Adds others' users and forgets their number."""
 
@@ -109,6 +117,7 @@ BROKEN = [
     (protocol(Hopeful), SETTING, "check_bound_lies_above_the_truth"),
     (protocol(Shifted), SETTING, "check_totals"),
     (protocol(Anonymous), SETTING, "check_shuffling_changes_nothing"),
+    (Sure, SETTING, "check_shuffle_answers"),
     (Trustless, SETTING, "check_shuffle_promise"),
     (Lonely, SETTING, "check_shuffle_refuses"),
     (Forgetful, SETTING, "check_shuffle_state"),
