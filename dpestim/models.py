@@ -28,6 +28,8 @@ class PrivateModel(PrivateEstimator):
     _trust, _neighbours = "central", Neighbours.SUBSTITUTION
     #: Fitted attributes that hold what was learned: numbers or arrays of numbers.
     _learned = ("coef_", "intercept_")
+    #: Where a fit draws otherwise than by noisy integers and private choices: where its law is checked instead.
+    _told_apart = ""
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, self._learned[0])

@@ -79,6 +79,7 @@ class PerturbedModel(ClippedModel):
     (`_regularisation`). One that has other laws, too, overrides `_law` and `_minimised`.
     """
 
+    _told_apart = "_logistic.md: the objective is perturbed; tests/unit/test_logistic_privacy.py"
     _numbers = {
         "data_norm": ("in [1e-100, 1e100]", 1e-100, 1e100),
         "intercept_scaling": ("in [1e-6, 1e6]", 1e-6, 1e6),

@@ -103,6 +103,7 @@ class DPTukeyRegression(CentralRegressor):
     """
 
     _learned = ("coef_", "intercept_")
+    _told_apart = "_tukey.md: a point of a random box is drawn; tests/unit/test_tukey.py"
 
     def __init__(self, epsilon=1.0, *, delta=1e-6, n_models=None, fit_intercept=True, ledger=None, random_state=None):
         self.epsilon = epsilon

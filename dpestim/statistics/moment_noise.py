@@ -153,7 +153,7 @@ class MomentRelease:
     def draw(self, summary, source, known_rows, more=()):
         """Return noisy moments; ``known_rows`` is the public number of rows, or None, ``more`` further integers."""
         codes = self.codes(summary, more)
-        return self.moments(codes + self.law.draw(source, codes.size), known_rows)
+        return self.moments(self.law.add(codes, source), known_rows)
 
     def codes(self, summary, more=()):
         """Return the secret integers that get noise of `law`."""

@@ -49,7 +49,7 @@ class Noise:
     def add(self, numbers, source):
         """Return integers with noise, `scaled`."""
         codes = self.codes(numbers)
-        return self.scaled(codes + self.law.draw(source, codes.size).reshape(codes.shape))
+        return self.scaled(self.law.add(codes.copy(), source))
 
 
 @lru_cache(maxsize=128)
@@ -119,5 +119,4 @@ class Answers:
     def add(self, law, integers):
         """Return integers with the noise of a law, an array of int64 of the same shape."""
         at, self._n_answers = self._n_answers, self._n_answers + 1
-        whole = np.clip(np.asarray(integers, np.int64), -(LARGEST // 2), LARGEST // 2)
-        return whole + law.draw(self._source.part(at), whole.size).reshape(whole.shape)
+        return law.add(np.array(integers, np.int64), self._source.part(at))

@@ -18,6 +18,7 @@ an estimator can do decides which:
     _models       what learns from rows in the central model: classifiers, regressors, transformers
     _trees        trees and forests: exactly what neighbours can tell apart, on tiny data
     _boosting     boosting: how far histograms of neighbours are apart, given all answers, on tiny data
+    _told         fits that hear of rows by noisy integers and private choices: what all of them cost, exactly
     _answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
     _rounds       what learns from reports of noisy gradients, in the local model
     _synthesis    what learns a model of rows, and samples others from it
@@ -65,6 +66,7 @@ from dpestim.testing._boosting import BOOSTING_CHECKS
 from dpestim.testing._models import MODEL_CHECKS
 from dpestim.testing._rounds import ROUND_CHECKS
 from dpestim.testing._sample import Sample
+from dpestim.testing._told import TOLD_CHECKS
 from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
 from dpestim.testing._trees import TREE_CHECKS
 
@@ -124,9 +126,9 @@ def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
     kind = getattr(estimator, "_checked_as", None)
     if kind == "model":
-        return MODEL_CHECKS, estimator
+        return (*MODEL_CHECKS, *TOLD_CHECKS), estimator
     if kind == "answers":
-        return (*MODEL_CHECKS, *ANSWER_CHECKS), estimator
+        return (*MODEL_CHECKS, *ANSWER_CHECKS, *TOLD_CHECKS), estimator
     if kind == "tree":
         return (*MODEL_CHECKS, *TREE_CHECKS), estimator
     if kind == "boosting":

@@ -1,0 +1,200 @@
+"""Fits of the central model that hear of rows by noisy integers and private choices alone: what neighbours can tell apart.
+
+While a fit is *told*, every integer that was to get noise (`NoiseLaw.add`) and every score that was to decide a choice
+(`ChoiceLaw.draw`) is written down, and the answer of another fit is given in place of one of its own. Neighbours that
+are told the same must learn the same: then all that they can be told apart by are the integers and scores behind the
+answers, whose loss is worked out from the laws. Nothing is sampled.
+
+A model whose noise is no answer (perturbed objectives, say) names in `_told_apart` where its law is checked.
+"""
+
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import permutations
+from unittest import mock
+
+import numpy as np
+
+from dpestim.central.additive.law import NoiseLaw
+from dpestim.central.selection.choice import ChoiceLaw
+from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.central.selection.top_k import PeelingLaw
+from dpestim.privacy import Neighbours
+from dpestim.privacy.config import config_context
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing._plans import normal_delta
+from dpestim.testing._tools import fresh, require, same_state
+
+#: Rows that neighbours share, besides the one that changes; what a wild row is multiplied by.
+SHARED, FAR = (11, 1), 1e3
+#: Floats that stand for sums of logarithms are off by less (probabilities of a choice come from a quadrature).
+_FLOAT = 1e-7
+
+
+def check_model_keeps_epsilon(estimator):
+    """All answers that a fit hears keep epsilon and delta together, and what it learns is a function of them alone.
+
+    For neighbours whose last row is one of many kinds, extremes and missing values among them, by what their laws say.
+    """
+    if getattr(estimator, "_told_apart", ""):
+        return
+    replaces = fresh(estimator)._neighbours is Neighbours.SUBSTITUTION
+    for strict in (False, True):
+        with config_context(strict=strict):
+            for n in SHARED:
+                tables = last_rows(estimator, n, strict)
+                told = []
+                heard = [hear(fresh(estimator), *table, told) for table in tables]
+                if not replaces:
+                    X, y = tables[0]
+                    heard.append(hear(fresh(estimator), X[:-1], None if y is None else y[:-1], told))
+                others = heard[-1:] if not replaces else heard[:1]
+                for (asked, learned), (before, same) in ((a, b) for a in heard for b in others):
+                    require(same_state(learned, same), "what is learned must be a function of what was drawn")
+                    require_kept(estimator, asked, before)
+                if replaces and len(heard) > 2:
+                    require_kept(estimator, heard[1][0], heard[2][0])
+
+
+def last_rows(estimator, n, strict):
+    """Return tables of n rows and one more, which is of another kind in each."""
+    X, y = estimator._test_data(max(n, SHARED[0]) + 1)
+    X, y, last = X[: n + 1], None if y is None else y[: n + 1], X[n]
+    if estimator.__sklearn_tags__().input_tags.categorical:
+        own = [np.asarray(X)[k % (n + 1)] for k in range(3)] + ([np.full_like(last, 10**6)] if strict else [])
+    else:
+        signs = np.where(np.arange(len(last)) % 2, 1.0, -1.0)
+        own = [last, FAR * np.ones(len(last)), -FAR * np.ones(len(last)), FAR * signs, FAR * (np.arange(len(last)) == 0),
+               0.0 * last] + ([np.full(len(last), np.nan), np.full(len(last), np.inf)] if strict else [])
+    if y is None:
+        targets = [None]
+    elif getattr(estimator, "classes", None) is not None:
+        targets = list(dict.fromkeys(y.tolist()))[:3] if n > 1 else list(estimator.classes)[:3]
+        targets += [None] if strict and y.dtype == object else []
+    else:
+        targets = [y[n], FAR, -FAR, 0.0] + ([np.nan] if strict else [])
+    tables = []
+    for k in range(max(len(own), len(targets))):
+        rows, aim = X.copy(), None if y is None else y.copy()
+        rows[-1] = own[k % len(own)]
+        if y is not None:
+            aim[-1] = targets[k % len(targets)]
+        tables.append((rows, aim))
+    return tables
+
+
+def hear(est, X, y, told):
+    """Return ([(law, what was asked of it)], what was learned) of a fit that is told; what was not told is appended."""
+    asked = []
+    with telling(told, asked), np.errstate(all="ignore"):
+        try:
+            est.fit(X, y)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            require(False, f"rows that are valid must not raise {type(error).__name__}: {error}")
+    require(bool(asked), "a fit must draw by a law of dpestim.central, or name in _told_apart where its law is checked")
+    names = est.get_params(deep=False)
+    return asked, {name: value for name, value in vars(est).items() if name not in names}
+
+
+@contextmanager
+def telling(told, asked):
+    """While this is open, give what was told in place of what is drawn."""
+    patches = []
+
+    def answered(law, codes, draw):
+        asked.append((law, np.array(codes)))
+        if len(asked) > len(told):
+            told.append(draw())
+        known = told[len(asked) - 1]
+        return known.copy() if isinstance(known, np.ndarray) else known
+
+    def adder(add):
+        def told_add(law, codes, source, column=0):
+            known = answered(law, codes, lambda: add(law, codes, source, column))
+            require(np.shape(known) == np.shape(codes), "neighbours must be asked the same")
+            return known
+
+        return told_add
+
+    def chooser(draw):
+        return lambda law, codes, source, *more: answered(law, codes, lambda: draw(law, codes, source, *more))
+
+    for cls in subclasses(NoiseLaw):
+        if "add" in vars(cls):
+            patches.append(mock.patch.object(cls, "add", adder(vars(cls)["add"])))
+    for cls in subclasses(ChoiceLaw):
+        if "draw" in vars(cls):
+            patches.append(mock.patch.object(cls, "draw", chooser(vars(cls)["draw"])))
+    try:
+        for patch in patches:
+            patch.start()
+        yield
+    finally:
+        for patch in patches:
+            patch.stop()
+
+
+def subclasses(cls):
+    """Yield a class and all below it."""
+    yield cls
+    for sub in cls.__subclasses__():
+        yield from subclasses(sub)
+
+
+def require_kept(estimator, asked, before):
+    """Require that answers to two neighbours cost no more than was promised."""
+    epsilon, delta = canonical_epsilon(estimator.epsilon), float(getattr(estimator, "delta", 0) or 0)
+    require([law for law, _ in asked] == [law for law, _ in before], "neighbours must be answered by the same laws")
+    pure, far, rho = 0.0, 0.0, 0.0
+    for (law, one), (_, two) in zip(asked, before):
+        require(one.shape == two.shape, "neighbours must be asked the same")
+        if isinstance(law, ChoiceLaw):
+            least, most = loss_of_choice(law, one, two)
+            pure, rho = pure + max(most, -least), rho + (most - least) ** 2 / 8
+            continue
+        moved = [abs(int(a) - int(b)) for a, b in zip(one.flat, two.flat)]
+        if hasattr(law, "rate_of_decay"):
+            lost = float(sum(moved) * law.rate_of_decay)
+            pure, rho = pure + lost, rho + lost**2 / 2
+        else:
+            square = sum(Fraction(k) ** 2 for k in moved)
+            far, rho = far + float(square) / law.sigma**2, rho + float(square) / law.sigma**2 / 2
+    known = getattr(fresh(estimator)._promise().curve, "rho", None) if hasattr(estimator, "_promise") else None
+    if known is not None and pure and far:  # (many answers of both kinds, under one concentrated budget)
+        require(rho <= float(known) * (1 + _FLOAT), "answers must keep the concentrated budget")
+        return
+    require(pure <= float(epsilon) * (1 + _FLOAT), f"answers must keep epsilon: {pure:.3g} is lost")
+    lost = normal_delta(far**0.5, float(epsilon) - pure)
+    require(lost <= delta * (1 + _FLOAT), f"answers must keep delta: {lost:.3g} is lost")
+
+
+def loss_of_choice(law, one, two):
+    """Return the least and the largest logarithm of how much likelier an outcome is."""
+    if np.array_equal(one, two):
+        return 0.0, 0.0
+    if isinstance(law, ExponentialLaw):
+        logs = np.subtract(*(_log_shares(law, codes) for codes in (one, two)))
+    elif isinstance(law, PeelingLaw):
+        logs = np.subtract(*(_log_sequences(law, codes) for codes in (one, two)))
+    else:
+        logs = np.subtract(*(np.log(law.probabilities(codes)) for codes in (one, two)))
+    return float(np.min(logs)), float(np.max(logs))
+
+
+def _log_shares(law, codes):
+    logs = float(law.rate) * (codes - codes.max())
+    return logs - np.log(np.exp(logs).sum())
+
+
+def _log_sequences(law, codes):
+    """Return the logarithms of the probabilities of all sequences of k places, chosen one after the other."""
+    places = np.array(list(permutations(range(len(codes)), law.k)))
+    logs, rows = np.tile(float(law.rate) * (codes - codes.max()), (len(places), 1)), np.arange(len(places))
+    total = np.zeros(len(places))
+    for place in places.T:
+        total += logs[rows, place] - np.log(np.exp(logs).sum(axis=1))
+        logs[rows, place] = -np.inf
+    return total
+
+
+TOLD_CHECKS = (check_model_keeps_epsilon,)
