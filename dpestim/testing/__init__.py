@@ -126,9 +126,9 @@ def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
     kind = getattr(estimator, "_checked_as", None)
     if kind == "model":
-        return (*MODEL_CHECKS, *TOLD_CHECKS), estimator
+        return (*TOLD_CHECKS, *MODEL_CHECKS), estimator
     if kind == "answers":
-        return (*MODEL_CHECKS, *ANSWER_CHECKS, *TOLD_CHECKS), estimator
+        return (*TOLD_CHECKS, *MODEL_CHECKS, *ANSWER_CHECKS), estimator
     if kind == "tree":
         return (*MODEL_CHECKS, *TREE_CHECKS), estimator
     if kind == "boosting":

@@ -146,7 +146,8 @@ def check_shuffling_changes_nothing(shuffles):
     require(same_state(answers[0], shuffles.fresh().fit(X).release()), "fit must be encode and analyse in a row")
     other = shuffles.rows(seed=1)
     other[0] = X[0]
-    require(np.array_equal(shuffles.fresh().encode(other)[0], messages[0]), "a user's messages must not depend on others")
+    alone = np.array_equal(shuffles.fresh().encode(other)[0], messages[0])
+    require(alone, "a user's messages must not depend on others")
     for n_jobs in (2, 3):
         require(np.array_equal(messages, shuffles.fresh(n_jobs=n_jobs).encode(X)), "messages must not depend on n_jobs")
 

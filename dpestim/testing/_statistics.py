@@ -29,8 +29,8 @@ WRONG = (0.7, 1.3)
 ROWS, KINDS, MOST = 3, 4, 2
 #: Releases whose spread is compared with the standard error that is stated, and by which part they may differ.
 SPREAD, SLACK = 400, 0.2
-#: Releases whose intervals of this level are looked at, a shape of the data. Normal noise in an interval of half the width
-#: of .8 is inside with probability .48: 150 releases pass the 1e-6 quantile of the binomial law of .8 once in 500.
+#: Releases whose intervals of this level are looked at, a shape of the data. An interval of half the width holds normal
+#: noise with probability .48 where .8 is said: 150 releases reach the 1e-6 quantile of that law once in 500 times.
 COVERED, LEVEL = 150, 0.8
 #: From this number on kinds of rows are odd ones.
 ODD = 100

@@ -51,5 +51,5 @@ def check_synthetic_answers(estimator):
         refuses(lambda: est.workload_error(X), "a comparison with raw rows in strict mode")
 
 
-CHECKS = (*TOLD_CHECKS, *(check for check in MODEL_CHECKS if check is not check_model_predictions), check_synthetic_rows,
-          check_synthetic_answers)
+CHECKS = (*TOLD_CHECKS, *(check for check in MODEL_CHECKS if check is not check_model_predictions),
+          check_synthetic_rows, check_synthetic_answers)

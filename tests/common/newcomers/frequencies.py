@@ -1,4 +1,4 @@
-"""Frequencies from reports: budgets that are spent twice, values that are dropped, estimates and errors that are off."""
+"""Frequencies from reports: budgets that are spent twice, dropped values, wrong estimates and errors."""
 
 import numpy as np
 from scipy.special import ndtri
@@ -6,7 +6,6 @@ from scipy.special import ndtri
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.unary import OUE
-from dpestim.privacy import exact
 from dpestim.privacy.exact import canonical_epsilon
 
 ONE = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]]}

@@ -1,4 +1,4 @@
-"""Numbers from reports: values that are dropped or centred, budgets that are spent twice, means and errors that are off."""
+"""Numbers from reports: dropped or centred values, budgets spent twice, wrong means and errors."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class DropsRowsOutsideTheBounds(PMTransformer):
         if self.bounds is None:
             return X
         low, high = self.bounds
-        keep = ((X >= low) & (X <= high)).all(axis=1) | ~np.isfinite(X).all(axis=1)
+        keep = ((low <= X) & (high >= X)).all(axis=1) | ~np.isfinite(X).all(axis=1)
         return X[keep] if keep.any() else X
 
 
@@ -155,7 +155,8 @@ class ClippedMean(MeanEstimator):
 
 
 SLIPS = [
-    (ChainRuleForgotten, TWO), (DropsRowsOutsideTheBounds, ONE), (DropsMissingRows, {"epsilon": 1.0, "bounds": (0.0, 10.0)}),
+    (ChainRuleForgotten, TWO), (DropsRowsOutsideTheBounds, ONE),
+    (DropsMissingRows, {"epsilon": 1.0, "bounds": (0.0, 10.0)}),
     (MissingIsTheMean, ONE), (CentredByTheData, ONE), (ScaledByTheData, {**ONE, "epsilon": 1.0}),
     (ClippedToTheBounds, ONE), (face(PMTransformer, WholeEpsilonInTheWindow), ONE),
     (face(PMTransformer, RoundsToTheNearest), ONE), (OneSidedQuantile, MEAN), (HalfTheWidth, MEAN),

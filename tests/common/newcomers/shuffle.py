@@ -1,4 +1,4 @@
-"""Shuffle protocols: budgets that are spent twice, noise for another n, messages that keep their order, errors that are off."""
+"""Shuffle protocols: budgets spent twice, noise for another n, messages in order, wrong errors."""
 
 from fractions import Fraction
 
@@ -28,9 +28,9 @@ class ChainRuleForgotten(RealSum):
     """Every column spends all of epsilon."""
 
     def _made(self, lows, highs, names, **more):
-        law = self._law_class()
-        columns = [self._column(names[j], law.make(canonical_epsilon(self.epsilon), **self._law_arguments(j, len(lows), e)),
-                                *e) for j, e in enumerate(zip(lows, highs))]
+        law, epsilon = self._law_class(), canonical_epsilon(self.epsilon)
+        columns = [self._column(names[j], law.make(epsilon, **self._law_arguments(j, len(lows), ends)), *ends)
+                   for j, ends in enumerate(zip(lows, highs))]
         return ShuffledColumns(columns, **more)
 
 
@@ -51,7 +51,7 @@ class ColludingForgotten(NoisyBit):
 
 
 class HalfTheFlips(NoisyBit):
-    """A bit is replaced by a coin with the probability of a flip: it is flipped half as often, and the bound is as before."""
+    """A bit becomes a coin with the probability of a flip: it is flipped half as often, and the bound is as before."""
 
     def privatize(self, codes, words, out):
         fewer = object.__new__(NoisyBit)
@@ -174,7 +174,8 @@ class ChargesLess(BooleanSum):
 
 
 SLIPS = [
-    (ChainRuleForgotten, REALS), (DeltaNotShared, TWO), (face(BooleanSum, ColludingForgotten), {**BITS, "colluding": 20}),
+    (ChainRuleForgotten, REALS), (DeltaNotShared, TWO),
+    (face(BooleanSum, ColludingForgotten), {**BITS, "colluding": 20}),
     (face(BooleanSum, HalfTheFlips), BITS), (face(ShuffledHistogram, FakesOfOtherCategoriesOnly), DRINKS),
     (face(ShuffledHistogram, FakesNotSubtracted), DRINKS), (OrderIsKept, BITS), (SortsByUser, DRINKS),
     (OneSidedQuantile, BITS), (HalfTheWidth, DRINKS), (OneErrorForAll, REALS), (ErrorOfTheMean, REAL),

@@ -1,4 +1,4 @@
-"""Statistics: rows that are dropped, centres and ranges of the data, forgotten factors, intervals that are too short."""
+"""Statistics: dropped rows, centres and ranges of the data, forgotten factors, short intervals."""
 
 import numpy as np
 
