@@ -34,10 +34,13 @@ class CentralMechanism(PrivateEstimator):
         super().__init_subclass__(**kwargs)
         fill_docstring(cls)
 
+    #: What the release that a fit keeps has promised.
+    _kept_promise = None
+
     @property
     def privacy_(self):
-        """What one release promises; known before any answer."""
-        return self._guarantee()
+        """What the fitted release promised, whatever parameters say since; without a fit what one release promises."""
+        return self._guarantee() if self._kept_promise is None else self._kept_promise
 
     # ---------------------------------------------------------------- inside
 

@@ -102,10 +102,10 @@ class ShuffleProtocol(Server):
         Parameters
         ----------
         messages : ndarray of shape (n_users, n_messages)
-            Of all users, as `encode` returns them.
+            Of all users, as `encode` returns them; fewer users than `n_users` are refused before anything is ordered.
         shuffler : Shuffler, default=None
             Called once a column, with an array of shape (n_users * n_messages, 1). None: a `UniformShuffler` in this
-            process, whose order a seed of the protocol repeats.
+            process, whose order a seed of the protocol repeats. One whose ``distance(n)`` exceeds 2^-60 is refused.
 
         Returns
         -------
@@ -114,6 +114,7 @@ class ShuffleProtocol(Server):
         """
         columns = self._columns_of_width(getattr(messages, "shape", (0, 1))[-1])
         messages = columns.check_reports(messages)
+        _check_number(len(messages), columns)  # (the shuffler is trusted to count; the analyser is not)
         out, source = np.empty_like(messages), WordSource(self.random_state)
         for number, part in enumerate(columns.slices):  # in other orders, as nothing may tell which belong to one user
             alike = np.ascontiguousarray(messages[:, part]).reshape(-1, 1)

@@ -172,9 +172,9 @@ class ShuffledEstimator(PrivateEstimator):
         Parameters
         ----------
         messages : ndarray of shape (n_users, width)
-            Of all users, as `encode` returns them.
+            Of all users, as `encode` returns them; fewer users than `n_users` are refused before anything is ordered.
         shuffler : Shuffler, default=None
-            None: a `UniformShuffler` in this process.
+            None: a `UniformShuffler` in this process. One whose ``distance(n)`` exceeds 2^-60 is refused.
 
         Returns
         -------
@@ -182,6 +182,10 @@ class ShuffledEstimator(PrivateEstimator):
         """
         if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
             raise ValueError("messages must be a two-dimensional array, as encode returns it")
+        columns = self._at(self._checked()[0])._client()._columns_of_width(messages.shape[1])
+        columns.check_reports(messages)
+        # (the shuffler is trusted to count; the analyser is not)
+        _check_number(len(messages), self._declared_users("messages come from users"))
         return shuffled(messages, shuffler, WordSource(self.random_state).part(1))
 
     def analyse(self, messages):

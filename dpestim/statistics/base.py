@@ -184,12 +184,12 @@ class DPStatistic(CentralMechanism):
                 warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what depends "
                               "on them is NaN", UserWarning, stacklevel=2)
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(self.bounds_))
-            self.result_ = replace(self._result(drawn), about=f"{self._about}; the bounds that were found: {found}")
+            result = replace(self._result(drawn), about=f"{self._about}; the bounds that were found: {found}")
         else:
             plan = self._plan(self._summary_of(rows, one), self._shares()[1])
             self._pay(plan.curve)
-            self.result_ = self._result(plan(WordSource(self.random_state)))
-        self.value_ = self.result_.value
+            result = self._result(plan(WordSource(self.random_state)))
+        self.result_, self.value_, self._kept_promise = result, result.value, result.privacy
         for name in ("n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
             if hasattr(shown, name):
@@ -352,7 +352,7 @@ class DPStatistic(CentralMechanism):
 
     def _result(self, drawn):
         value, error, ends, *keys = drawn
-        return Result(value, error, self.privacy_, self._about, keys[0] if keys else (), ends)
+        return Result(value, error, self._guarantee(), self._about, keys[0] if keys else (), ends)
 
     def _notes(self):
         """Return what the guarantee is about."""

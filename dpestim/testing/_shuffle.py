@@ -225,7 +225,27 @@ def check_shuffle_refuses(shuffles):
     messages = est.encode(X)
     for bad in (messages[:-1], messages.astype(np.float64), messages[:, :0], messages.tolist(), None):
         refuses(lambda bad=bad: est.analyse(bad), "bad messages", est)
+        refuses(lambda bad=bad: est.shuffle(bad), "bad messages in shuffle, which is trusted to look", est)
+    for far in (None, 2.0**-50, math.nan):
+        shuffler = Uneven(far)
+        refuses(lambda shuffler=shuffler: est.shuffle(messages, shuffler), "a shuffler that may be far from uniform")
+        require(not shuffler.seen, "a shuffler must be refused before it sees messages")
+    require(est.shuffle(messages, Uneven(0.0)).shape == messages.shape, "a shuffler that is uniform must be taken")
     refuses(lambda: shuffles.fresh(n_users=None).encode(X), "encode without n_users")
+
+
+class Uneven:
+    """A shuffler that keeps the order, and states a distance from uniform, or none."""
+
+    def __init__(self, far):
+        self.seen = False
+        if far is not None:
+            self.distance = lambda n: far
+
+    def shuffle(self, messages):
+        """Return messages as they are."""
+        self.seen = True
+        return messages
 
 
 def check_shuffle_state(shuffles):

@@ -7,12 +7,13 @@ their messages can be enumerated.
 import math
 import pickle
 
+import numpy as np
 from sklearn.base import clone
 
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.testing._shuffle import worst_delta
+from dpestim.testing._shuffle import Uneven, worst_delta
 from dpestim.testing._tools import Book, fresh, refuses, require, same_state
 
 WRONG = {
@@ -102,6 +103,13 @@ def check_shuffled_refuses(shuffled):
     for bad in (X[:0], X[:-1], X[:, 0], None):
         refuses(lambda bad=bad: est.fit(bad), "bad data", est)
     require(not est.ledger.paid, "bad data must be refused before anything is charged")
+    messages = shuffled.fresh().encode(X)
+    for bad in (messages[:-1], messages[:, :0], messages.astype(np.float64), messages.tolist(), None):
+        refuses(lambda bad=bad: est.shuffle(bad), "bad messages in shuffle, which is trusted to look", est)
+    for far in (None, 2.0**-50, math.nan):
+        shuffler = Uneven(far)
+        refuses(lambda shuffler=shuffler: est.shuffle(messages, shuffler), "a shuffler that may be far from uniform")
+        require(not shuffler.seen, "a shuffler must be refused before it sees messages")
     refuses(lambda: shuffled.fresh(ledger=Book(refuse=True)).fit(X), "an overdraft")
     refuses(lambda: shuffled.fresh().set_params(n_users=None).encode(X), "encode without n_users")
 

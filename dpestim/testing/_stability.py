@@ -269,7 +269,8 @@ def check_summaries_stay_secret(rows):
     before = est.__getstate__()
     require(est.fit(data) is est, "fit must return the estimator")
     more = {name: value for name, value in est.__getstate__().items() if name not in before}
-    require(set(more) <= {"value_", "n_features_in_", "feature_names_in_"}, "fit must keep its answer and nothing else")
+    kept = {"value_", "n_features_in_", "feature_names_in_", "_kept_promise"}
+    require(set(more) <= kept, "fit must keep its answer, and what that promised, and nothing else")
     require(same_state(_plain(more["value_"]), _plain(rows.fresh().release(data))), "fit must be a release")
     require(same_state(before, {name: est.__getstate__()[name] for name in before}), "fit must not change parameters")
     require(str(est.privacy_) and est._bound == (None, False), "privacy_ must be there after fit")

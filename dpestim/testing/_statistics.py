@@ -69,7 +69,7 @@ class Statistics(Releases):
     def entropy(self, est):
         """Return several releases of many rows: some statistics have few answers."""
         data = np.concatenate([self.data] * 20)
-        return [self.release(est, data) for _ in range(6)]
+        return [self.release(est, data) for _ in range(16)]
 
     def odd(self):
         """Return rows of the same shape, with values that are odd."""
@@ -370,8 +370,8 @@ def check_statistics_stay_secret(statistic):
     before = est.__getstate__()
     require(est.fit(rows) is est, "fit must return the estimator")
     more = {name for name in est.__getstate__() if name not in before}
-    kept = {"result_", "value_", "n_features_in_", "feature_names_in_", "_promised"}
-    require(more <= kept and est._promised == est.result_.privacy, "fit must keep its result, and what that promised")
+    kept = {"result_", "value_", "n_features_in_", "feature_names_in_", "_promised", "_kept_promise"}
+    require(more <= kept and est.privacy_ == est.result_.privacy, "fit must keep its result, and what that promised")
     require(same_state(shown(est.result_), shown(statistic.fresh().fit(rows).result_)), "a seed must reproduce fit")
     again = pickle.loads(pickle.dumps(est))
     require(same_state(shown(again.result_), shown(est.result_)), "results must pickle")

@@ -248,7 +248,7 @@ class Wrong:
     """A shuffler that gives back something else."""
 
     def __init__(self, change):
-        self.shuffle = change
+        self.shuffle, self.distance = change, lambda n: 0.0
 
 
 @pytest.mark.parametrize("change", [lambda m: np.repeat(m[:1], len(m), axis=0), lambda m: m[1:],
@@ -307,3 +307,24 @@ def test_extreme_epsilons_work_or_are_named(protocol, epsilon):
         return
     est.fit(np.full((100, 1), 0.5))
     assert abs(est.sum_[0] - 50) < 7 * est.standard_error_[0]
+
+
+def test_a_shuffler_whose_orders_may_be_uneven_is_refused():
+    """Small buckets have a bound of 1 on their failures, and orders that are measurably uneven."""
+    from dpestim.shuffle.transport import BucketShuffler
+
+    protocol = BooleanSum(1.0, delta=1e-6, n_users=64, random_state=0)
+    messages = protocol.encode(np.ones((64, 1)))
+    uneven = BucketShuffler(4, attempts=1000)
+    assert uneven.distance(64) > 0.1
+    with pytest.raises(ValueError, match="shuffler must be closer to uniform"):
+        protocol.shuffle(messages, uneven)
+    assert BucketShuffler().distance(64) <= 2.0**-60 > BucketShuffler().distance(10**7)
+    assert protocol.shuffle(messages, BucketShuffler(random_state=0)).shape == messages.shape
+
+
+def test_a_small_batch_never_reaches_the_analyser():
+    """Shares of one user add up to the value: who is trusted counts."""
+    protocol = RealSum(1.0, delta=1e-6, bounds=(0, 100), n_users=10_000)
+    with pytest.raises(ValueError, match="n_users must not exceed the users of a batch"):
+        protocol.shuffle(protocol.encode([[73.0]]))

@@ -115,7 +115,8 @@ def test_the_curve_of_a_release_is_that_of_its_laws():
         assert rho == pytest.approx(float(pure * (share**2 + (1 - share) ** 2)), rel=1e-9)
         assert rho >= pure * (share**2 + (1 - share) ** 2)
         assert est.privacy_ == est.result_.privacy
-        assert est.set_params(epsilon=2.0).privacy_.curve is None  # what a release with another one has, nobody knows
+        assert est.set_params(epsilon=2.0).privacy_ == est.result_.privacy  # (that of the release, whatever comes)
+        assert clone(est).privacy_.curve is None  # what a release with another one has, nobody knows
     grouped = {"neighbours": "add_remove", **kept}
     (result,) = group_by(Mean(1.0, **grouped), x, ["a"] * 40, ["a"]).values()
     assert result.privacy.curve.rho < pure / 10

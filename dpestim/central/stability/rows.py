@@ -121,12 +121,12 @@ class RowMechanism(CentralMechanism):
         shown = copy.copy(self)  # names of columns are looked at before the release, and kept after it
         columns = X if hasattr(X, "columns") else np.empty((1, summary._kind[1]))
         validate_data(shown, columns, reset=True, skip_check_array=True)
-        value = self.release(summary)
+        promised, value = self._guarantee(), self.release(summary)
         for name in ("n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
             if hasattr(shown, name):
                 setattr(self, name, getattr(shown, name))
-        self.value_ = value
+        self.value_, self._kept_promise = value, promised
         return self
 
     def __sklearn_is_fitted__(self):

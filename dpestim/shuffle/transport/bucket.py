@@ -19,7 +19,8 @@ class BucketShuffler:
     private memory and writes them whole, so whoever sees which bucket is touched when learns n and nothing else.
     What happens inside private memory is assumed to be unseen; this is a simulation in one process.
 
-    **Privacy.** As `UniformShuffler` towards the analyser, up to `failure_probability(n)` in total variation. Besides,
+    **Privacy.** As `UniformShuffler` towards the analyser, up to `failure_probability(n)` in total variation; protocols
+    refuse buckets so small that it exceeds 2^-60. Besides,
     the trace of buckets is the same for all inputs and orders, so it may be seen by anyone. At the end the loads
     of the buckets are seen, which do not depend on messages. The shuffler's private memory is trusted.
 
@@ -89,6 +90,10 @@ class BucketShuffler:
             return 0.0
         # Chernoff: Pr[load > Z] <= e^-m (e m / Z)^Z, for each bucket after each pass
         return min(1.0, exp(bits * log(2) + log(passes) - mean + size * (1 + log(mean / size))))
+
+    def distance(self, n):
+        """Return a bound on how far the order of n messages is from uniform: `failure_probability` (claim 3)."""
+        return self.failure_probability(n)
 
     def shuffle(self, messages):
         """Return the messages, an array (n,) or (n, width) of an unsigned type, in a random order."""

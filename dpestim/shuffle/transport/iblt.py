@@ -82,6 +82,10 @@ class IBLTShuffler:
             cells = -(-3 * n // 2) + 50 if n < 1000 else max(1550, -(-13 * n // 10))
         return 3 * -(-cells // 3)
 
+    def distance(self, n):
+        """Return 0: the order of n messages is uniform, exactly (``iblt.md``, claim 2)."""
+        return 0.0
+
     def shuffle(self, messages):
         """Return the messages, an array (n,) or (n, width) of an unsigned type, in a uniformly random order."""
         out, rows = rows_of_bytes(messages)

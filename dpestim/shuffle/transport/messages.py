@@ -15,7 +15,7 @@ MOST_MESSAGES = 1 << 31
 
 @runtime_checkable
 class Shuffler(Protocol):
-    """Whatever has ``shuffle(messages)``: the same messages in an order that says nothing about who sent which.
+    """What has ``shuffle(messages)`` and ``distance(n)``: the same messages, in an order that hides who sent which.
 
     **Privacy.** The view of the analyser is the multiset of messages, so whatever is proven of that view (neighbours
     differ in one user's value, the number n of messages is public) holds for what is shuffled. The shuffler is trusted.
@@ -33,6 +33,10 @@ class Shuffler(Protocol):
 
     def shuffle(self, messages):
         """Return the messages in another order; the argument is not changed."""
+        ...
+
+    def distance(self, n):
+        """Return how far the law of the order of n messages is from uniform in total variation, at most: a proven bound."""
         ...
 
 

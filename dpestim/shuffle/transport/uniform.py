@@ -1,5 +1,7 @@
 """`UniformShuffler`: every order equally likely, by the shuffle of Fisher and Yates."""
 
+from numbers import Real
+
 import numpy as np
 
 from dpestim._core import shuffle as kernel
@@ -8,6 +10,8 @@ from dpestim.shuffle.transport.messages import ShuffleWords, rows_of_bytes
 
 #: Words at a time: 1 MB of them.
 _STEPS = 1 << 17
+#: How far from uniform the order of a shuffler that a protocol takes may be, in total variation (``uniform.md``, claim 4).
+FARTHEST = 2.0**-60
 
 
 class UniformShuffler:
@@ -51,6 +55,10 @@ class UniformShuffler:
         check_random_state(random_state)
         self.random_state = random_state
 
+    def distance(self, n):
+        """Return 0: every order of n messages is equally likely, exactly (``uniform.md``, claim 1)."""
+        return 0.0
+
     def shuffle(self, messages):
         """Return the messages, an array (n,) or (n, width) of an unsigned type, in a uniformly random order."""
         out, rows = rows_of_bytes(messages)
@@ -72,14 +80,28 @@ def permuted(out, rows, source):
 def shuffled(messages, shuffler, source):
     """Return messages as a shuffler orders them, or, where it is None, uniformly by the words of a source.
 
-    Raises ValueError where it returns others.
+    Raises ValueError where it returns others, and before it sees any where its orders may be further from uniform than
+    `FARTHEST`.
     """
     if shuffler is None:
         return permuted(*rows_of_bytes(messages), source)
+    _check_distance(shuffler, len(messages))
     mixed = np.asarray(shuffler.shuffle(messages))
     if mixed.shape != messages.shape or mixed.dtype != messages.dtype or not _same_messages(mixed, messages):
         raise ValueError("shuffler must return the same messages, in another order")
     return mixed
+
+
+def _check_distance(shuffler, n):
+    """Raise ValueError unless a shuffler states that its orders of n messages are uniform, but for `FARTHEST`."""
+    if not callable(getattr(shuffler, "distance", None)):
+        raise ValueError("shuffler must have a method distance(n): how far its order of n messages is from uniform in "
+                         "total variation, at most (0.0 where every order is equally likely)")
+    far = shuffler.distance(n)
+    if not isinstance(far, Real) or not 0 <= far <= FARTHEST:  # (NaN is refused, too)
+        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages may be above 2^-60, which "
+                         "the delta of a protocol does not cover; take larger buckets (BucketShuffler(bucket_size=...)) "
+                         "or a UniformShuffler")
 
 
 def _same_messages(mixed, messages):
