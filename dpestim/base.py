@@ -30,7 +30,7 @@ class PrivateEstimator(BaseEstimator):
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
         self = super().__new__(cls)
-        bound = self._to_bind()
+        bound = ambient.ledger(), self._is_strict()
         if bound != (None, False):
             self._bound = bound
         return self
@@ -67,9 +67,13 @@ class PrivateEstimator(BaseEstimator):
         super().__setstate__(state)
 
     def _to_bind(self):
-        """Return (ledger, strict) as a clone or a pickle must take them along."""
+        """Return (ledger, strict) as a clone, a copy or a pickle must take them along, wherever it is made."""
         here = ambient.ledger()
-        return here if here is not None else self._bound[0], self._is_strict()
+        if here is None:
+            here = self._bound[0]
+        if here is None and getattr(self, "ledger", None) is None:
+            here = ambient.to_bind()
+        return here, self._is_strict()
 
     def _is_strict(self):
         """Tell whether nothing that the caller sees may depend on a value (`dpestim.config_context`)."""
@@ -107,6 +111,10 @@ class PrivateEstimator(BaseEstimator):
         """
         if ledger is not None and ledger is ambient.ledger() and ledger is not self._bound[0]:
             self._bound = (getattr(ledger, "for_everybody", lambda: ledger)(), self._bound[1])
+
+    def _bind_here(self):
+        """Stay bound to the ledger of the block around this place: called by verbs that a release may follow."""
+        self._bind(ambient.ledger())
 
     def _note_score(self, n_rows, what=""):
         """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged.

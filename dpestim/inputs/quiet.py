@@ -3,12 +3,12 @@
 import traceback
 
 
-def attempt(action, *arguments, passes=(KeyboardInterrupt, MemoryError), **options):
+def attempt(action, *arguments, passes=(KeyboardInterrupt,), **options):
     """Return (result, None), or (None, the type of what was raised).
 
     The exception itself is gone: whoever raises anew does so without a cause or a context that shows the data. Some
     libraries raise what is no Exception when they give up (polars panics, a cell may ask the interpreter to end).
-    What `passes` is raised as it is: for a user's function that is not a MemoryError, which a value can bring about.
+    What `passes` is raised as it is. A MemoryError is not: a value can bring it about, and its message shows a shape.
     """
     try:
         return action(*arguments, **options), None
@@ -26,7 +26,7 @@ def restated(action, ours, around=None):
     """
     try:
         return action()
-    except (KeyboardInterrupt, MemoryError):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:
         inside = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]

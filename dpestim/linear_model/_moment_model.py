@@ -125,6 +125,7 @@ class MomentRegressor(CentralRegressor):
         summary = self._summary(X, target_numbers(y, len(X), strict=self._is_strict()), self._map(X.shape[1]))
         summary.names = names_of(trial)
         self.summary_ = all_rows(before, summary, _width)
+        self._bind_here()
         return self
 
     def merge(self, other):
@@ -143,6 +144,7 @@ class MomentRegressor(CentralRegressor):
         self._check_parameters()
         self._refuse_others(other.summary_)
         self.summary_ = all_rows(getattr(self, "summary_", None), other.summary_, _width)
+        self._bind_here()
         return self
 
     def release(self):

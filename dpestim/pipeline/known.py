@@ -34,7 +34,9 @@ INSTEAD = {
     "KBinsDiscretizer": "dpestim.preprocessing.DPKBinsDiscretizer",
     "SplineTransformer": "knots as an array of public numbers",
     "RBFSampler": "a number as gamma",
-    "FunctionTransformer": "a NumPy function of single numbers (a ufunc), or name the step in trusted",
+    "FunctionTransformer": "a NumPy function of single numbers (a ufunc), with check_inverse=False where there is an "
+                           "inverse, or name the step in trusted",
+    "ColumnTransformer": "sparse_threshold=0, or parts that return dense arrays (sparse_output=False)",
     "GaussianRandomProjection": "a number as n_components",
     "SparseRandomProjection": "numbers as n_components and density",
     "MissingIndicator": 'features="all"',
@@ -56,8 +58,10 @@ def _declared(step):
 LEARNS_NOTHING = {
     **dict.fromkeys(("Normalizer", "Binarizer", "HashingVectorizer", "FeatureHasher", "AdditiveChi2Sampler",
                      "PolynomialFeatures", "SkewedChi2Sampler", "PolynomialCountSketch"), lambda step: True),
+    # (with both functions, check_inverse tries them on raw values in fit, and warns of what it finds)
     "FunctionTransformer": lambda step: not (step.kw_args or step.inv_kw_args) and all(
-        map(_is_row_wise, (step.func, step.inverse_func))),
+        map(_is_row_wise, (step.func, step.inverse_func))) and not (
+        step.check_inverse and step.func is not None and step.inverse_func is not None),
     "OneHotEncoder": _declared,
     "OrdinalEncoder": _declared,
     "SimpleImputer": lambda step: step.strategy == "constant" and step.keep_empty_features and not step.add_indicator,
@@ -67,6 +71,41 @@ LEARNS_NOTHING = {
     "GaussianRandomProjection": lambda step: not isinstance(step.n_components, str),
     "SparseRandomProjection": lambda step: not isinstance(step.n_components, str) and step.density != "auto",
 }
+
+
+#: Transformers that may return a sparse matrix for dense rows, by their parameters; others do if they say so by
+#: `sparse_output`.
+_SPARSE = {
+    "KBinsDiscretizer": lambda step: step.encode == "onehot",
+    "MissingIndicator": lambda step: step.sparse is True,
+    **dict.fromkeys(("HashingVectorizer", "FeatureHasher", "CountVectorizer", "TfidfVectorizer", "TfidfTransformer"),
+                    lambda step: True),
+    "DictVectorizer": lambda step: step.sparse,
+    "ColumnTransformer": lambda step: stacks_by_count(step),
+    "FeatureUnion": lambda step: any(may_be_sparse(part[1]) for part in step.transformer_list),
+    "Pipeline": lambda step: bool(step.steps) and may_be_sparse(step.steps[-1][1]),
+    "PrivatePipeline": lambda step: bool(step.steps) and may_be_sparse(step.steps[-1][1]),
+}
+
+
+def may_be_sparse(step):
+    """Tell whether a transformer may return a sparse matrix for dense rows."""
+    if step is None or isinstance(step, str):
+        return False
+    known = _SPARSE.get(type(step).__name__)
+    return bool(known(step)) if known is not None else bool(getattr(step, "sparse_output", False))
+
+
+def stacks_by_count(step, sparse_rows=False):
+    """Tell whether a ColumnTransformer counts what is not 0, exactly, to return a sparse or a dense matrix.
+
+    It compares the share of non-zeros with `sparse_threshold` where a part is sparse: an analyst who chooses the
+    threshold reads the count by bisection, one who does not learns a bit, and steps after it see another type.
+    """
+    if not step.sparse_threshold:
+        return False
+    parts = getattr(step, "transformers_", None) or [*step.transformers, ("remainder", step.remainder, ())]
+    return sparse_rows or any(may_be_sparse(part[1]) for part in parts)
 
 
 def looks_at_targets(step):

@@ -3,6 +3,7 @@
 from sklearn.pipeline import Pipeline
 
 from dpestim.base import PrivateEstimator
+from dpestim.inputs import is_sparse
 from dpestim.inputs.quiet import restated
 from dpestim.pipeline.report import check_pipeline
 from dpestim.privacy.config import get_config
@@ -82,27 +83,27 @@ class PrivatePipeline(Pipeline):
 
     def fit(self, X, y=None, **params):
         """Fit all steps in turn, as `Pipeline.fit` does, unless one leaks."""
-        self._refuse_leaks()
+        self._refuse_leaks(X)
         return quietly(lambda: super(PrivatePipeline, self).fit(X, y, **params), self)
 
     def fit_transform(self, X, y=None, **params):
         """Fit and transform, as `Pipeline.fit_transform` does, unless a step leaks."""
-        self._refuse_leaks()
+        self._refuse_leaks(X)
         return quietly(lambda: super(PrivatePipeline, self).fit_transform(X, y, **params), self)
 
     def fit_predict(self, X, y=None, **params):
         """Fit and predict, as `Pipeline.fit_predict` does, unless a step leaks."""
-        self._refuse_leaks()
+        self._refuse_leaks(X)
         return quietly(lambda: super(PrivatePipeline, self).fit_predict(X, y, **params), self)
 
     def __getitem__(self, ind):
         """Return a step, or a part of the pipeline as a `Pipeline`, which promises nothing."""
         return Pipeline(self.steps[ind], verbose=self.verbose) if isinstance(ind, slice) else super().__getitem__(ind)
 
-    def _refuse_leaks(self):
+    def _refuse_leaks(self, X):
         if self.memory is not None:  # (no parameter: somebody set it)
             raise ValueError("memory must be None: it writes raw values to disk, and repeats releases without a charge")
-        report = check_pipeline(self, trusted=self.trusted)
+        report = check_pipeline(self, trusted=self.trusted, sparse_rows=is_sparse(X))
         if report.leaks:
             raise ValueError("steps must not leak: " + " ".join(map(str, report.leaks)))
         if not report.is_private:

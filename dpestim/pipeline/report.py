@@ -57,7 +57,7 @@ class PipelineReport:
     __repr__ = __str__
 
 
-def check_pipeline(pipeline, *, trusted=()):
+def check_pipeline(pipeline, *, trusted=(), sparse_rows=False):
     """Tell for every step of a pipeline whether it is private, learns nothing, comes afterwards, or leaks.
 
     Only parameters are looked at, also of what is fitted: it costs nothing, and needs neither data nor `fit`. An
@@ -70,7 +70,9 @@ def check_pipeline(pipeline, *, trusted=()):
         Fitted or not.
     trusted : list, tuple or set of str, default=()
         Names of steps that treat each row by itself and learn nothing from values, for which the caller vouches: a
-        `FunctionTransformer` of an own function, or an estimator that is not scikit-learn's.
+        `FunctionTransformer` of a user-defined function, or an estimator that is not scikit-learn's.
+    sparse_rows : bool, default=False
+        Whether rows come as a sparse matrix: columns that a `ColumnTransformer` passes through are sparse, too.
 
     Returns
     -------
@@ -101,13 +103,13 @@ def check_pipeline(pipeline, *, trusted=()):
     >>> report.privacy_.epsilon
     inf
     """
-    return report_on(clone(pipeline, safe=False), trusted)
+    return report_on(clone(pipeline, safe=False), trusted, sparse_rows)
 
 
-def report_on(pipeline, trusted=()):
+def report_on(pipeline, trusted=(), sparse_rows=False):
     """Return the report on a pipeline as it stands: what is fitted is asked what it has released."""
     named = names_of(trusted)
-    walk = Walk(named)
+    walk = Walk(named, sparse_rows)
     ends_raw = walk.follow("", pipeline, True)
     if named - walk.met:
         raise ValueError(f"trusted must name steps of the pipeline: there is no {min(named - walk.met)!r}")

@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
-from dpestim.pipeline.known import INSTEAD, LEARNS_NOTHING, looks_at_targets
+from dpestim.pipeline.known import INSTEAD, LEARNS_NOTHING, looks_at_targets, stacks_by_count
 from dpestim.privacy import PrivacyGuarantee
 
 #: What a step can be; "raw" is no step, but raw values that are passed on.
@@ -62,8 +62,9 @@ def names_of(trusted):
 class Walk:
     """Follows the data through nested steps."""
 
-    def __init__(self, trusted):
+    def __init__(self, trusted, sparse_rows=False):
         self.trusted, self.met, self.steps, self.passes_raw = trusted, set(), [], []
+        self._sparse_rows = sparse_rows
 
     def follow(self, name, step, raw):
         """Follow the data through a step; `raw`: whether raw values reach it. Returns whether raw values leave it."""
@@ -101,12 +102,18 @@ class Walk:
             self._add(name, step, PRIVATE, cost, privacy=privacy)
         else:
             self._add(name, step, LEAKING, " ".join(privacy.notes), "", privacy)
+        if raw and privacy.model != "central" and getattr(step, "remainder", "drop") == "passthrough":
+            self.passes_raw.append(("remainder", name or type(step).__name__))  # (columns that nobody randomised)
+            return True
         return raw and privacy.model == "central" and not adds_noise
 
     def _side_by_side(self, name, step, raw):
         """Follow parts that all see the same data: one may let raw values through."""
         parts = getattr(step, "transformers_", None) or getattr(step, "transformer_list", None) or [
             *step.transformers, ("remainder", step.remainder)]
+        if raw and type(step) is ColumnTransformer and stacks_by_count(step, self._sparse_rows):
+            self._add(name, step, LEAKING, "Counts what is not 0 in raw values, exactly, to return a sparse or a dense "
+                      "matrix.", INSTEAD["ColumnTransformer"])
         for part, _, columns in getattr(step, "transformers", ()):
             if raw and callable(columns) and not isinstance(columns, make_column_selector):
                 self._add(_within(name, part), columns, LEAKING, "Chooses columns by a function of raw values.",

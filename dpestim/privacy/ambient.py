@@ -16,6 +16,24 @@ def ledger():
     return _blocks.innermost()
 
 
+def to_bind():
+    """Return the ledger that what leaves this place must take along: of the innermost block, else the only open one.
+
+    A pool pickles in a thread of its own, where no block is seen: what leaves the process there must be paid for too.
+    Raise LedgerError where several ledgers are open which this place cannot see, as nobody knows which one pays.
+    """
+    here = ledger()
+    if here is not None:
+        return here
+    one, *others = {(item.path, item.uuid, item.users): item for item in _blocks.values()}.values() or (None,)
+    if others:
+        raise LedgerError(
+            "`with ledger:` blocks of several ledgers are open in this process, and this estimator is pickled, cloned "
+            "or copied where none of them is seen: pass ledger= to the estimator, or make it inside its block"
+        )
+    return one
+
+
 def enter(item):
     """Open a block."""
     _blocks.enter(item)

@@ -111,6 +111,7 @@ class DPStatistic(CentralMechanism):
         if before is not None and users is not None:
             raise ValueError("users must come in one call, as nobody could count their rows otherwise; others merge")
         self.summary_ = summary if before is None else before + summary
+        self._bind_here()
         return self
 
     def merge(self, other, users=None):
@@ -136,6 +137,7 @@ class DPStatistic(CentralMechanism):
         self._check()
         self._refuse_others(other.summary_, "merge needs a summary of the same statistic, with the same parameters")
         self.summary_ = other.summary_ if mine is None else mine + other.summary_
+        self._bind_here()
         return self
 
     def release(self):

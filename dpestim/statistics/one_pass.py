@@ -59,6 +59,7 @@ class OnePassModel(CentralModel):
         domain = trial._domain(n_columns)
         summary = Summary(self._identity(n_columns, domain), n_rows, trial._sums(data, domain), names=names_of(trial))
         self.summary_ = all_rows(getattr(self, "summary_", None), summary, lambda s: s.identity[1])
+        self._bind_here()
         return self
 
     def merge(self, other):
@@ -77,6 +78,7 @@ class OnePassModel(CentralModel):
         self._check_mergeable()
         self._refuse_others(other.summary_, "merge needs a summary of the same columns, with the same parameters")
         self.summary_ = all_rows(getattr(self, "summary_", None), other.summary_, lambda s: s.identity[1])
+        self._bind_here()
         return self
 
     def release(self):

@@ -249,7 +249,8 @@ def test_a_private_pipeline_is_a_pipeline():
 def test_what_foreign_steps_raise_shows_no_values():
     rows = np.array([["a"]] * 19 + [["s3cr3t"]], dtype=object)
     encode = OneHotEncoder(categories=[["a", "b"]])
-    pipeline = PrivatePipeline([("encode", ColumnTransformer([("e", encode, [0])])), ("model", model())])
+    pipeline = PrivatePipeline([("encode", ColumnTransformer([("e", encode, [0])], sparse_threshold=0)),
+                                ("model", model())])
     for verb in (pipeline.fit, PrivatePipeline([("inside", pipeline)]).fit):
         with pytest.raises(ValueError, match="OneHotEncoder raised ValueError") as caught:
             verb(rows, Y)

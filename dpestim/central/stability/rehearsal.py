@@ -31,7 +31,7 @@ def rehearse(function, attribute, n_columns, with_y, n_results):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for table in _tables(n_columns, with_y, n_results if of_classes else 0):
-            made, error = attempt(made_of, function, *(part.copy() for part in table), passes=KeyboardInterrupt)
+            made, error = attempt(made_of, function, *(part.copy() for part in table))
             if error:
                 continue
             if hasattr(function, "fit"):

@@ -71,6 +71,7 @@ class RowMechanism(CentralMechanism):
         return self._summarize(X, y, is_flat)
 
     def _summarize(self, X, y, is_flat=False):
+        self._bind_here()
         strict = self._is_strict()
         rows = self._read_table(X, strict)
         plan = self._plan(rows.shape[1])

@@ -116,7 +116,7 @@ class Declared:
     def look(self, column, grid, reach):
         """Return what the user says, or raise ValueError: a stand-in for these data alone would not be private."""
         numbers = np.ldexp(np.sort(column).astype(np.float64), grid.exponent)
-        said, error = attempt(self._ask, numbers, grid, passes=KeyboardInterrupt)
+        said, error = attempt(self._ask, numbers, grid)
         if error:
             raise ValueError("statistic must return (value, sensitivities): a finite number, and at least one number, "
                              "none negative: A(0), A(1), ..., of which the last holds for all further ones")

@@ -123,6 +123,7 @@ class GradientModel(PrivateModel):
         group = MeanEstimator(self.transformer_) if self._group is None else self._group
         group.aggregate(reports)
         self._group = group
+        self._bind_here()
         self._made = self._promised(elsewhere=True)
         return self
 

@@ -36,7 +36,7 @@ class Shuffler(Protocol):
         ...
 
     def distance(self, n):
-        """Return how far the law of the order of n messages is from uniform in total variation, at most: a proven bound."""
+        """Return a proven bound on how far the order of n messages is from uniform, in total variation."""
         ...
 
 

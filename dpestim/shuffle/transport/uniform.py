@@ -10,7 +10,7 @@ from dpestim.shuffle.transport.messages import ShuffleWords, rows_of_bytes
 
 #: Words at a time: 1 MB of them.
 _STEPS = 1 << 17
-#: How far from uniform the order of a shuffler that a protocol takes may be, in total variation (``uniform.md``, claim 4).
+#: How far from uniform the orders of a shuffler may be that a protocol takes (``uniform.md``, claim 4).
 FARTHEST = 2.0**-60
 
 
@@ -99,9 +99,9 @@ def _check_distance(shuffler, n):
                          "total variation, at most (0.0 where every order is equally likely)")
     far = shuffler.distance(n)
     if not isinstance(far, Real) or not 0 <= far <= FARTHEST:  # (NaN is refused, too)
-        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages may be above 2^-60, which "
-                         "the delta of a protocol does not cover; take larger buckets (BucketShuffler(bucket_size=...)) "
-                         "or a UniformShuffler")
+        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages may exceed 2^-60, which "
+                         "no protocol's delta covers; take larger buckets (BucketShuffler(bucket_size=...)) or a "
+                         "UniformShuffler")
 
 
 def _same_messages(mixed, messages):
