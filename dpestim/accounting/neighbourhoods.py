@@ -1,6 +1,5 @@
 """What guarantees become for parts of the data, for groups of records, and for random samples."""
 
-import heapq
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -15,29 +14,44 @@ from dpestim.privacy.outward import amount, several, share, whole
 _SAMPLING = {"poisson": Neighbours.ADD_REMOVE, "without_replacement": Neighbours.SUBSTITUTION}
 
 
-def parallel(guarantees):
+def parallel(guarantees, *, neighbours="add_remove", public_parts=False):
     """Return the guarantee of releases each of which looks at its own part of the records only.
 
-    The parts are declared: by a rule that puts each record into one of them by looking at that record alone ("the
-    region it names"), never by position or by equal sizes. Each guarantee is about the whole data set: what its
-    release promises when one record changes, enters its part or leaves it.
+    Two rules say how records come into parts, and they ask for different guarantees:
+
+    * A rule that looks at each record alone, which may be private ("the region it names"): a record that is replaced
+      may leave one part and enter another, or change the size of both. Only add_remove guarantees say what that costs.
+    * Parts fixed in advance, without looking at any record (``public_parts=True``: hospitals, a roster, a table by
+      year): a record stays in its part whatever it says, and guarantees of any relation will do.
+
+    Parts by position, or of equal sizes, are neither: one record more moves all that follow.
 
     Parameters
     ----------
     guarantees : iterable of PrivacyGuarantee
-        At least one, all for the same neighbours.
+        At least one, all for the same neighbours; what each release promises about the records of its part.
+    neighbours : {"add_remove", "substitution"}, default="add_remove"
+        The relation of the result for add_remove guarantees: "substitution" doubles the largest, as a record that is
+        replaced is one that leaves and one that comes.
+    public_parts : bool, default=False
+        Whether the parts were fixed in advance.
 
     Returns
     -------
     PrivacyGuarantee
-        add_remove and local: the largest epsilon and the largest delta. Substitution: the sums of the two largest,
-        because the replaced record may move from one part to another.
+        The largest epsilon and the largest delta, converted.
+
+    Raises
+    ------
+    ValueError
+        For none, for guarantees about different neighbours, and for substitution and local guarantees of parts that a
+        record may leave.
 
     Notes
     -----
-    O(number of guarantees). Raises ValueError for none, and for guarantees about different neighbours. What is relaxed
-    keeps its plain epsilon only. The curve is the one that follows from each of the others, if there is one; else the
-    largest of their Renyi divergences, order by order; for substitution twice. The proof: ``composition.md``.
+    O(number of guarantees). What is relaxed keeps its plain epsilon only. The curve is the one that follows from each
+    of the others, if there is one; else the largest of their Renyi divergences, order by order. The proof:
+    ``composition.md``.
 
     References
     ----------
@@ -48,26 +62,38 @@ def parallel(guarantees):
     >>> from dpestim.accounting import parallel
     >>> from dpestim.privacy import Neighbours, PrivacyGuarantee
     >>> one = PrivacyGuarantee(1, model="central", neighbours=Neighbours.ADD_REMOVE)
-    >>> two = PrivacyGuarantee(1, model="central", neighbours=Neighbours.SUBSTITUTION)
-    >>> int(parallel([one] * 10).epsilon), int(parallel([two] * 10).epsilon)
+    >>> int(parallel([one] * 10).epsilon), int(parallel([one] * 10, neighbours="substitution").epsilon)
     (1, 2)
+    >>> two = PrivacyGuarantee(1, model="central", neighbours=Neighbours.SUBSTITUTION)
+    >>> int(parallel([two] * 10, public_parts=True).epsilon)
+    1
     """
     guarantees = several(guarantees, "guarantees")
     if not guarantees or not all(isinstance(g, PrivacyGuarantee) for g in guarantees):
         raise ValueError("guarantees must hold at least one PrivacyGuarantee, and nothing else")
+    if not isinstance(public_parts, bool):
+        raise ValueError("public_parts must be True or False")
+    if neighbours not in ("add_remove", "substitution"):
+        raise ValueError('neighbours must be "add_remove" or "substitution"')
     relations = {g.neighbours for g in guarantees if not g.is_nothing}
     if len(relations) > 1:
         raise ValueError("guarantees must all be for the same neighbours, got "
                          f"{sorted(relation.value for relation in relations)}")
-    n = 2 if Neighbours.SUBSTITUTION in relations else 1
-    epsilon, delta = (sum(heapq.nlargest(n, (getattr(g, name) for g in guarantees))) for name in ("epsilon", "delta"))
+    relation = next(iter(relations), Neighbours.ADD_REMOVE)
+    if relation is not Neighbours.ADD_REMOVE and not public_parts:
+        raise ValueError(f"guarantees must be for add_remove neighbours, got {relation.value}: a record that is "
+                         "replaced may leave its part, which guarantees for parts of a fixed size do not cover. "
+                         'Release with neighbours="add_remove", or say public_parts=True where no record '
+                         "decides in which part it is")
+    epsilon, delta = (max(getattr(g, name) for g in guarantees) for name in ("epsilon", "delta"))
     total = replace(sum(replace(g, curve=None) for g in guarantees), curve=None)
-    return replace(total, epsilon=epsilon, delta=min(1, delta), relaxation=None, relaxed_epsilon=None,
-                   curve=_largest_curve([g for g in guarantees if not g.is_nothing], n))
+    total = replace(total, epsilon=epsilon, delta=delta, relaxation=None, relaxed_epsilon=None,
+                    curve=_largest_curve([g for g in guarantees if not g.is_nothing]))
+    return total if relation.value != "add_remove" or neighbours == "add_remove" else total.to("substitution")
 
 
-def _largest_curve(guarantees, n):
-    """Return n times a curve that follows from each of the guarantees, whichever; None where there is none."""
+def _largest_curve(guarantees):
+    """Return a curve that follows from each of the guarantees, whichever; None where there is none."""
     curves = [known(g.epsilon, g.delta, g.curve) for g in guarantees]
     if None in curves or all(g.curve is None for g in guarantees):
         return None
@@ -76,7 +102,7 @@ def _largest_curve(guarantees, n):
     if isinstance(most, Face) or not all(most.follows_from(curve) for curve in curves):
         curves = [as_renyi(curve) for curve in curves]
         most = None if None in curves else RenyiCurve.largest(curves)
-    return most if most is None or n == 1 else most.compose(n)
+    return most
 
 
 def group_privacy(guarantee, size):

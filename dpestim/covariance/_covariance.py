@@ -1,5 +1,7 @@
 """Covariance matrices under central differential privacy (`_covariance.md`)."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.covariance import empirical_covariance, log_likelihood
 from sklearn.utils.validation import check_is_fitted
@@ -166,7 +168,7 @@ class DPCovariance(ScatterModel):
         back = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         precision = (vectors / values) @ vectors.T * np.outer(back, back)
         return {"covariance_": covariance, "location_": location, "precision_": (precision + precision.T) / 2,
-                "standard_errors_": scatter.standard_errors() * units, "_rows": rows}
+                "standard_errors_": scatter.standard_errors() * units, "_rows": replace(rows)}
 
     @classmethod
     def _test_params(cls):

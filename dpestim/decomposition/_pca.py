@@ -1,6 +1,7 @@
 """Principal components under central differential privacy (`_pca.md`, `_power.md`)."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -146,11 +147,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         with one_thread(self.n_features_in_):
             for at in range(0, len(X), _BLOCK):
                 block = out[at : at + _BLOCK]
-                np.matmul(self._rows.clipped(X[at : at + _BLOCK]), turn, out=block)
-                block -= offset
-                length = np.sqrt(np.einsum("ij,ij->i", block, block))
-                if length.max() > most:
-                    block *= (most / np.maximum(length, most))[:, None]
+                # (private steps may follow: column by column, as a product of matrices of other sizes takes another
+                # kernel, which rounds a row otherwise)
+                rows = self._rows.clipped(X[at : at + _BLOCK])
+                block[:] = -offset
+                for column, weights in zip(rows.T, turn):
+                    block += column[:, None] * weights
+                length = np.sqrt(np.square(block).sum(axis=1))
+                block *= (most / np.maximum(length, most))[:, None]
         return out / self._divisors if self.whiten else out
 
     def inverse_transform(self, X):
@@ -265,7 +269,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             "singular_values_": np.sqrt(values * max(1, n_rows - 1)),
             "mean_": np.clip(mean, rows.low, rows.high) if rows.low and rows.fit_intercept else mean,
             "noise_variance_": max(total - float(values.sum()), 0.0) / (d - k) if d > k else 0.0,
-            "n_components_": int(k), "n_samples_": round(n_rows), "_rows": rows,
+            "n_components_": int(k), "n_samples_": round(n_rows), "_rows": replace(rows),
             "_divisors": np.sqrt(np.maximum(values, max(floor, 1e-300))),
         }
 

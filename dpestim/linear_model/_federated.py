@@ -262,6 +262,7 @@ class DPFederatedLinearModel(ClippedModel):
         if self._inferred():
             raise ValueError(f"{' and '.join(self._inferred())} must be declared")
         targets, classes, _ = self._targets(y, len(X), False)
+        self._note_score(len(X), "pilot_curvatures")
         rows = clipped_rows(X, float(self.data_norm), float(self.intercept_scaling) * bool(self.fit_intercept))
         return curvatures_of(rows, targets, self._link(classes), self.C)
 

@@ -302,7 +302,7 @@ class MomentRegressor(CentralRegressor):
         vars(self).pop("standard_errors_", None)
         if found.covariance is not None:
             self.standard_errors_ = np.sqrt(np.maximum(np.diag(found.covariance), 0)) * per * rows.target_scale
-        self.privacy_, self._rows = guarantee, rows
+        self.privacy_, self._rows = guarantee, replace(rows)  # (with nothing worked out: in which order shows n)
         vars(self).update(schema)
         if "feature_names_in_" not in schema:
             vars(self).pop("feature_names_in_", None)

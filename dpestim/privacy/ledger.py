@@ -189,11 +189,15 @@ class Ledger:
         Parameters
         ----------
         label : str
-            Printable. Written as it is (in Unicode's form NFC).
+            Printable. Labels that differ only by case or by white space are one label: they are compared, and written,
+            in Unicode's form NFKC, case-folded, with single spaces.
         """
         if not isinstance(label, str) or not label or not label.isprintable():
             raise ValueError("label must be a printable string that names a set of people")
-        return self._handle(self.path, self.uuid, unicodedata.normalize("NFC", label), self.durability)
+        label = " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold()).split())
+        if not label:
+            raise ValueError("label must be a printable string that names a set of people")
+        return self._handle(self.path, self.uuid, label, self.durability)
 
     # ---------------------------------------------------------------- spending
 

@@ -15,6 +15,8 @@ from dpestim.inputs.columns import other_names
 from dpestim.inputs.quiet import attempt
 
 _AS_IT_IS = (str, bytes, bool, int, Fraction, datetime.date, datetime.timedelta, type(None))
+#: From here on whole numbers have no key that is published.
+_LARGEST = 1 << 53
 _NUMBERS = ("bool", "float", "int")
 
 
@@ -36,6 +38,21 @@ def key_of(value):
     of_pandas = kind.__module__.split(".")[0] == "pandas" and _PANDAS.get(kind.__name__)
     form, error = attempt(_FORMS.get(kind) or of_pandas or _no_form, value)
     return None if error or form is None else (kind.__name__, form)
+
+
+def published_key(value):
+    """Return the key under which a value is published: a whole number is an int, whatever the dtype of its column.
+
+    A missing value in another row makes floats of a column of integers, in pandas: 1 and 1.0 are one key. Beyond 2^53
+    floats know no more which integer they were: such numbers have no key.
+    """
+    key = key_of(value)
+    if key is None or key[0] not in ("int", "float"):
+        return key
+    number = key[1]
+    if isinstance(number, float) and not number.is_integer():
+        return key
+    return ("int", int(number)) if abs(number) < _LARGEST else None
 
 
 def shown_as(key):

@@ -121,7 +121,7 @@ class RowMap:
         if self.low:
             scaled = np.clip(X, self.low, self.high) - self.centers
             scaled *= np.divide(1.0, self.scales, out=np.zeros(self.n_columns), where=self.scales > 0)
-        length = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+        length = np.sqrt(np.square(scaled).sum(axis=1))  # (each row by itself, whatever the others are)
         far = length == np.inf  # its square is no float
         if far.any():
             scaled = np.array(scaled)
@@ -129,7 +129,7 @@ class RowMap:
             scaled[far] *= 2 * self.norm
             length[far] = np.sqrt(np.square(scaled[far]).sum(axis=1))
         over = length > self.norm
-        return scaled * np.where(over, self.norm / np.where(over, length, 1.0), 1.0)[:, None] if over.any() else scaled
+        return scaled * np.where(over, self.norm / np.where(over, length, 1.0), 1.0)[:, None]
 
     def clipped(self, X):
         """Return rows in units of X as `fit` sees them, but for the grid; NaN is the middle."""

@@ -13,13 +13,16 @@ from dpestim.central.digits import exp_bounds
 from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of
 from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
-from dpestim.statistics.keys import key_of, order_of, shown_as
+from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
 from dpestim.statistics.noise import noise_for
 from dpestim.statistics.plan import Frequent, Noisy, Plan
 from dpestim.statistics.summary import BLOCK, Summary, grids_of, named
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
+_NO_KEY = ("X must hold strings, numbers, dates and times, None, or tuples of them, and whole numbers below 2^53 "
+           "(write larger ones, such as identifiers, as strings): of others equal ones may look different, and what is "
+           "published would show a row's")
 
 
 class _Table(DPStatistic):
@@ -365,12 +368,11 @@ class UnknownCategories(_Table):
             raise ValueError("X must have one column of categories")
         keys = np.empty(len(columns[0]), object)
         for i, value in enumerate(named(columns[0], len(keys), "X", self._is_strict())):
-            keys[i] = key_of(value)
+            keys[i] = published_key(value)
             if keys[i] is None:
                 if not self._is_strict():
-                    raise ValueError("X must hold strings, numbers, dates and times, None, or tuples of them: of other "
-                                     "objects equal ones may look different, and what is published showed a row's")
-                keys[i] = key_of(None)
+                    raise ValueError(_NO_KEY)
+                keys[i] = published_key(None)
         return self._kept(keys.reshape(-1, 1), users, len(keys)), True
 
     def _sums(self, rows, grids):
@@ -387,7 +389,10 @@ class UnknownCategories(_Table):
             values, counts = zip(*Counter(rows).items()) if rows else ((), ())
         keys = Counter()
         for value, count in zip(values, counts):
-            keys[key_of(value)] += count
+            key = published_key(value)
+            if key is None:
+                raise ValueError(_NO_KEY)
+            keys[key] += count
         return Summary(self._identity(1, True), len(column), dict(keys))
 
     def _plan(self, summary, epsilon):

@@ -99,6 +99,27 @@ def check_model_predictions(estimator):
         require(not hasattr(est, name), f"{name} depends on the data and must not be published")
 
 
+def check_model_rows_stand_alone(estimator):
+    """What `transform` makes of a row is the same, bit by bit, whatever the other rows are, and how many.
+
+    Private steps may follow, whose sensitivity is that of one row.
+    """
+    X, y = estimator._test_data(ROWS)
+    est = fresh(estimator).fit(X, y)
+    if not hasattr(est, "transform"):
+        return
+    many = np.concatenate([X] * 36)  # (more than a block, and more than one size of kernels)
+    whole = _dense(est.transform(many))
+    for name, some in (("all but the first", np.arange(1, len(many))), ("backwards", np.arange(len(many))[::-1]),
+                       ("half of them", np.arange(0, len(many), 2)), ("two", np.arange(2)), ("one", np.arange(1))):
+        require(np.array_equal(_dense(est.transform(many[some])), whole[some], equal_nan=whole.dtype.kind == "f"),
+                f"rows must be transformed alike whatever the others are: {name}")
+
+
+def _dense(rows):
+    return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+
+
 def check_model_containers(estimator):
     """Lists, memory orders, dtypes, read-only arrays and data frames give the same fit.
 
@@ -253,6 +274,7 @@ MODEL_CHECKS = (
     check_model_noise,
     check_model_clone_and_pickle,
     check_model_predictions,
+    check_model_rows_stand_alone,
     check_model_containers,
     check_model_bad_input,
     check_model_inferred,

@@ -50,6 +50,7 @@ def check_model_keeps_epsilon(estimator):
                 others = heard[-1:] if not replaces else heard[:1]
                 for (asked, learned), (before, same) in ((a, b) for a in heard for b in others):
                     require(same_state(learned, same), "what is learned must be a function of what was drawn")
+                    require(layout(learned) == layout(same), "what a fit leaves behind must be laid out alike")
                     require_kept(estimator, asked, before)
                 if replaces and len(heard) > 2:
                     require_kept(estimator, heard[1][0], heard[2][0])
@@ -96,6 +97,18 @@ def hear(est, X, y, told):
     require(bool(asked), "a fit must draw by a law of dpestim.central, or name in _told_apart where its law is checked")
     names = est.get_params(deep=False)
     return asked, {name: value for name, value in vars(est).items() if name not in names}
+
+
+def layout(item):
+    """Return types, shapes and names of what a fit leaves behind, in their order, as a pickle or `vars` shows it."""
+    if isinstance(item, np.ndarray):
+        return item.dtype, item.shape
+    if isinstance(item, dict):
+        return [(key, layout(value)) for key, value in item.items()]
+    if isinstance(item, list | tuple):
+        return type(item), [layout(value) for value in item]
+    inside = getattr(item, "__dict__", None)
+    return type(item), layout(dict(inside)) if inside and not isinstance(item, type) else None
 
 
 @contextmanager

@@ -128,23 +128,37 @@ def test_advanced_composition_is_never_better_than_the_optimum(k):
 def test_parts_of_the_data():
     assert parallel([central(1), central(0.5, 1e-6)]) == central(1, 1e-6)
     replaced = [central(e, d, Neighbours.SUBSTITUTION) for e, d in ((1, 0), (0.5, 1e-6), (0.75, 1e-7))]
-    assert parallel(replaced).epsilon == Fraction(7, 4)
-    assert parallel(replaced).delta == Fraction(11, 10**7)
-    assert parallel([PrivacyGuarantee(1), PrivacyGuarantee(2)]).epsilon == 2
+    fixed = parallel(replaced, public_parts=True)
+    assert (fixed.epsilon, fixed.delta) == (1, Fraction(1, 10**6))
+    assert parallel([PrivacyGuarantee(1), PrivacyGuarantee(2)], public_parts=True).epsilon == 2
     assert parallel([central(math.inf), central(1)]).epsilon == math.inf
+    converted = parallel([central(1), central(0.5, 1e-6)], neighbours="substitution")
+    assert converted == central(1, 1e-6).to("substitution")
+    assert converted.epsilon == 2
     with pytest.raises(ValueError, match="same neighbours"):
         parallel([central(1), replaced[0]])
     with pytest.raises(ValueError, match="guarantees"):
         parallel([])
+    with pytest.raises(ValueError, match="public_parts"):
+        parallel([central(1)], public_parts=1)
+    with pytest.raises(ValueError, match="neighbours must be"):
+        parallel([central(1)], neighbours="local")
 
 
-def test_parallel_under_substitution_is_the_worst_pair_of_histograms():
+@pytest.mark.parametrize("refused", [central(1, 0, Neighbours.SUBSTITUTION), PrivacyGuarantee(1)])
+def test_parts_that_a_record_may_leave_need_more_than_guarantees_of_replaced_records(refused):
+    """A sum between 1,000 and 1,001 has noise for a change of 1, and a row that moves changes it by 1,000."""
+    with pytest.raises(ValueError, match=r'add_remove neighbours.*public_parts=True'):
+        parallel([refused, refused])
+
+
+def test_parallel_for_replaced_records_is_the_worst_pair_of_histograms():
     # counts of two cells by randomised response on membership: a record that moves changes both
     odds, releases = Fraction(3), (Fraction(3, 4), Fraction(1, 4))
     worst = max(Fraction(releases[a] * releases[1 - b], releases[1 - a] * releases[b])
                 for a, b in itertools.product((0, 1), repeat=2))
     assert worst == odds**2
-    epsilon = parallel([central(math.log(3), neighbours=Neighbours.SUBSTITUTION)] * 5).epsilon
+    epsilon = parallel([central(math.log(3))] * 5, neighbours="substitution").epsilon
     assert float(epsilon) == pytest.approx(2 * math.log(3))
 
 

@@ -241,8 +241,8 @@ def test_parts_keep_the_largest():
         assert (part.curve.cgf(t) <= mixed.curve.cgf(t)).all()
     assert (RenyiCurve.pure(0.5).cgf(t) <= mixed.curve.cgf(t)).all()
     assert mixed.to("substitution").curve.rho == 4 * mixed.curve.rho
-    two = parallel([LaplaceMechanism(e, sensitivity=1.0).privacy_ for e in (0.2, 0.4)])
-    assert two.curve == LaplaceMechanism(0.4, sensitivity=1.0).privacy_.curve.compose(2)
+    fixed = parallel([LaplaceMechanism(e, sensitivity=1.0).privacy_ for e in (0.2, 0.4)], public_parts=True)
+    assert fixed.curve == LaplaceMechanism(0.4, sensitivity=1.0).privacy_.curve
     assert parallel([pure, pure]).curve is None
     assert parallel([small, PrivacyGuarantee(0.1, DELTA, **ADD_REMOVE)]).curve is None
 

@@ -346,3 +346,11 @@ def test_costs_are_predicted_for_what_there_is(wrong):
 def test_a_list_of_no_epsilon_is_said_to_be_short():
     with pytest.raises(ValueError, match="one for each owner"):
         DPFederatedLinearModel([]).predict_fitness_cost([100], n_features=3)
+
+
+def test_exact_functions_of_rows_are_entered_in_the_ledger():
+    ledger = Ledger(1)
+    model = DPFederatedLinearModel(1.0, classes=[0, 1], data_norm=2.0, ledger=ledger)
+    model.pilot_curvatures(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
+    assert ledger.spent().epsilon == 0
+    assert "pilot_curvatures" in str(ledger.to_frame()["estimator"].tolist())

@@ -590,3 +590,13 @@ def test_what_would_be_refused_is_foreseen_and_nothing_is_entered():
     with pytest.raises(BudgetExceededError):
         label.check([half])
     ledger.for_users("B").check([half])
+
+
+@pytest.mark.parametrize("same", ["North", "north ", " NORTH", "no\uff52th", "N\u004frth"])
+def test_labels_that_differ_by_case_or_white_space_are_one(same):
+    ledger = Ledger(1)
+    ledger.for_users("north").charge(PrivacyGuarantee(Fraction(3, 5)))
+    with pytest.raises(BudgetExceededError):
+        ledger.for_users(same).charge(PrivacyGuarantee(Fraction(3, 5)))
+    ledger.for_users("south").charge(PrivacyGuarantee(Fraction(3, 5)))
+    assert ledger.spent().epsilon == Fraction(3, 5)

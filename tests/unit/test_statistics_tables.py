@@ -253,3 +253,17 @@ def test_no_message_shows_a_value(call, strict):
         error = raised.pop()
         assert secret not in str(error)
         raised += [other for other in (error.__cause__, error.__context__) if other is not None]
+
+
+def test_the_type_of_a_published_key_depends_on_no_other_row():
+    """A missing value makes floats of a column of integers, in pandas; keys are what they were."""
+    import pandas as pd
+
+    whole, missing = [1] * 50 + [2] * 50, [1] * 50 + [2] * 50 + [None]
+    shown = [UnknownCategories(9.0, delta=1e-6, neighbours="add_remove").fit(pd.DataFrame({"x": x})).result_.keys
+             for x in (whole, missing)]
+    assert [[(type(key), key) for key in keys[0]] for keys in shown] == [[(int, 1), (int, 2)]] * 2
+    far = [2**53 + 1] * 60  # (a float cannot tell it from its neighbour)
+    for rows in (far, [*far, None], np.array(far)):
+        with pytest.raises(ValueError, match="as strings"):
+            UnknownCategories(9.0, delta=1e-6).fit(pd.DataFrame({"x": rows}))

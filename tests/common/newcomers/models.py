@@ -173,10 +173,19 @@ class StopsWhenGood(DPLinearRegression):
             self.intercept_ = 0.0
 
 
+class ScaledByTheBatch(DPStandardScaler):
+    """What comes out is centred by the rows that are transformed together."""
+
+    def transform(self, X):
+        found = super().transform(X)
+        return found - found.mean(axis=0)
+
+
 SLIPS = [
     (DropsRowsOutsideTheBounds, SCALER), (CentredByTheData, LINE), (TargetsCentredByTheData, LINE),
     (NeverClipped, SCALER), (ChainRuleForgotten, BAYES), (HalfTheNoise, SCALER), (ExactPrior, BAYES),
     (ClassesThatAreThere, {"epsilon": 1.0, "categories": [[0, 1, 2]] * 3, "classes": [0, 1]}), (ExactRows, MORE),
     (ChargesExactRows, ADDED), (NothingOfEqualRows, BALL), (ClippedAfterAdding, BAYES), (RoundsTheNoisyValue, SCALER),
     (OwnRandomness, SCALER), (StopsWhenGood, LINE),
+    (ScaledByTheBatch, SCALER),
 ]
