@@ -13,7 +13,7 @@ from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 #: Less could not be told from the rounding of floats, which have few digits below 1e-308.
 _LEAST_DELTA = Fraction(1, 10**300)
 #: With less, nothing in floats that is divided by epsilon would be sure to be finite; no answer is of use long before.
-_LEAST_EPSILON = Fraction(1, 10**100)
+LEAST_EPSILON = Fraction(1, 10**100)
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 
 
@@ -73,7 +73,7 @@ class CentralMechanism(PrivateEstimator):
         sensitivity = checked_sensitivity(self.sensitivity) if hasattr(self, "sensitivity") else None
         self._relation()
         epsilon = canonical_epsilon(self.epsilon)
-        if epsilon < _LEAST_EPSILON:
+        if epsilon < LEAST_EPSILON:
             raise ValueError("epsilon is too small: it must be at least 1e-100")
         return epsilon, checked_delta(self.delta) if hasattr(self, "delta") else Fraction(0), sensitivity
 

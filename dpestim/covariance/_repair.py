@@ -61,7 +61,11 @@ def possible(matrix, most=1.0):
     if kept.sum() > most:
         down = values[::-1]
         excess = (np.cumsum(down) - most) / np.arange(1, len(down) + 1)
-        kept = np.maximum(values - excess[np.flatnonzero(down > excess)[-1]], 0.0)
+        above = np.flatnonzero(down > excess)
+        if len(above):
+            kept = np.maximum(values - excess[above[-1]], 0.0)
+        else:  # (so far above it that floats do not tell the largest from what is taken off: it keeps all there is)
+            kept = np.where(np.arange(len(values)) == len(values) - 1, most, 0.0)
     out = (vectors * kept) @ vectors.T
     return (out + out.T) / 2
 

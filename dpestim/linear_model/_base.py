@@ -160,7 +160,7 @@ class PerturbedModel(ClippedModel):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
         epsilon = canonical_epsilon(self.epsilon)
         delta = Fraction(0)
-        if checked_number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1):
+        if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
             delta = exact_number(self.delta)
         for name, (where, low, high) in self._numbers.items():
             value = getattr(self, name)

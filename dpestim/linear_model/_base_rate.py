@@ -64,6 +64,19 @@ def sum_law(epsilon, bits):
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(2 << bits), 0)
 
 
+def _bits(n_rows):
+    """Return of how many bits a number from -1 to 1 is, so that sums of them are exact in floats."""
+    return min(20, 52 - n_rows.bit_length())
+
+
+def start_law(epsilon, n_rows, n_classes):
+    """Return the law of the noise that says where margins start: of a count, or (no classes) of a sum.
+
+    Made before the charge, as words cannot express every epsilon.
+    """
+    return count_law(epsilon, n_classes) if n_classes else sum_law(epsilon, _bits(max(n_rows, 1)))
+
+
 def noisy_mean(values, epsilon, source, column):
     """Return (the private mean of numbers from -1 to 1, the variance of its noise): a release of epsilon.
 
@@ -74,7 +87,7 @@ def noisy_mean(values, epsilon, source, column):
     epsilon, source, column : as for `class_shares`
     """
     n = max(len(values), 1)
-    bits = min(20, 52 - n.bit_length())
+    bits = _bits(n)
     whole = np.rint(np.clip(np.nan_to_num(values), -1.0, 1.0) * 2.0**bits).astype(np.int64)
     law, unit = sum_law(epsilon, bits), 2.0**-bits / n
     return float(law.add(whole.sum(keepdims=True), source, column)[0]) * unit, law.variance_steps * unit**2

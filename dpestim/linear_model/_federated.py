@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.central.base import checked_bounds
 from dpestim.inputs import class_array, clipped_rows, label_codes, longest, number_column, row_shape, target_numbers
 from dpestim.linear_model._base import ClippedModel
+from dpestim.linear_model._base_rate import start_law
 from dpestim.linear_model._gradient import GradientOwner, descend
 from dpestim.linear_model._owners import (
     LedgersOfOwners,
@@ -179,6 +180,8 @@ class DPFederatedLinearModel(ClippedModel):
         sizes = [len(at) for at in places]
         link, size = self._link(classes), X.shape[1] + bool(self.fit_intercept)
         agreements, weights, schedule, counting = self._agree(sizes, size, link)
+        for epsilon, n in zip(counting if self.fit_intercept else (), sizes):
+            start_law(epsilon, n, link.n_classes)  # (may fail)
         promises = [self._guarantee(epsilon, delta) for epsilon, delta in self._budgets(len(places))]
         self._pay(promises, sizes, getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()

@@ -321,7 +321,7 @@ class MomentRegressor(CentralRegressor):
     def _check_parameters(self):
         """Return (epsilon, delta, alpha), exact; raise ValueError for a parameter that does not fit."""
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        if checked_number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1):
+        if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
             delta = exact_number(self.delta)
         _ = self._neighbours
         if self.bounds is not None:
@@ -332,7 +332,7 @@ class MomentRegressor(CentralRegressor):
             checked_number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
-        if getattr(self, "alpha", None) is not None:
+        if hasattr(self, "alpha"):
             checked_number("alpha", self.alpha, "in [0, 1e100]", lambda v: 0 <= v <= 1e100)
         self._check_method(delta)
         check_random_state(self.random_state)

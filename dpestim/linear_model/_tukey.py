@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import LEAST_EPSILON, checked_delta
 from dpestim.central.digits import Real, exp_bounds
 from dpestim.central.model import CentralRegressor
 from dpestim.central.stability.distance_test import is_far, least_threshold
@@ -143,7 +143,8 @@ class DPTukeyRegression(CentralRegressor):
 
         boxes = Boxes(models_of(X, y, n_models, bool(self.fit_intercept)), size)
         reader = WordSource(self.random_state).reader()
-        self.refused_ = not is_far(BitStream(reader, 0, _TEST), boxes.distance(half, delta), threshold, half)
+        passes = is_far(BitStream(reader, 0, _TEST), boxes.distance(half, delta), threshold, half)
+        self.refused_ = not (passes and n_models)  # (without a model there is no point to draw: its number is public)
         w = np.zeros(size)
         if not self.refused_:
             w = np.array([float(Fraction(k, 1 << _DIGITS)) for k in boxes.draw(half, reader)])
@@ -195,6 +196,8 @@ class DPTukeyRegression(CentralRegressor):
 
     def _check_parameters(self):
         epsilon, delta = canonical_epsilon(self.epsilon), checked_delta(self.delta)
+        if epsilon < LEAST_EPSILON:
+            raise ValueError("epsilon is too small: it must be at least 1e-100")
         n = self.n_models
         if n is not None and (isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= _MOST_MODELS):
             raise ValueError("n_models must be None or an int from 1 to 2^16")

@@ -189,12 +189,10 @@ class Ledger:
         Parameters
         ----------
         label : str
-            Printable. Labels that differ only by case or by white space are one label: they are compared, and written,
-            in Unicode's form NFKC, case-folded, with single spaces.
+            Printable. Labels that differ only by case or white space are one: in Unicode's form NFKC, case-folded.
         """
-        if not isinstance(label, str) or not label or not label.isprintable():
-            raise ValueError("label must be a printable string that names a set of people")
-        label = " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold()).split())
+        printable = isinstance(label, str) and label.isprintable()
+        label = " ".join(unicodedata.normalize("NFKC", label).casefold().split()) if printable else ""
         if not label:
             raise ValueError("label must be a printable string that names a set of people")
         return self._handle(self.path, self.uuid, label, self.durability)

@@ -13,6 +13,9 @@ from dpestim.privacy.outward import whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.transport.uniform import shuffled
 
+#: Users for whom bounds are worked out, at most.
+_MOST_USERS = 10**15
+
 
 class ShuffledColumns(Columns):
     """Columns whose messages are shuffled: the promise is about all users together, and needs the shuffler."""
@@ -169,7 +172,10 @@ class ShuffleProtocol(Server):
         n_users = self.n_users if self.n_users is not None else vars(self).get("_n_rows")
         if n_users is None:
             raise ValueError("n_users must be declared, or fit must come first: how many take part at least")
-        return whole(n_users, "n_users")
+        n_users = whole(n_users, "n_users")
+        if n_users > _MOST_USERS:
+            raise ValueError("n_users must be at most 10^15: bounds are worked out in floats")
+        return n_users
 
     def _schema(self, X, strict, restart=False):
         if self.n_users is None and restart:  # those at hand are all: their number is public

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from dpestim.central.base import CentralMechanism, checked_delta
+from dpestim.central.base import LEAST_EPSILON, CentralMechanism, checked_delta
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -300,8 +300,10 @@ class DPStatistic(CentralMechanism):
 
     def _budget(self):
         self._relation()
-        delta = getattr(self, "delta", None)
-        return canonical_epsilon(self.epsilon), Fraction(0) if delta is None else checked_delta(delta), None
+        delta, epsilon = getattr(self, "delta", None), canonical_epsilon(self.epsilon)
+        if epsilon < LEAST_EPSILON:
+            raise ValueError("epsilon is too small: it must be at least 1e-100")
+        return epsilon, Fraction(0) if delta is None else checked_delta(delta), None
 
     def _rows(self):
         """Return how many rows a user may have."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim._docs import fill_docstring
+from dpestim.central.base import LEAST_EPSILON
 from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.inputs import category_rows, columns_of
@@ -242,7 +243,8 @@ class Synthesizer(CentralModel):
 
     def _check(self):
         """Raise ValueError for a parameter that does not fit."""
-        canonical_epsilon(self.epsilon)
+        if canonical_epsilon(self.epsilon) < LEAST_EPSILON:
+            raise ValueError("epsilon is too small: it must be at least 1e-100")
         _ = self._neighbours
         check_random_state(self.random_state)
         for name, most in (("degree", 8), ("max_cells", 1 << 26)):

@@ -49,6 +49,7 @@ def least_threshold(epsilon, delta):
 
     Doubled until it is enough, and halved in between, by exact bounds of the exponential: a float would be off by many.
     """
+    law_of_rate(epsilon)  # (what words cannot express is refused where thresholds are asked for, before any charge)
     most = delta * (1 + exp_lower(-epsilon))
 
     def is_enough(threshold):

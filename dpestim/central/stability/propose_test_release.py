@@ -116,7 +116,10 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
         steps = [min(math.floor(bound / Fraction(2) ** grid.exponent), grid.width) for grid in columns]
         if bound and not all(steps):
             raise ValueError("proposed_bound must be 0, or at least some 10^-12 of the width of the bounds")
-        return {"grids": columns, "steps": steps, "test": self._test(n_columns)}
+        test = self._test(n_columns)
+        # (what words cannot express is refused here, before anything is charged)
+        laws = [law_of_rate(test[2] / own) if own else None for own in steps]
+        return {"grids": columns, "steps": steps, "test": test, "laws": laws}
 
     def _look(self, rows, plan):
         """Return (value, distance) of each column."""
@@ -127,16 +130,16 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
         return out
 
     def _answer(self, seen, plan, source):
-        reader, (test, threshold, rest) = source.reader(), plan["test"]
-        return [self._one(*column, reader, j, test, threshold, rest / steps if steps else None, grid)
-                for j, (column, steps, grid) in enumerate(zip(seen, plan["steps"], plan["grids"]))]
+        reader, (test, threshold, _) = source.reader(), plan["test"]
+        return [self._one(*column, reader, j, test, threshold, law, grid)
+                for j, (column, law, grid) in enumerate(zip(seen, plan["laws"], plan["grids"]))]
 
-    def _one(self, value, distance, reader, j, test, threshold, rate, grid):
+    def _one(self, value, distance, reader, j, test, threshold, law, grid):
         stream = BitStream(reader, j, _TEST)
         if not is_far(stream, distance, threshold, test):
             return None
-        if rate is not None:
-            value += law_of_rate(rate).one(BitStream(reader, j, _ANSWER))
+        if law is not None:
+            value += law.one(BitStream(reader, j, _ANSWER))
         return grid.number(nearest(Fraction(value), grid))
 
     def _outcomes(self, summary, places):

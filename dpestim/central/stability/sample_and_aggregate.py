@@ -103,8 +103,10 @@ class SampleAndAggregate(BlockMechanism):
             raise ValueError(f"noise must be one of {_PURE}")
         sizes = {len(end) for end in self.bounds if np.ndim(end)} if isinstance(self.bounds, list | tuple) else ()
         n_results = n_columns if self.function is None else max(sizes, default=1)
-        return {"grids": grids(self.bounds, n_results), "epsilon": epsilon / n_results, "n_columns": n_columns,
-                "n_results": n_results}
+        known, epsilon = grids(self.bounds, n_results), epsilon / n_results
+        # (what words cannot express is refused here, before anything is charged)
+        laws = [law_of_rate(epsilon / grid.width) if self.aggregate == "mean" else None for grid in known]
+        return {"grids": known, "epsilon": epsilon, "n_columns": n_columns, "n_results": n_results, "laws": laws}
 
     def _budget(self):
         self._relation()
@@ -118,15 +120,14 @@ class SampleAndAggregate(BlockMechanism):
 
     def _answer(self, seen, plan, source):
         reader = source.reader()
-        return np.array([self._one(*of_column, grid, BitStream(reader, j, 0), plan)
-                         for j, (of_column, grid) in enumerate(zip(seen, plan["grids"]))])
+        return np.array([self._one(*of_column, grid, BitStream(reader, j, 0), plan, law)
+                         for j, (of_column, grid, law) in enumerate(zip(seen, plan["grids"], plan["laws"]))])
 
-    def _one(self, value, scale, grid, stream, plan):
+    def _one(self, value, scale, grid, stream, plan, law):
         """Return the private mean or median of the results of all blocks, one coordinate."""
         if self.aggregate == "median":
             return grid.number(self._law(plan).nearest(value, scale, grid, stream))
-        rate = plan["epsilon"] / grid.width
-        noisy = value + law_of_rate(rate).one(stream)
+        noisy = value + law.one(stream)
         return grid.number(min(max(Fraction(noisy, scale), Fraction(grid.low)), Fraction(grid.high)))
 
     def _law(self, plan):
