@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.base import LEAST_EPSILON, checked_delta
 from dpestim.central.digits import Real, exp_bounds
 from dpestim.central.model import CentralRegressor
@@ -133,6 +134,7 @@ class DPTukeyRegression(CentralRegressor):
         size = X.shape[1] + bool(self.fit_intercept)
         n_models = self._blocks(len(X), size, epsilon, delta)
         half = epsilon / 2
+        law_of_rate(half)  # (may fail)
         threshold = least_threshold(half, delta) + 1
         guarantee = self._guarantee(epsilon, delta)
         needed = models_needed(epsilon, delta, size)

@@ -4,11 +4,11 @@ Amounts are exact fractions, kept as text. A file may have been damaged, or chan
 as what a ledger writes is a LedgerError.
 """
 
+import contextlib
 import hashlib
 import json
 import math
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -53,6 +53,8 @@ CREATE TABLE totals (users TEXT PRIMARY KEY, {totals}) WITHOUT ROWID;
 
 
 LAYOUTS = {name: Layout(way) for name, way in COMPOSITIONS.items()}
+#: Bits of a denominator from which on sums are rounded up, and to which multiple.
+_LONGEST, _GRID = 4096, 1 << 1024
 _AMOUNT = re.compile("[0-9]+(/[0-9]+)?")
 
 
@@ -80,7 +82,7 @@ class State:
         return tuple(map(add, self.everybody, self.label))
 
 
-@contextmanager
+@contextlib.contextmanager
 def suspicious(path):
     """Turn whatever reading fails with into a LedgerError (SQLite's own errors are `_store`'s)."""
     try:
@@ -106,6 +108,8 @@ def read_state(file, path):
         layout = LAYOUTS["basic" if row[0] == 1 else row[len(TERMS)]]
         if names != layout.terms:
             raise ValueError("terms have names")
+        if _written_in(file) != _schema(layout):
+            raise LedgerError(f"{path} was changed from outside: it has tables, triggers or indices that no ledger has")
         terms = dict(zip(names, row))
         budget = json.loads(terms["amounts"]) if row[0] == 2 else (terms["epsilon"], terms["delta"])
         state = State(layout, terms, Neighbours(terms["neighbours"]), tuple(map(number, budget)), layout.nothing,
@@ -120,6 +124,22 @@ def read_state(file, path):
         if len(state.budget) != n or not isinstance(head, str):
             raise ValueError("amounts belong to units, and hashes are text")
         return state.after(length, head, *(tuple(map(number, part)) for part in (after[:n], after[n:])))
+
+
+def _written_in(file):
+    """Return what is defined in a file: a trigger that somebody planted could undo what is charged."""
+    found = file.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return sorted((*names, " ".join(str(sql).split())) for *names, sql in found)
+
+
+@lru_cache(maxsize=8)
+def _schema(layout):
+    """Return what is defined in the file of a new ledger."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(layout.schema)
+        return _written_in(connection)
 
 
 def verify(state, rows, totals, path):
@@ -206,8 +226,16 @@ def text(amount):
 
 
 def add(a, b):
-    """Return a + b."""
-    return math.inf if isinstance(a, float) or isinstance(b, float) else a + b if a and b else a or b
+    """Return a + b; where its denominator is very large, the next multiple of 2^-1024: no sum grows without end.
+
+    Many amounts of other denominators (shares by 7, 11, 13, ...) would add up to a fraction that cannot be written.
+    """
+    if isinstance(a, float) or isinstance(b, float):
+        return math.inf
+    if not (a and b):
+        return a or b
+    total = a + b
+    return total if total.denominator.bit_length() <= _LONGEST else Fraction(math.ceil(total * _GRID), _GRID)
 
 
 def less(a, b):

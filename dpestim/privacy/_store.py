@@ -6,7 +6,9 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 import threading
+import time
 from pathlib import Path
 
 try:
@@ -20,6 +22,12 @@ from dpestim.exceptions import LedgerError
 _APPLICATION = 0x64706573
 #: Seconds that a process waits for others that are charging.
 _PATIENCE = 60
+
+#: Names of temporary ledgers: those that other processes made, and all, with the number of the process.
+_OF_OTHERS = r"dpestim-ledger-(?!{}-)\d+-[0-9a-f]{{16}}\.sqlite"
+_TEMPORARY = r"dpestim-ledger-(\d+)-[0-9a-f]{16}\.sqlite"
+#: Seconds for which a temporary ledger of a dead process was not charged before it is removed.
+_UNUSED = 3600
 
 #: Open connections that a process keeps; those used longest ago are closed first.
 _MOST_CONNECTIONS = 32
@@ -97,6 +105,44 @@ def sweep(path, names=None):
         for found in filter(pattern.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):  # locked, gone already, or not ours
                 _remove_if_left(os.path.join(folder, found))
+
+
+def temporary_path():
+    """Return a new path for a temporary ledger, having removed what dead processes left in its folder."""
+    path = os.path.realpath(Path(tempfile.gettempdir()) / f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite")
+    sweep(path, _OF_OTHERS.format(os.getpid()))
+    _sweep_temporary(os.path.dirname(path))
+    return path
+
+
+def _sweep_temporary(folder):
+    """Remove temporary ledgers of this user whose process is dead, and which nobody charged for an hour.
+
+    An hour, as another process may hold a handle that was passed to it, and charges: that makes the file young again.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            found = re.fullmatch(_TEMPORARY, name)
+            if found is None or _is_alive(int(found[1])):
+                continue
+            with contextlib.suppress(OSError):
+                path = os.path.join(folder, name)
+                status = os.lstat(path)
+                mine = stat.S_ISREG(status.st_mode) and status.st_uid == getattr(os, "getuid", lambda: -1)()
+                if mine and status.st_mtime < time.time() - _UNUSED:
+                    os.unlink(path)
+                    os.unlink(f"{path}-journal")
+
+
+def _is_alive(process):
+    """Tell whether there is a process of this number; where it cannot be known, say so."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def _remove_if_left(draft):

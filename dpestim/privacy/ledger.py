@@ -7,19 +7,16 @@ takes the write lock before it reads (``BEGIN IMMEDIATE``): no two processes can
 
 import json
 import os
-import secrets
-import tempfile
 import unicodedata
 import uuid
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
 
 from dpestim.exceptions import BudgetExceededError, LedgerError
 from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, add, less, number, text
 from dpestim.privacy._composition import COMPOSITIONS
-from dpestim.privacy._store import create, remember, sweep, transaction
+from dpestim.privacy._store import create, remember, sweep, temporary_path, transaction
 from dpestim.privacy._text import bound
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
@@ -27,8 +24,6 @@ from dpestim.privacy.neighbours import Neighbours
 
 _DURABILITIES = ("full", "fast")
 _SEEDED = {True: "yes", False: "no", None: "unknown"}
-#: names of temporary ledgers that other processes made
-_OF_OTHERS = r"dpestim-ledger-(?!{}-)\d+-[0-9a-f]{{16}}\.sqlite"
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
 
@@ -59,7 +54,8 @@ class Ledger:
         The budget of delta, in [0, 1).
     path : str or path-like, default=None
         The file. One that exists is joined: its budget, relation and relaxation must be the same. None makes a file in
-        the system's folder for temporary files, which stays there, because a handle may outlive this process.
+        the system's folder for temporary files. A later process removes it an hour after its last charge, once this
+        process has ended: a handle may outlive it.
     neighbours : {"substitution", "add_remove", "local"}, default="substitution"
         The one relation of the account. Charges are converted where that is possible (`PrivacyGuarantee.to`): local
         ones count as they are under substitution, add_remove ones double.
@@ -142,9 +138,7 @@ class Ledger:
         }
         self.durability, self.users, self.uuid = _checked_durability(durability), "", None
         if path is None:
-            name = f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite"
-            self.path = os.path.realpath(Path(tempfile.gettempdir()) / name)
-            sweep(self.path, _OF_OTHERS.format(os.getpid()))
+            self.path = temporary_path()
         else:
             self.path = _real(path)
             sweep(self.path)

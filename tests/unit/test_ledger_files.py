@@ -1,13 +1,17 @@
 """The file of a ledger: missing, foreign, damaged, half made; and what is read of it, or refused."""
 
+import contextlib
+import math
 import os
 import random
+import secrets
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from fractions import Fraction
 
 import _host
@@ -401,3 +405,62 @@ print(*(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children))
 """
     assert run(code) == ["0"] * 12
     assert not drafts(path.parent)
+
+
+PLANTED = {
+    "trigger": "CREATE TRIGGER undo AFTER INSERT ON entries BEGIN UPDATE entries SET everybody_epsilon = '0'; END",
+    "on totals": "CREATE TRIGGER undo AFTER INSERT ON totals BEGIN DELETE FROM totals; END",
+    "view": "CREATE VIEW other AS SELECT * FROM entries",
+    "index": "CREATE INDEX other ON entries (users)",
+    "table": "CREATE TABLE other (x)",
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+@pytest.mark.parametrize("opened", [True, False])
+def test_what_was_planted_in_a_file_is_refused(tmp_path, planted, opened):
+    """... by a handle that was open before, too: a trigger let a budget of 5 pay 49 releases of one half."""
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(5, path=path)
+    if opened:
+        ledger.charge(TENTH)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(planted)
+    for use in (lambda: ledger.charge(TENTH), lambda: Ledger.open(path), lambda: Ledger(5, path=path)):
+        with pytest.raises(LedgerError, match="changed from outside"):
+            use()
+
+
+def test_no_denominator_blocks_a_ledger_for_good(tmp_path):
+    """Sums of fractions of many primes cannot be written: they are rounded up."""
+    ledger = Ledger(10, path=tmp_path / "ledger.sqlite", durability="fast")
+    primes = [n for n in range(2, 6000) if all(n % k for k in range(2, int(n**0.5) + 1))][-150:]
+    exact = Fraction(0)
+    for k in range(0, len(primes), 10):  # (each a denominator of some 400 bits)
+        amount = Fraction(1, math.prod(primes[k : k + 10]) ** 3)
+        ledger.charge(PrivacyGuarantee(amount))
+        exact += amount
+    spent = ledger.spent().epsilon
+    assert exact < spent < exact + Fraction(1, 2**1000)
+    ledger.charge(TENTH)
+    assert Ledger.open(ledger.path).spent().epsilon > Fraction(1, 10)  # (which verifies every entry)
+    with pytest.raises(ValueError, match="10,000 bits"):
+        ledger.charge(PrivacyGuarantee(Fraction(1, 3**7000)))
+    ledger.charge(TENTH)
+
+
+def test_temporary_ledgers_of_dead_processes_are_removed_by_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    names = {"old": (dead.pid, 2), "young": (dead.pid, 0), "of a live one": (os.getppid(), 2)}
+    files = {}
+    for what, (process, hours) in names.items():
+        files[what] = tmp_path / f"dpestim-ledger-{process}-{secrets.token_hex(8)}.sqlite"
+        files[what].write_bytes(b"x")
+        (tmp_path / f"{files[what].name}-journal").write_bytes(b"x")
+        os.utime(files[what], (time.time() - 3600 * hours - 9,) * 2)
+    ledger = Ledger(1)
+    assert {what for what, file in files.items() if file.exists()} == {"young", "of a live one"}
+    assert not (tmp_path / f"{files['old'].name}-journal").exists()
+    assert os.path.exists(ledger.path)

@@ -18,6 +18,7 @@ from dpestim.accounting import Ledger
 from dpestim.exceptions import BudgetExceededError, LedgerError
 from dpestim.inputs import row_shape
 from dpestim.linear_model import DPLogisticRegression, _base
+from dpestim.preprocessing import DPStandardScaler
 from dpestim.testing import MechanismError, mechanism_checks
 
 
@@ -374,6 +375,22 @@ class Showing(DPLogisticRegression):
             raise ValueError(f"{error}: {np.asarray(X, dtype=object)[3].tolist()}") from error
 
 
+class Centred(DPStandardScaler):
+    """Centred by the rows that are transformed together."""
+
+    def transform(self, X):
+        return super().transform(X) - np.mean(X, axis=0)
+
+
+class Hearing(DPStandardScaler):
+    """Keeps an exact mean."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.exact_ = float(np.nansum(X))
+        return self
+
+
 class Partial(DPLogisticRegression):
     def fit(self, X, y):
         if len(set(np.asarray(y).tolist())) < 2:
@@ -385,13 +402,15 @@ class Partial(DPLogisticRegression):
     (Careless, "check_model_budget"), (Repeating, "check_model_noise"), (Talking, "check_model_predictions"),
     (Learning, "check_model_inferred"), (Forgetful, "check_model_clone_and_pickle"),
     (Rounding, "check_model_containers"), (Indifferent, "check_model_containers"), (Showing, "check_model_bad_input"),
-    (Partial, "check_model_is_total_in_strict_mode"),
+    (Partial, "check_model_is_total_in_strict_mode"), (Centred, "check_model_rows_stand_alone"),
+    (Hearing, "check_model_keeps_epsilon"),
 ])
 def test_a_broken_model_is_rejected_by_its_check(cls, check):
-    checks = dict(mechanism_checks(cls(**DPLogisticRegression._test_params()[0])))
+    sound = cls.__mro__[1]
+    checks = dict(mechanism_checks(cls(**sound._test_params()[0])))
     with pytest.raises((MechanismError, ValueError)):
         checks[check]()
-    dict(mechanism_checks(DPLogisticRegression(**DPLogisticRegression._test_params()[0])))[check]()
+    dict(mechanism_checks(sound(**sound._test_params()[0])))[check]()
 
 
 def test_every_check_of_models_has_rejected_something():

@@ -25,6 +25,7 @@ class DistanceTest:
     def _test(self, n_columns):
         """Return (epsilon of the test, threshold) for each of so many columns."""
         epsilon, delta, _ = self._budget()
+        law_of_rate(epsilon / n_columns)  # (what words cannot express is refused here, before any charge)
         return epsilon / n_columns, least_threshold(epsilon / n_columns, delta / n_columns)
 
     def _budget(self):
@@ -49,7 +50,6 @@ def least_threshold(epsilon, delta):
 
     Doubled until it is enough, and halved in between, by exact bounds of the exponential: a float would be off by many.
     """
-    law_of_rate(epsilon)  # (what words cannot express is refused where thresholds are asked for, before any charge)
     most = delta * (1 + exp_lower(-epsilon))
 
     def is_enough(threshold):

@@ -99,6 +99,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
         epsilon, delta, _ = self._budget()
         share = checked_share(self.test_share, "test_share") if self._proposed() else Fraction(1)
         test = share * epsilon / n_columns
+        law_of_rate(test)  # (may fail)
         return test, least_threshold(test, delta / n_columns), epsilon / n_columns - test
 
     def _proposed(self):
