@@ -1,6 +1,7 @@
 """Pipelines, step by step: what is private, what learns nothing, what leaks; and pipelines that refuse to leak."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,11 +29,12 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 
 from dpestim import config_context
-from dpestim.accounting import Ledger
+from dpestim.accounting import BudgetExceededError, Ledger
 from dpestim.central import LaplaceMechanism
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import PMTransformer, SDPMTransformer
 from dpestim.pipeline import PrivatePipeline, check_pipeline
+from dpestim.preprocessing import DPSimpleImputer
 
 X = np.linspace(0, 1, 40).reshape(20, 2)
 Y = np.arange(20) % 2
@@ -271,3 +273,30 @@ def test_in_strict_mode_all_steps_are_private():
     for rows in (X, holes):  # bound to it by the private step
         with pytest.raises(ValueError, match=r"strict mode: steps must all be private.* norm"):
             pipeline.fit(rows, Y)
+
+
+def test_nothing_is_charged_for_a_fit_that_a_later_step_would_refuse():
+    """... for its parameters, its targets, or want of budget."""
+    holes = np.where(np.arange(len(X) * 2).reshape(-1, 2) % 7, X, np.nan)
+
+    def pipeline(ledger, **params):
+        given = {"data_norm": 2.0, "classes": [0, 1], **params}
+        return PrivatePipeline([("fill", DPSimpleImputer(0.5, bounds=(-2, 2), ledger=ledger)),
+                                ("model", DPLogisticRegression(0.5, ledger=ledger, **given))])
+
+    for budget, params, y, error, what in (
+        (1, {"classes": ["a", "b"]}, Y, ValueError, "classes"),
+        (1, {}, Y + 5, ValueError, "classes"),
+        (1, {"data_norm": -1.0}, Y, ValueError, "data_norm"),
+        (Fraction(7, 10), {}, Y, BudgetExceededError, "needs epsilon"),
+    ):
+        ledger = Ledger(budget)
+        for fit in (pipeline(ledger, **params).fit, PrivatePipeline([("all", pipeline(ledger, **params))]).fit):
+            with pytest.raises(error, match=what):
+                fit(holes, y)
+        with ledger, pytest.raises(error, match=what):
+            pipeline(None, **params).fit(holes, y)
+        assert ledger.spent().epsilon == 0
+    ledger = Ledger(1)
+    pipeline(ledger).fit(holes, Y)
+    assert ledger.spent().epsilon == 1
