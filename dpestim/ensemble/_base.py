@@ -1,5 +1,6 @@
 """What boosting of classes and of numbers share: parameters, bins, the fit and scores."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral
@@ -137,7 +138,7 @@ class Boosting(BinnedColumns, CentralModel):
         trial._declare(trial._bins(trial.n_features_in_, numbers))
         find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
         replaces = self._neighbours is Neighbours.SUBSTITUTION
-        cost = trial._cost(kind)
+        cost = trial._cost(kind).leading(rest, delta, n_rows if replaces else None)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:
@@ -155,7 +156,9 @@ class Boosting(BinnedColumns, CentralModel):
         ordered = [sides[0][1] if len(sides) == 1 else tuple(sides) for sides in trial._sides]
         with one_thread(_MERGED):  # (several threads would only wait for each other)
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
-                                   law.variance_steps / cost.weight**2, n_rows if replaces else None, pure=cost.pure)
+                                   law.variance_steps / cost.weight**2, n_rows if replaces else None,
+                                   math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
+                                   cost.lead, pure=cost.pure)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
@@ -194,7 +197,7 @@ class Boosting(BinnedColumns, CentralModel):
     def _cost(self, kind):
         """Return what is released of a row, where there are so many outputs (`Histograms`)."""
         replaces = self._neighbours is Neighbours.SUBSTITUTION
-        return Cost(len(self._sides), self._n_rounds(), max(kind, 1), replaces, not self.delta)
+        return Cost(len(self._sides), self._n_rounds(), max(kind, 1), replaces, not self.delta, kind == 0)
 
     def _n_rounds(self):
         return int(self.max_iter or (8 if self.delta else 1))

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-#: Prior variances of a term's curve between its ends, which the measurements of all terms weigh; scores are of order 1.
+#: Prior variances of a term's curve between its ends, which the measurements of all terms weigh; scores are of order 1
+#: in units of the sampling deviation of a residual.
 _PRIORS = (1e-6, 0.0003, 0.003, 0.03, 0.3, 3.0)
 #: The part of a constant in that, of rank one: with none the mean of what other terms have yet to learn is misread
 #: as shape, with .2 noise is (measured on Adult, of 0, .03, .2 and 1).
@@ -43,9 +44,11 @@ class Curve:
         Scores at first; `most` is their largest size.
     trust : float
         What logarithms of likelihoods are multiplied by: less than 1 where squares of noise vary more than normal ones.
+    spread : float, default=1
+        The sampling variance of a residual, in units of the curvature.
     """
 
-    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust):
+    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
@@ -54,7 +57,8 @@ class Curve:
         self._counted, self._most = (counts + doubt * uncertain)[:, None], most
         self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
-        self._steps, self._noise, self._trust = steps, noise, trust
+        self._steps, self._noise, self._trust, self._varies = steps, noise, trust, spread
+        self._priors = spread * np.array(_PRIORS)
         self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
 
     def measure(self, sums, weight, times, alike, offset=None):
@@ -124,12 +128,12 @@ class Curve:
 
     def _learned(self, alike):
         """Return scores, from all measurements."""
-        # the noise of the average, and that of rows, of whose sums the slopes are the variance, too
-        self._errors = np.sqrt(self._noisy**2 + self._slope)
+        # the noise of the average, and that of rows: the variance of their sums is in proportion to the slopes
+        self._errors = np.sqrt(self._noisy**2 + self._varies * self._slope)
         self._heads = self._slope / self._errors
         heads = self._heads.T
         shares, self._turns = np.linalg.eigh(heads[:, :, None] * self._steps * heads[:, None, :])
-        self._spread = 1.0 + np.multiply.outer(_PRIORS, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
+        self._spread = 1.0 + np.multiply.outer(self._priors, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
         seen = self._turned(self._mean / self._errors)
         self.likelihoods = self._likelihoods(seen)
         self._common = weights_of(np.stack([curve.likelihoods for curve in alike]))
@@ -148,7 +152,7 @@ class Curve:
     def _estimate(self, seen, likelihoods):
         # the mean over priors, by how likely each is: the likeliest alone is too sure of itself
         chances = shares_of(likelihoods, self._common)
-        gain = np.tensordot(chances, np.array(_PRIORS)[:, None, None] / self._spread, axes=1)
+        gain = np.tensordot(chances, self._priors[:, None, None] / self._spread, axes=1)
         found = (self._turns @ (gain * seen)[..., None])[..., 0]
         new = self._steps @ (self._heads * np.swapaxes(found, -1, -2))
         if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
