@@ -20,7 +20,7 @@ from dpestim.statistics.noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
-#: Bins of a column once they were counted, and of a side of a pair, at most.
+#: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
 _MERGED, _SIDE = 64, 16
 _MOST_ROUNDS = 1000
 
@@ -34,7 +34,7 @@ _SHARED = """\
         one, such as 1e-5, if you can.
 {columns}{own}    interactions : list of pairs of int or str, default=None
         Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins; a side of
-        categories has 15 at most.
+        categories has 15 at most, and so has one of numbers, beside the bin for missing ones.
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
         1 where there is none, as Laplace noise grows with them.
@@ -66,7 +66,8 @@ _SHARED = """\
     term_edges_ : list of list of ndarray
         For each term, the ends of the bins of each of its columns; of categories, around their places.
     term_bins_ : list of ndarray of int
-        For each term, the place in `term_scores_` of each code (of each pair of them).
+        For each term, the place in `term_scores_` of each code (of each pair of them). The last code of a column of
+        numbers is for missing ones.
     privacy_ : PrivacyGuarantee
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -76,7 +77,8 @@ _SHARED = """\
     ------
     ValueError
         For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-        before anything is charged. In strict mode a number that is missing counts as one in the middle.
+        before anything is charged. Infinity is refused, but in strict mode. A number that is missing (NaN, or null in
+        a data frame) has a bin of its own, and so a score of its own where there are enough of them.
 
     References
     ----------
@@ -101,6 +103,7 @@ class Boosting(BinnedColumns, CentralModel):
     #: Who holds the rows and answers.
     _histograms = Histograms
     _own = ""
+    _takes_missing = True
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that both share in the docstring."""
@@ -187,9 +190,12 @@ class Boosting(BinnedColumns, CentralModel):
 
     @property
     def term_edges_(self):
-        """The ends of the bins of each column of each term, in units of X: a list of lists of arrays."""
+        """The ends of the bins of each column of each term, in units of X: a list of lists of arrays.
+
+        The bin for missing numbers has none.
+        """
         check_is_fitted(self)
-        return [[self._edges(j, n) for j, (n, _) in zip(term, sides)]
+        return [[self._edges(j, n - self.bins_[j].ordered) for j, (n, _) in zip(term, sides)]
                 for term, sides in zip(self._terms[1:], self._sides[1:])]
 
     # ---------------------------------------------------------------- inside
@@ -230,11 +236,18 @@ class Boosting(BinnedColumns, CentralModel):
     def _size(sides):
         return int(np.prod([n for n, _ in sides]))
 
+    def _codes(self, numbers, columns, bins):
+        """Return codes as they were declared; one more than these is for a number that is missing."""
+        codes = super()._codes(numbers, columns, bins)
+        for k, j in enumerate(j for j, own in enumerate(bins) if own.ordered):
+            codes[j][np.isnan(numbers[:, k])] = bins[j].size
+        return codes
+
     def _declare(self, bins):
         """Set what is public of columns and terms; ValueError where it does not fit the columns there are."""
         d = self.n_features_in_
         self.bins_, self._reach = bins
-        sizes, ordered = [own.size for own in self.bins_], [own.ordered for own in self.bins_]
+        sizes, ordered = [own.size + own.ordered for own in self.bins_], [own.ordered for own in self.bins_]
         # the first term is the intercept: one bin for all
         self._terms = [(), *((j,) for j in range(d))]
         self._sides = [((1, False),), *(((sizes[j], ordered[j]),) for j in range(d))]
@@ -257,9 +270,15 @@ class Boosting(BinnedColumns, CentralModel):
             if len(term) < 2:
                 out.append(singles[term[0]] if term else np.zeros(singles.shape[1], np.uint8))
                 continue
-            first, second = (singles[j].astype(np.int32) * n // self.bins_[j].size for j, (n, _) in zip(term, sides))
+            first, second = (self._side(singles[j], self.bins_[j], n) for j, (n, _) in zip(term, sides))
             out.append((first * sides[1][0] + second).astype(np.uint8))
         return out
+
+    @staticmethod
+    def _side(codes, bins, n):
+        """Return codes of a side of a pair, n of them: neighbouring bins together, and missing ones by themselves."""
+        n -= bins.ordered
+        return np.where(codes == bins.size, n, codes.astype(np.int32) * n // bins.size)
 
     def _check_parameters(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
@@ -282,6 +301,7 @@ class Boosting(BinnedColumns, CentralModel):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = self.categories is not None
+        tags.input_tags.allow_nan = True
         return tags
 
     def _promise(self):

@@ -262,13 +262,22 @@ def _mass(counts):
 
 def pair_steps(sides):
     """Return the covariances of scores of pairs of bins; sides: (how many, whether they have an order)."""
-    first, second = (1 - np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n if order else np.eye(n)
-                     for n, order in sides)
+    first, second = (walk(np.arange(n - 1) / n) if order else np.eye(n) for n, order in sides)
     return np.kron(first, second)
 
 
+def walk(place):
+    """Return the covariances of a walk at these places, and of the bin for missing numbers, which is like no other."""
+    steps = np.eye(len(place) + 1)
+    steps[:-1, :-1] = 1.0 - np.abs(place[:, None] - place)
+    return steps
+
+
 def steps_of(counts, ordered):
-    """Return the covariances of scores under the prior, up to a factor: an order makes neighbours alike."""
+    """Return the covariances of scores under the prior, up to a factor: an order makes neighbours alike.
+
+    The last bin of a term in order is for missing numbers.
+    """
     if len(counts) == 1:
         return np.eye(1)
     if isinstance(ordered, tuple):
@@ -278,9 +287,8 @@ def steps_of(counts, ordered):
         return off @ pair_steps(ordered) @ off.T + _CONSTANT
     if not ordered:
         return _centred(np.eye(len(counts)), counts)
-    mass = _mass(counts)
-    place = (np.cumsum(mass) - mass / 2) / mass.sum()
-    return _centred(1.0 - np.abs(place[:, None] - place), counts)
+    mass = _mass(counts[:-1])
+    return _centred(walk((np.cumsum(mass) - mass / 2) / mass.sum()), counts)
 
 
 def _centred(steps, counts):

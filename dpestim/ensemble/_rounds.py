@@ -216,6 +216,11 @@ def start_of(sums, total, deviation, kind):
     return (logit(shares) if kind == 1 else np.log(shares) - np.log(shares).mean()), curvature
 
 
+def _and_missing(codes):
+    """Return codes and one more, of the bin for missing numbers."""
+    return np.append(codes, codes.max(initial=-1) + 1)
+
+
 def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
           pure=False):
     """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
@@ -226,8 +231,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
     ----------
     rows : Histograms
     ordered : list of bool or tuple
-        Whether the bins of a term have an order; then there are at most `n_bins` once they were counted. Of a pair:
-        two of (how many bins, whether they have an order).
+        Whether the bins of a term have an order, all but the last, which is for missing numbers; then there are at
+        most `n_bins` once they were counted. Of a pair: two of (how many bins, whether they have an order).
     n_bins : int
     n_rounds : int
     kind : int
@@ -261,10 +266,12 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
     for term, in_order in enumerate(ordered):
         size = rows.size(term)
         # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
-        group = np.arange(size) * min(size, _FINE * wide) // size if in_order is True else np.arange(size)
+        group = np.arange(size)
+        if in_order is True:
+            group = _and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
-        joint = merged(known, wide, n_bins) if in_order is True else np.arange(size)
+        joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
         known, uncertain = np.bincount(joint, weights=known), np.sqrt(left * np.bincount(joint))
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
         rows.merge(term, joint)

@@ -301,15 +301,45 @@ def test_what_does_not_fit_is_refused_by_name():
         DPGradientBoostingRegressor(target_bounds=(1, 1), **BOX).fit(X, y)
 
 
-def test_strict_mode_takes_what_is_missing_as_in_the_middle():
-    rows, y = X[:100].copy(), X[:100, 1] > 0
-    rows[3, 1] = np.nan
-    other = rows.copy()
-    other[3, 1] = 0
-    with config_context(strict=True):
-        one, two = (DPGradientBoostingClassifier(1.0, classes=[0, 1], **BOX).fit(r, y.astype(int))
-                    for r in (rows, other))
-    assert np.array_equal(one.scores_, two.scores_)
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_missing_numbers_have_a_bin_of_their_own(strict, delta):
+    rows, lacks = X[:4000].copy(), RNG.random(4000) < 0.2
+    rows[lacks, 1] = np.nan
+    y = (lacks | (rows[:, 0] > 0.7)).astype(int)
+    with config_context(strict=strict):
+        model = DPGradientBoostingClassifier(4.0, classes=[0, 1], **{**BOX, "delta": delta}).fit(rows, y)
+        found = model.predict(rows)
+    assert np.mean(found == y) > 0.93
+    assert model.term_bins_[1][-1] == len(model.term_scores_[1]) - 1
+    assert len(model.term_edges_[1][0]) - 1 == len(model.term_bins_[1]) - 1 == 255
+    rows[0, 2] = np.inf
+    if strict:
+        return
+    with pytest.raises(ValueError, match="column 2 of X contains infinity"):
+        model.predict(rows)
+
+
+def test_missing_numbers_of_frames_and_pairs_are_those_of_arrays():
+    rows, lacks = X[:2000, :2].copy(), RNG.random((2, 2000)) < 0.3
+    rows[lacks.T] = np.nan
+    y = lacks[0] ^ lacks[1]
+    model = DPGradientBoostingClassifier(8.0, classes=[False, True], interactions=[(0, 1)], **BOX).fit(rows, y)
+    assert model.score(rows, y) > 0.9
+    kinds = {"categories": {2: ["a", "b"]}, "classes": [False, True], "bounds": (-1, 1), "random_state": 0}
+    frame = pd.DataFrame({0: pd.array(rows[:, 0], dtype="Float64"), 1: rows[:, 1]})
+    assert frame[0].isna().any()
+    assert np.array_equal(model.predict_proba(frame), model.predict_proba(rows))
+    objects = np.column_stack([rows.astype(object), np.repeat(["a", "b"], 1000)])
+    objects[lacks[0], 0] = None
+    mixed = DPGradientBoostingClassifier(1.0, **kinds).fit(objects, y)
+    frame[2] = objects[:, 2]
+    frame.columns = pd.RangeIndex(3)
+    assert np.array_equal(mixed.predict_proba(frame), mixed.predict_proba(objects))
+    assert DPGradientBoostingRegressor(1.0, bounds=(-1, 1), target_bounds=(0, 1), edges_share=0.3,
+                                       random_state=0).fit(rows, y.astype(float)).score(rows, y) > -0.1
+    with pytest.warns(match="bounds were learned"):
+        model.set_params(bounds=None).fit(rows, y)
 
 
 def test_columns_are_declared_by_number_or_name():
