@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.accounting import RenyiCurve
 from dpestim.central.model import CentralModel
-from dpestim.ensemble._rounds import Cost, Histograms, boost
+from dpestim.ensemble._rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.privacy import Neighbours
@@ -56,8 +56,10 @@ _SHARED = """\
     scores_ : ndarray of shape (n_bins of all terms, n_outputs)
         What bins add to a score, term after term; `term_scores_` has them by term.
     standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
-        Of `scores_`, from the noise alone, for bins and other terms that are given: not from the drawing of the rows,
-        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain.
+        Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
+        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain: bands
+        of four such columns covered .47 to .84, in place of .95. Bands of a class that noise all but hides are too
+        short, too: of 1.9 % of 5,000 rows .68 at epsilon 0.3, .89 at 1, .84 at 3.
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
@@ -166,7 +168,9 @@ class Boosting(BinnedColumns, CentralModel):
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
-        trial.standard_errors_ = np.concatenate([c.deviations() for c in curves[1:]]) * self._half(learned)
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
+                           / cost.n_rounds, kind)
+        trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
         bound = self._bound

@@ -22,6 +22,10 @@ _BINS, _PLACE = 0.75, 0.2
 _SECANTS = {True: 6, False: 2}
 #: The least share of a class in a bin, of what is expected there, that a sum of residuals makes believe.
 _LEAST = 0.25
+#: The standard deviation of a place in a bin, of which nothing else is known, as a part of its width.
+_WITHIN = math.sqrt(1 / 12)
+#: By which part of itself a slope is off, for each unit that the noise of a score of a class is.
+_STEEP = 0.25
 #: Draws of noise for standard errors.
 _DRAWS = 64
 
@@ -46,9 +50,12 @@ class Curve:
         What logarithms of likelihoods are multiplied by: less than 1 where squares of noise vary more than normal ones.
     spread : float, default=1
         The sampling variance of a residual, in units of the curvature.
+    in_order : bool, default=False
+        Whether bins are those of a column of numbers, the last of which is for missing ones.
     """
 
-    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0):
+    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
+                 in_order=False):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
@@ -57,6 +64,7 @@ class Curve:
         self._counted, self._most = (counts + doubt * uncertain)[:, None], most
         self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
+        self._in_order = in_order
         self._steps, self._noise, self._trust, self._varies = steps, noise, trust, spread
         self._priors = spread * np.array(_PRIORS)
         self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
@@ -113,10 +121,16 @@ class Curve:
         mass = self.counts + 1e-9
         return (mass / mass.sum()) @ scores[..., None, :, :]
 
-    def deviations(self):
+    def deviations(self, unsure=0.0):
         """Return standard errors of scores less their mean over rows, from noise alone: from draws of more of the same.
 
-        Scales of priors are chosen anew each time, which a formula for fixed ones would miss; bins stay.
+        Scales of priors are chosen anew each time, which a formula for fixed ones would miss; where bins end, and how
+        steep the loss is, is added to the first order.
+
+        Parameters
+        ----------
+        unsure : float or ndarray of shape (n_outputs,), default=0
+            By which part of itself the curvature of a class is off, for noise in its share of all rows.
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
         more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
@@ -124,7 +138,16 @@ class Curve:
         drawn = self._estimate(seen, self._likelihoods(seen))
         spread = (drawn - self.mean(drawn)).std(axis=0)
         # (a step of so many rows too few is too long: later ones begin where that is mended)
-        return np.hypot(spread, self._start / self._total * self._misread * self.scores)
+        spread = np.hypot(spread, self._start / self._total * self._misread * self.scores)
+        steep = np.minimum(unsure + (_STEEP * spread if np.any(unsure) else 0.0), 1.0) * self.scores
+        return np.sqrt(spread**2 + steep**2 + self._moved() ** 2)
+
+    def _moved(self):
+        """Return how far scores at one place differ for where the ends of bins came to be, by noise."""
+        moved = np.zeros_like(self.scores)
+        if self._in_order and len(moved) > 2:  # (the last bin is for missing numbers)
+            moved[:-1] = _WITHIN * np.gradient(self.scores[:-1], axis=0)
+        return moved
 
     def _learned(self, alike):
         """Return scores, from all measurements."""

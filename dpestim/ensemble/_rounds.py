@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit, softmax
 
 from dpestim import parallel
 from dpestim._core import boosting as kernel
@@ -216,6 +216,24 @@ def start_of(sums, total, deviation, kind):
     return (logit(shares) if kind == 1 else np.log(shares) - np.log(shares).mean()), curvature
 
 
+def unsure_of(curve, rows, noise, kind):
+    """Return by which part of itself the curvature of a class is off, for noise in its share; 0 for numbers.
+
+    Parameters
+    ----------
+    curve : Curve
+        That of all rows; `rows` is how many there are.
+    rows : float
+    noise : float
+        The variance of the noise of their average sum.
+    kind : int
+    """
+    if not kind:
+        return 0.0
+    share = expit(curve.scores[0]) if kind == 1 else softmax(curve.scores[0])
+    return np.minimum(math.sqrt(noise) / rows / np.maximum(share * (1 - share), 1e-9), 1.0)
+
+
 def _and_missing(codes):
     """Return codes and one more, of the bin for missing numbers."""
     return np.append(codes, codes.max(initial=-1) + 1)
@@ -278,7 +296,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         groups.append(joint[group])
         first = np.zeros_like(start) if term else start
         curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
-                            curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread))
+                            curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
+                            in_order is True))
     rows.add(0, curves[0].scores)
     pace = 2 if signal < _CLEAR else 1
     for k in range(0, n_rounds, pace):

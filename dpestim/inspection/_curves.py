@@ -37,8 +37,9 @@ class ShapeFunctionDisplay(Display):
 
     Notes
     -----
-    The band is that of the noise, for bins that are known: it does not know what smoothing or the drawing of the rows
-    did to the curve.
+    The band is that of the noise: it does not know what smoothing or the drawing of the rows did to the curve. It is
+    too narrow where columns are nearly copies of each other, or a class is rarer than noise lets tell
+    (``standard_errors_`` has the figures).
 
     Examples
     --------

@@ -216,6 +216,20 @@ def coverage(models, term):
     return np.mean(np.abs(scores - scores.mean(axis=0)) <= 1.96 * errors)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_bands_hold_at_places_whose_bins_noise_chose(share):
+    """24 seeds of the same rows, a steep curve: .908 and .913 of 1,440 bands with bins taken as given."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(5000, 2))
+    y = (rng.random(5000) < 1 / (1 + np.exp(-np.log(share / (1 - share)) - 2 * np.sin(3 * rows[:, 0])))).astype(int)
+    models = [DPGradientBoostingClassifier(3.0, delta=1e-5, bounds=(-1, 1), classes=[0, 1], random_state=seed).fit(
+        rows, y) for seed in range(24)]
+    places = np.linspace(0, 254, 60).astype(int)
+    scores, errors = (np.array([getattr(m, name)[0][m.term_bins_[0][places], 0] for m in models]) for name in (
+        "term_scores_", "term_standard_errors_"))
+    assert 0.92 < np.mean(np.abs(scores - scores.mean(axis=0)) <= 1.96 * errors) < 0.99
+
+
 def test_standard_errors_hold_where_directions_change_nothing():
     """16 seeds of the same rows (alpha < 1e-4): three classes, one of 2 %; and a category beside its pair with another.
 
