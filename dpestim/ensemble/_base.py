@@ -59,7 +59,7 @@ _SHARED = """\
         Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
         nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain: bands
         of four such columns covered .47 to .84, in place of .95. Bands of a class that noise all but hides are too
-        short, too: of 1.9 % of 5,000 rows .68 at epsilon 0.3, .89 at 1, .84 at 3.
+        short, too: of 1.9 % of 5,000 rows .69 at epsilon 0.3, .85 at 1 and at 3 (of a column).
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
