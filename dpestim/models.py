@@ -30,6 +30,8 @@ class PrivateModel(PrivateEstimator):
     _learned = ("coef_", "intercept_")
     #: Where a fit draws otherwise than by noisy integers and private choices: where its law is checked instead.
     _told_apart = ""
+    #: Whether a number of a row may be missing (NaN).
+    _takes_missing = False
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, self._learned[0])
@@ -78,7 +80,8 @@ class PrivateModel(PrivateEstimator):
             rows = np.ascontiguousarray(rows, np.float64)
         if not total:
             names = getattr(self, "feature_names_in_", None)
-            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])])
+            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
+                            missing=self._takes_missing)
         return rows
 
     def _checked_columns(self, X, *, reset):

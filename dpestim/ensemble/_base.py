@@ -1,5 +1,6 @@
 """What boosting of classes and of numbers share: parameters, bins, the fit and scores."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.accounting import RenyiCurve
 from dpestim.central.model import CentralModel
-from dpestim.ensemble._rounds import Cost, Histograms, boost
+from dpestim.ensemble._rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.privacy import Neighbours
@@ -19,7 +20,7 @@ from dpestim.statistics.noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
-#: Bins of a column once they were counted, and of a side of a pair, at most.
+#: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
 _MERGED, _SIDE = 64, 16
 _MOST_ROUNDS = 1000
 
@@ -33,7 +34,7 @@ _SHARED = """\
         one, such as 1e-5, if you can.
 {columns}{own}    interactions : list of pairs of int or str, default=None
         Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins; a side of
-        categories has 15 at most.
+        categories has 15 at most, and so has one of numbers, beside the bin for missing ones.
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
         1 where there is none, as Laplace noise grows with them.
@@ -55,8 +56,10 @@ _SHARED = """\
     scores_ : ndarray of shape (n_bins of all terms, n_outputs)
         What bins add to a score, term after term; `term_scores_` has them by term.
     standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
-        Of `scores_`, from the noise alone, for bins and other terms that are given: not from the drawing of the rows,
-        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain.
+        Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
+        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain: bands
+        of four such columns covered .47 to .84, in place of .95. Bands of a class that noise all but hides are too
+        short, too: of 1.9 % of 5,000 rows .69 at epsilon 0.3, .85 at 1 and at 3 (of a column).
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
@@ -65,7 +68,8 @@ _SHARED = """\
     term_edges_ : list of list of ndarray
         For each term, the ends of the bins of each of its columns; of categories, around their places.
     term_bins_ : list of ndarray of int
-        For each term, the place in `term_scores_` of each code (of each pair of them).
+        For each term, the place in `term_scores_` of each code (of each pair of them). The last code of a column of
+        numbers is for missing ones.
     privacy_ : PrivacyGuarantee
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -75,7 +79,8 @@ _SHARED = """\
     ------
     ValueError
         For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-        before anything is charged. In strict mode a number that is missing counts as one in the middle.
+        before anything is charged. Infinity is refused, but in strict mode. A number that is missing (NaN, or null in
+        a data frame) has a bin of its own, and so a score of its own where there are enough of them.
 
     References
     ----------
@@ -100,6 +105,7 @@ class Boosting(BinnedColumns, CentralModel):
     #: Who holds the rows and answers.
     _histograms = Histograms
     _own = ""
+    _takes_missing = True
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that both share in the docstring."""
@@ -137,7 +143,7 @@ class Boosting(BinnedColumns, CentralModel):
         trial._declare(trial._bins(trial.n_features_in_, numbers))
         find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
         replaces = self._neighbours is Neighbours.SUBSTITUTION
-        cost = trial._cost(kind)
+        cost = trial._cost(kind).leading(rest, delta, n_rows if replaces else None)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:
@@ -155,12 +161,16 @@ class Boosting(BinnedColumns, CentralModel):
         ordered = [sides[0][1] if len(sides) == 1 else tuple(sides) for sides in trial._sides]
         with one_thread(_MERGED):  # (several threads would only wait for each other)
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
-                                   law.variance_steps / cost.weight**2, n_rows if replaces else None, pure=cost.pure)
+                                   law.variance_steps / cost.weight**2, n_rows if replaces else None,
+                                   math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
+                                   cost.lead, pure=cost.pure)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
-        trial.standard_errors_ = np.concatenate([c.deviations() for c in curves[1:]]) * self._half(learned)
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
+                           / cost.n_rounds, kind)
+        trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
         bound = self._bound
@@ -184,9 +194,12 @@ class Boosting(BinnedColumns, CentralModel):
 
     @property
     def term_edges_(self):
-        """The ends of the bins of each column of each term, in units of X: a list of lists of arrays."""
+        """The ends of the bins of each column of each term, in units of X: a list of lists of arrays.
+
+        The bin for missing numbers has none.
+        """
         check_is_fitted(self)
-        return [[self._edges(j, n) for j, (n, _) in zip(term, sides)]
+        return [[self._edges(j, n - self.bins_[j].ordered) for j, (n, _) in zip(term, sides)]
                 for term, sides in zip(self._terms[1:], self._sides[1:])]
 
     # ---------------------------------------------------------------- inside
@@ -194,7 +207,7 @@ class Boosting(BinnedColumns, CentralModel):
     def _cost(self, kind):
         """Return what is released of a row, where there are so many outputs (`Histograms`)."""
         replaces = self._neighbours is Neighbours.SUBSTITUTION
-        return Cost(len(self._sides), self._n_rounds(), max(kind, 1), replaces, not self.delta)
+        return Cost(len(self._sides), self._n_rounds(), max(kind, 1), replaces, not self.delta, kind == 0)
 
     def _n_rounds(self):
         return int(self.max_iter or (8 if self.delta else 1))
@@ -227,11 +240,18 @@ class Boosting(BinnedColumns, CentralModel):
     def _size(sides):
         return int(np.prod([n for n, _ in sides]))
 
+    def _codes(self, numbers, columns, bins):
+        """Return codes as they were declared; one more than these is for a number that is missing."""
+        codes = super()._codes(numbers, columns, bins)
+        for k, j in enumerate(j for j, own in enumerate(bins) if own.ordered):
+            codes[j][np.isnan(numbers[:, k])] = bins[j].size
+        return codes
+
     def _declare(self, bins):
         """Set what is public of columns and terms; ValueError where it does not fit the columns there are."""
         d = self.n_features_in_
         self.bins_, self._reach = bins
-        sizes, ordered = [own.size for own in self.bins_], [own.ordered for own in self.bins_]
+        sizes, ordered = [own.size + own.ordered for own in self.bins_], [own.ordered for own in self.bins_]
         # the first term is the intercept: one bin for all
         self._terms = [(), *((j,) for j in range(d))]
         self._sides = [((1, False),), *(((sizes[j], ordered[j]),) for j in range(d))]
@@ -254,9 +274,15 @@ class Boosting(BinnedColumns, CentralModel):
             if len(term) < 2:
                 out.append(singles[term[0]] if term else np.zeros(singles.shape[1], np.uint8))
                 continue
-            first, second = (singles[j].astype(np.int32) * n // self.bins_[j].size for j, (n, _) in zip(term, sides))
+            first, second = (self._side(singles[j], self.bins_[j], n) for j, (n, _) in zip(term, sides))
             out.append((first * sides[1][0] + second).astype(np.uint8))
         return out
+
+    @staticmethod
+    def _side(codes, bins, n):
+        """Return codes of a side of a pair, n of them: neighbouring bins together, and missing ones by themselves."""
+        n -= bins.ordered
+        return np.where(codes == bins.size, n, codes.astype(np.int32) * n // bins.size)
 
     def _check_parameters(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
@@ -279,6 +305,7 @@ class Boosting(BinnedColumns, CentralModel):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = self.categories is not None
+        tags.input_tags.allow_nan = True
         return tags
 
     def _promise(self):

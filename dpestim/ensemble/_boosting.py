@@ -165,7 +165,9 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
     the sensitivity is exact. Whoever calls `fit` holds the data and must be trusted. Predictions for private rows, and
     `score` on them, are **not private**: strict mode enters the first in the ledger, and refuses the second.
 
-    **Utility.** As for the classifier; noise is scaled to `target_bounds`, so tight ones help.
+    **Utility.** As for the classifier; noise is scaled to `target_bounds`, so tight ones help. How much residuals
+    vary is found privately, for a fiftieth of what is spent: with delta 1e-5 at epsilon 1, R^2 was .182 on wages in
+    bounds of 0 to 480,000 (a straight line .168, DP-EBM .136), .246 on those of CPS 1988 (.071, .127).
 
     **Complexity.** O(n (d + p)) time a round for d columns and p pairs, O(n (d + p)) bytes.
 

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-#: Prior variances of a term's curve between its ends, which the measurements of all terms weigh; scores are of order 1.
+#: Prior variances of a term's curve between its ends, which the measurements of all terms weigh; scores are of order 1
+#: in units of the sampling deviation of a residual.
 _PRIORS = (1e-6, 0.0003, 0.003, 0.03, 0.3, 3.0)
 #: The part of a constant in that, of rank one: with none the mean of what other terms have yet to learn is misread
 #: as shape, with .2 noise is (measured on Adult, of 0, .03, .2 and 1).
@@ -21,6 +22,10 @@ _BINS, _PLACE = 0.75, 0.2
 _SECANTS = {True: 6, False: 2}
 #: The least share of a class in a bin, of what is expected there, that a sum of residuals makes believe.
 _LEAST = 0.25
+#: The standard deviation of a place in a bin, of which nothing else is known, as a part of its width.
+_WITHIN = math.sqrt(1 / 12)
+#: By which part of itself a slope is off, for each unit that the noise of a score of a class is.
+_STEEP = 0.25
 #: Draws of noise for standard errors.
 _DRAWS = 64
 
@@ -43,9 +48,14 @@ class Curve:
         Scores at first; `most` is their largest size.
     trust : float
         What logarithms of likelihoods are multiplied by: less than 1 where squares of noise vary more than normal ones.
+    spread : float, default=1
+        The sampling variance of a residual, in units of the curvature.
+    in_order : bool, default=False
+        Whether bins are those of a column of numbers, the last of which is for missing ones.
     """
 
-    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust):
+    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
+                 in_order=False):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
@@ -54,7 +64,9 @@ class Curve:
         self._counted, self._most = (counts + doubt * uncertain)[:, None], most
         self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
-        self._steps, self._noise, self._trust = steps, noise, trust
+        self._in_order = in_order
+        self._steps, self._noise, self._trust, self._varies = steps, noise, trust, spread
+        self._priors = spread * np.array(_PRIORS)
         self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
 
     def measure(self, sums, weight, times, alike, offset=None):
@@ -109,10 +121,16 @@ class Curve:
         mass = self.counts + 1e-9
         return (mass / mass.sum()) @ scores[..., None, :, :]
 
-    def deviations(self):
+    def deviations(self, unsure=0.0):
         """Return standard errors of scores less their mean over rows, from noise alone: from draws of more of the same.
 
-        Scales of priors are chosen anew each time, which a formula for fixed ones would miss; bins stay.
+        Scales of priors are chosen anew each time, which a formula for fixed ones would miss; where bins end, and how
+        steep the loss is, is added to the first order.
+
+        Parameters
+        ----------
+        unsure : float or ndarray of shape (n_outputs,), default=0
+            By which part of itself the curvature of a class is off, for noise in its share of all rows.
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
         more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
@@ -120,16 +138,25 @@ class Curve:
         drawn = self._estimate(seen, self._likelihoods(seen))
         spread = (drawn - self.mean(drawn)).std(axis=0)
         # (a step of so many rows too few is too long: later ones begin where that is mended)
-        return np.hypot(spread, self._start / self._total * self._misread * self.scores)
+        spread = np.hypot(spread, self._start / self._total * self._misread * self.scores)
+        steep = np.minimum(unsure + (_STEEP * spread if np.any(unsure) else 0.0), 1.0) * self.scores
+        return np.sqrt(spread**2 + steep**2 + self._moved() ** 2)
+
+    def _moved(self):
+        """Return how far scores at one place differ for where the ends of bins came to be, by noise."""
+        moved = np.zeros_like(self.scores)
+        if self._in_order and len(moved) > 2:  # (the last bin is for missing numbers)
+            moved[:-1] = _WITHIN * np.gradient(self.scores[:-1], axis=0)
+        return moved
 
     def _learned(self, alike):
         """Return scores, from all measurements."""
-        # the noise of the average, and that of rows, of whose sums the slopes are the variance, too
-        self._errors = np.sqrt(self._noisy**2 + self._slope)
+        # the noise of the average, and that of rows: the variance of their sums is in proportion to the slopes
+        self._errors = np.sqrt(self._noisy**2 + self._varies * self._slope)
         self._heads = self._slope / self._errors
         heads = self._heads.T
         shares, self._turns = np.linalg.eigh(heads[:, :, None] * self._steps * heads[:, None, :])
-        self._spread = 1.0 + np.multiply.outer(_PRIORS, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
+        self._spread = 1.0 + np.multiply.outer(self._priors, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
         seen = self._turned(self._mean / self._errors)
         self.likelihoods = self._likelihoods(seen)
         self._common = weights_of(np.stack([curve.likelihoods for curve in alike]))
@@ -148,7 +175,7 @@ class Curve:
     def _estimate(self, seen, likelihoods):
         # the mean over priors, by how likely each is: the likeliest alone is too sure of itself
         chances = shares_of(likelihoods, self._common)
-        gain = np.tensordot(chances, np.array(_PRIORS)[:, None, None] / self._spread, axes=1)
+        gain = np.tensordot(chances, self._priors[:, None, None] / self._spread, axes=1)
         found = (self._turns @ (gain * seen)[..., None])[..., 0]
         new = self._steps @ (self._heads * np.swapaxes(found, -1, -2))
         if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
@@ -258,13 +285,22 @@ def _mass(counts):
 
 def pair_steps(sides):
     """Return the covariances of scores of pairs of bins; sides: (how many, whether they have an order)."""
-    first, second = (1 - np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n if order else np.eye(n)
-                     for n, order in sides)
+    first, second = (walk(np.arange(n - 1) / n) if order else np.eye(n) for n, order in sides)
     return np.kron(first, second)
 
 
+def walk(place):
+    """Return the covariances of a walk at these places, and of the bin for missing numbers, which is like no other."""
+    steps = np.eye(len(place) + 1)
+    steps[:-1, :-1] = 1.0 - np.abs(place[:, None] - place)
+    return steps
+
+
 def steps_of(counts, ordered):
-    """Return the covariances of scores under the prior, up to a factor: an order makes neighbours alike."""
+    """Return the covariances of scores under the prior, up to a factor: an order makes neighbours alike.
+
+    The last bin of a term in order is for missing numbers.
+    """
     if len(counts) == 1:
         return np.eye(1)
     if isinstance(ordered, tuple):
@@ -274,9 +310,8 @@ def steps_of(counts, ordered):
         return off @ pair_steps(ordered) @ off.T + _CONSTANT
     if not ordered:
         return _centred(np.eye(len(counts)), counts)
-    mass = _mass(counts)
-    place = (np.cumsum(mass) - mass / 2) / mass.sum()
-    return _centred(1.0 - np.abs(place[:, None] - place), counts)
+    mass = _mass(counts[:-1])
+    return _centred(walk((np.cumsum(mass) - mass / 2) / mass.sum()), counts)
 
 
 def _centred(steps, counts):

@@ -11,11 +11,11 @@ each, and average it out. Laplace noise grows with their number, so one is best 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit, softmax
 
 from dpestim import parallel
 from dpestim._core import boosting as kernel
@@ -29,6 +29,10 @@ _BITS = 16
 _BLOCK, _CODES = 1 << 14, 256
 #: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
 _COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
+#: The sum of squares takes this part of the rest, likewise; its largest entry keeps sums of 2^36 rows in 64 bits.
+_SQUARES, _SQUARE_BITS = Fraction(1, 50), 26
+#: How precise the mean of numbers in [-1, 1] that rows start with should be, as far as other terms can spare it.
+_START = 0.005
 #: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
 _FINE, _DOUBT = 8, 0.5
 #: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
@@ -46,6 +50,8 @@ class Cost:
     n_outputs: int
     replaces: bool
     pure: bool
+    squares: bool = False  # whether the sum of the squares of all first residuals is released, of numbers
+    lead: int = 1  # what sums of the first term, of all rows, are multiplied by
 
     @property
     def most(self):
@@ -66,22 +72,48 @@ class Cost:
         return math.isqrt(math.ceil(square)) + 1
 
     @property
+    def _histograms(self):
+        """What all histograms move by together: a sum of sizes where noise is pure, else one of squares."""
+        times, power = 2 if self.replaces else 1, 1 if self.pure else 2
+        sums = (self.n_terms - 1 + self.lead**power) * self.n_rounds * (times * self.most) ** power
+        return sums + self.n_terms * times * self.weight**power
+
+    @property
+    def square(self):
+        """The integer that stands for a squared residual of 1; 0 where squares are not released."""
+        if not self.squares:
+            return 0
+        moved = _SQUARES * self._histograms
+        return min(1 << _SQUARE_BITS, max(1, math.floor(moved) if self.pure else math.isqrt(math.floor(moved))))
+
+    @property
     def sensitivity(self):
-        """How far all histograms, of counts and of residuals, move together: L1 where noise is pure, else L2.
+        """How far all answers, counts and sums, move together: L1 where noise is pure, else L2.
 
         A replaced row leaves one bin and enters another (counts) or adds to the same one what differs by twice the
-        largest residual.
+        largest residual. Squares are not below 0, so that those of two rows differ by the largest one at most.
         """
-        times = 2 if self.replaces else 1
         if self.pure:
-            return Fraction(self.n_terms * times * (self.n_rounds * self.most + self.weight))
-        square = self.n_terms * (self.n_rounds * (times * self.most) ** 2 + times * self.weight**2)
-        return Fraction(math.isqrt(square << 80) + 1, 1 << 40)
+            return Fraction(self._histograms + self.square)
+        return Fraction(math.isqrt((self._histograms + self.square**2) << 80) + 1, 1 << 40)
 
     @property
     def unit(self):
         """What an integer of the sums stands for, per unit of residual."""
         return 2.0**-_BITS
+
+    def leading(self, epsilon, delta, n_rows=None):
+        """Return this cost with sums of all rows as precise as a start of numbers needs; their number, where public.
+
+        A target whose range is mostly tail varies by little of it, and noise in the mean of all rows by more.
+        """
+        if not self.squares:
+            return self
+        most = 1 + self.n_terms // 2 if self.pure else math.isqrt(self.n_terms)
+        if n_rows is None:
+            return replace(self, lead=(most + 1) // 2)
+        noise = math.sqrt(self.law(epsilon, delta).variance_steps) * self.unit / max(n_rows, 1)
+        return replace(self, lead=min(max(math.ceil(noise / _START), 1), most))
 
     def law(self, epsilon, delta):
         """Return the noise of every integer, adaptively chosen as they are."""
@@ -131,7 +163,14 @@ class Histograms:
 
     def sums(self, term):
         """Return the sums of residuals in each bin of a term, of shape (n_bins, n_outputs), with noise."""
-        return self._noisy(self._pass(term)) * self._cost.unit
+        times = 1 if term else self._cost.lead
+        return self._noisy(self._pass(term) * times) * (self._cost.unit / times)
+
+    def squares(self, start):
+        """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
+        off = np.nan_to_num(np.clip(self._targets - start, -1.0, 1.0))
+        whole = np.rint(off * off * self._cost.square).astype(np.int64).sum()
+        return float(self._noisy(np.array([whole]))[0]) / self._cost.square
 
     def _pass(self, term):
         """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""
@@ -177,7 +216,31 @@ def start_of(sums, total, deviation, kind):
     return (logit(shares) if kind == 1 else np.log(shares) - np.log(shares).mean()), curvature
 
 
-def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *, pure=False):
+def unsure_of(curve, rows, noise, kind):
+    """Return by which part of itself the curvature of a class is off, for noise in its share; 0 for numbers.
+
+    Parameters
+    ----------
+    curve : Curve
+        That of all rows; `rows` is how many there are.
+    rows : float
+    noise : float
+        The variance of the noise of their average sum.
+    kind : int
+    """
+    if not kind:
+        return 0.0
+    share = expit(curve.scores[0]) if kind == 1 else softmax(curve.scores[0])
+    return np.minimum(math.sqrt(noise) / rows / np.maximum(share * (1 - share), 1e-9), 1.0)
+
+
+def _and_missing(codes):
+    """Return codes and one more, of the bin for missing numbers."""
+    return np.append(codes, codes.max(initial=-1) + 1)
+
+
+def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
+          pure=False):
     """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
 
     The first term has one bin: all rows start with what its first round says.
@@ -186,8 +249,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
     ----------
     rows : Histograms
     ordered : list of bool or tuple
-        Whether the bins of a term have an order; then there are at most `n_bins` once they were counted. Of a pair:
-        two of (how many bins, whether they have an order).
+        Whether the bins of a term have an order, all but the last, which is for missing numbers; then there are at
+        most `n_bins` once they were counted. Of a pair: two of (how many bins, whether they have an order).
     n_bins : int
     n_rounds : int
     kind : int
@@ -198,30 +261,43 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, *,
         The variance of a count.
     n_rows : int, default=None
         Where it is public.
+    squared : float, default=0
+        The standard deviation of the noise of the sum of squares, of numbers.
+    lead : int, default=1
+        How many times as precise the sums of all rows are as others.
     pure : bool, default=False
         Whether noise is Laplace's: its squares vary by 5/2 of what those of normal noise do, less in an average.
     """
     everybody = float(rows.counts(0)[0])
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
-    start, curvature = start_of(rows.sums(0), total, math.sqrt(noise), kind)
+    start, curvature = start_of(rows.sums(0), total, math.sqrt(noise) / lead, kind)
+    # the sampling variance of a residual in units of the curvature: of classes they are the same
+    spread = 1.0
+    if kind == 0:
+        # (not below what its noise hides: too little would let noise of bins of few rows run away)
+        error = squared / total
+        spread = min(max(rows.squares(start[0]) / total, 0.0) + error, 1.0)
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
-    wide = bins_for(signal)
+    wide = bins_for(signal * math.sqrt(spread))
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
     for term, in_order in enumerate(ordered):
         size = rows.size(term)
         # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
-        group = np.arange(size) * min(size, _FINE * wide) // size if in_order is True else np.arange(size)
+        group = np.arange(size)
+        if in_order is True:
+            group = _and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
-        joint = merged(known, wide, n_bins) if in_order is True else np.arange(size)
+        joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
         known, uncertain = np.bincount(joint, weights=known), np.sqrt(left * np.bincount(joint))
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
         rows.merge(term, joint)
         groups.append(joint[group])
         first = np.zeros_like(start) if term else start
         curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
-                            curvature, noise, first, _MOST[kind == 0], trust))
+                            curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
+                            in_order is True))
     rows.add(0, curves[0].scores)
     pace = 2 if signal < _CLEAR else 1
     for k in range(0, n_rounds, pace):

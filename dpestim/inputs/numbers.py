@@ -35,16 +35,23 @@ def number_rows(X, *, strict, fewest=1):
     return rows
 
 
-def refuse_infinite(rows, names, advice=""):
-    """Raise ValueError that names the column where a value is not finite, and ends with advice."""
+def refuse_infinite(rows, names, advice="", *, missing=False):
+    """Raise ValueError that names the column where a value is not finite, and ends with advice.
+
+    With `missing`, a value may be NaN.
+    """
     for at in range(0, len(rows), _ROWS):
         block = rows[at : at + _ROWS]
         with np.errstate(all="ignore"):
             finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
-        if not finite and not np.isfinite(block).all():
-            bad = names[int(np.argmin(np.isfinite(block).all(axis=0)))]
-            where = bad if bad == "X" else f"{bad} of X"
-            raise ValueError(f"{where} contains NaN or infinity: every value must be finite{advice}")
+        if finite:
+            continue
+        known = ~np.isinf(block) if missing else np.isfinite(block)
+        if not known.all():
+            bad = names[int(np.argmin(known.all(axis=0)))]
+            where, may = bad if bad == "X" else f"{bad} of X", " or NaN" if missing else ""
+            raise ValueError(f"{where} contains {'' if missing else 'NaN or '}infinity: every value must be "
+                             f"finite{may}{advice}")
 
 
 def number_column(values, n_rows, name):

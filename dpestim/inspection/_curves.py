@@ -37,8 +37,9 @@ class ShapeFunctionDisplay(Display):
 
     Notes
     -----
-    The band is that of the noise, for bins that are known: it does not know what smoothing or the drawing of the rows
-    did to the curve.
+    The band is that of the noise: it does not know what smoothing or the drawing of the rows did to the curve. It is
+    too narrow where columns are nearly copies of each other, or a class is rarer than noise lets tell
+    (``standard_errors_`` has the figures).
 
     Examples
     --------
@@ -91,8 +92,11 @@ class ShapeFunctionDisplay(Display):
         if isinstance(term, bool) or not isinstance(term, int | np.integer) or not 0 <= term < known:
             raise ValueError(f"term must be an int from 0 to {known - 1}")
         columns, edges = estimator.term_features_[term], edges[term]
+        # (the last code of a column of numbers is for missing ones, which have no place on an axis)
         shape = [len(ends) - 1 for ends in edges]
-        scores, errors = (values[term][estimator.term_bins_[term]] for values in (
+        codes = estimator.term_bins_[term].reshape(
+            [n + estimator.bins_[j].ordered for n, j in zip(shape, columns)])[tuple(map(slice, shape))].ravel()
+        scores, errors = (values[term][codes] for values in (
             estimator.term_scores_, estimator.term_standard_errors_))
         if isinstance(output, bool) or not isinstance(output, int | np.integer) or not 0 <= output < scores.shape[1]:
             raise ValueError(f"output must be an int from 0 to {scores.shape[1] - 1}")

@@ -33,9 +33,9 @@ class PrivatePipeline(Pipeline):
 
     Before every fit `check_pipeline` looks at the steps; a leaking one is a ValueError that names it and says what to
     use instead, before anything is learned or charged. So are targets that the model does not take, and a total above
-    what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. What steps of other packages raise
-    in a fit may show values, and is told without its message. In strict mode (`dpestim.config_context`) all steps must
-    be private estimators.
+    what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. What steps of other packages
+    raise in a fit may show values, and is told without its message. In strict mode (`dpestim.config_context`) all
+    steps must be private estimators.
 
     **Privacy.** The sum of what its private steps promise, under their neighbouring relation, whoever they say must be
     trusted; no other step learns from values that are not private already.

@@ -124,13 +124,16 @@ def category_bins(encoder):
     return CategoryBins(tuple((type(value).__name__, value) for value in encoder.plain_categories()))
 
 
-def number_part(table, places, *, strict):
-    """Return some columns of a checked table as floats; refuse what is not finite, but in strict mode."""
+def number_part(table, places, *, strict, missing=False):
+    """Return some columns of a checked table as floats; refuse what is not finite, but in strict mode.
+
+    With `missing`, a number may be NaN.
+    """
     part = table.iloc[:, places] if hasattr(table, "iloc") else table[:, places]
     rows = np.ascontiguousarray(number_rows(part, strict=strict, fewest=0), np.float64)
     if not strict:
         names = list(part.columns) if hasattr(part, "columns") else places
-        refuse_infinite(rows, [f"column {name!r}" for name in names])
+        refuse_infinite(rows, [f"column {name!r}" for name in names], missing=missing)
     return rows
 
 

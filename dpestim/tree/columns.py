@@ -65,7 +65,8 @@ class BinnedColumns:
         numbers = [j for j in range(len(columns)) if j not in places]
         table = X if hasattr(X, "iloc") or hasattr(X, "get_column") else np.asarray(
             X, dtype=None if hasattr(X, "dtype") else object)
-        rows = number_part(table, numbers, strict=strict) if numbers else np.empty((n_rows, 0))
+        rows = number_part(table, numbers, strict=strict, missing=self._takes_missing) if numbers else np.empty(
+            (n_rows, 0))
         return (rows, {j: columns[j] for j in places}), n_rows
 
     def _encoders(self, n_columns):

@@ -57,6 +57,40 @@ class LargeResiduals(DPGradientBoostingRegressor):
     _histograms = UnevenResiduals
 
 
+class SquaresAreFree(Cost):
+    """A precise sum of squares, and what all answers but that cost."""
+
+    @property
+    def square(self):
+        return 50 * Cost(**vars(self)).square
+
+    @property
+    def sensitivity(self):
+        return replace(Cost(**vars(self)), squares=False).sensitivity
+
+
+class SquaresForFree(DPGradientBoostingRegressor):
+    """Noise for histograms, and squares beside them."""
+
+    def _cost(self, kind):
+        return SquaresAreFree(**vars(super()._cost(kind)))
+
+
+class LeadIsFree(Cost):
+    """What sums of all rows would cost that are multiplied by nothing."""
+
+    @property
+    def sensitivity(self):
+        return replace(Cost(**vars(self)), lead=1).sensitivity
+
+
+class LeadForFree(DPGradientBoostingRegressor):
+    """Sums of all rows are more precise than was paid for."""
+
+    def _cost(self, kind):
+        return LeadIsFree(**vars(super()._cost(kind)))
+
+
 class EdgesForFree(DPGradientBoostingClassifier):
     """Edges are found, and histograms have all of epsilon."""
 
@@ -72,5 +106,7 @@ BROKEN = [
     (OneRoundIsPaid, NUMBERS[1], "check_boosting_law"),
     (PublishesCounts, CLASSES[0], "check_boosting_law"),
     (LargeResiduals, NUMBERS[0], "check_boosting_law"),
+    (SquaresForFree, NUMBERS[0], "check_boosting_law"),
+    (LeadForFree, NUMBERS[0], "check_boosting_law"),
     (EdgesForFree, {**CLASSES[0], "edges_share": 0.5}, "check_boosting_law"),
 ]
