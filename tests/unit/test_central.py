@@ -591,3 +591,13 @@ def test_an_epsilon_that_no_law_has_is_refused_quickly_and_without_warnings(cls,
         with pytest.raises(ValueError, match=r"too small|wider than the noise"):
             least.release(0)
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 4, 10, 20, 40, 200])
+def test_rounded_noise_of_any_size_has_the_variance_that_it_states(epsilon):
+    """Below one step it is much less than sigma^2 + 1/12: rounding makes most of it 0."""
+    law = RoundedGaussianLaw(Fraction(epsilon), Fraction(1, 10**5), Fraction(1), 0)
+    true = 2 * sum(z * z * law.probability(z)[1] for z in range(1, 60 + math.ceil(12 * law.sigma)))
+    assert law.variance_steps == pytest.approx(float(true), rel=1e-9, abs=1e-290)
+    if law.sigma < 0.2:
+        assert law.variance_steps < (law.sigma**2 + 1 / 12) / 5

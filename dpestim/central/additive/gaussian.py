@@ -114,10 +114,13 @@ class RoundedGaussianLaw(NoiseLaw):
         """Return a lower bound of it; 0 where `beyond` is cut."""
         return Fraction(0) if k > 99 * self.sigma else super().beyond_at_least(k)
 
-    @property
+    @cached_property
     def variance_steps(self):
-        """The variance of Z: that before rounding, and 1/12 (all but e^(-2 pi^2 sigma^2), for a sigma above 1)."""
-        return self.sigma**2 + 1 / 12
+        """The variance of Z: that before rounding, and 1/12, but for e^(-2 pi^2 sigma^2); summed where that matters."""
+        if self.sigma >= 2:
+            return self.sigma**2 + 1 / 12
+        # E[Z^2] is the sum of (2 k - 1) P[abs(Z) >= k]; no float of a variance is 0, as errors are divided by it
+        return max(1e-300, sum((2 * k - 1) * math.erfc((k - 0.5) / (self.sigma * math.sqrt(2))) for k in range(1, 90)))
 
 
 def _at_most(k):
