@@ -108,11 +108,16 @@ class NaiveBayes(CentralClassifier, OnePassModel):
     def _prior(self, counts, deviation=0.0):
         """Return the probabilities of classes: those declared, or from noisy counts, each taken as 1 at least.
 
-        A third of the deviation of the noise is added to each: a logarithm would make much of a class that noise hid.
+        They are pulled towards equal ones by what noise explains of their differences (the positive part of James and
+        Stein 1961), and a third of the deviation of the noise is added to each: a logarithm would make much of a class
+        that noise hid.
         """
         name = self._declared_prior
         declared = getattr(self, name)
         if declared is None:
+            middle = counts.mean()
+            spread, noise = float(np.square(counts - middle).sum()), (len(counts) - 1) * deviation**2
+            counts = middle + max(0.0, 1.0 - noise / spread if spread else 0.0) * (counts - middle)
             known = np.maximum(counts, 1.0) + deviation / 3
             return known / known.sum()
         declared = bound_array(declared, name)

@@ -4,10 +4,13 @@ A column that noise drowns would speak as loudly as one that tells classes apart
 them say. So what classes say apart from all rows together shrinks towards that, by empirical Bayes.
 """
 
+import math
+
 import numpy as np
 
-#: The most standard deviations of its own error by which the spread of differences is taken as less.
-_CAUTION = 3.0
+#: The most standard deviations of its own error by which the spread of differences is taken as less. With 1 single fits
+#: to columns that say nothing are up to .6 worse (log-loss) than the prior, with 3 many weak columns are lost.
+_CAUTION = 2.0
 #: The variance of the square of Laplace noise, in squares of its variance; of normal noise it is 2.
 _TAIL = 5.0
 
@@ -49,8 +52,19 @@ def kept_of(differences, variances):
         found = float((weights * (np.square(differences) - variances)).sum())
         # (differences of k classes are as good as those of k - 1)
         error = np.sqrt(_TAIL * np.square(weights * variances).sum() * len(variances) / max(len(variances) - 1, 1))
-        spread = max(spread, found - _CAUTION * loud / (1 + loud) * float(error))
+        spread = max(spread, _positive_part(found - _CAUTION * loud / (1 + loud) * float(error), float(error)))
     return spread / (spread + variances)
+
+
+def _positive_part(mean, deviation):
+    """Return the expectation of what is positive of a normal number: above 0, and without a step where it gets small.
+
+    A spread that is cut at 0 keeps nothing of any column at once, as soon as noise might explain all of them.
+    """
+    at = mean / deviation if deviation else math.copysign(math.inf, mean)
+    if abs(at) > 30:
+        return max(mean, 0.0)
+    return mean * math.erfc(-at / math.sqrt(2)) / 2 + deviation * math.exp(-at * at / 2) / math.sqrt(2 * math.pi)
 
 
 def class_logarithms(parts, n, variance, alpha):

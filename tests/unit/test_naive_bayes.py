@@ -1,9 +1,12 @@
 """Naive Bayes and the choice of columns: sensitivities on neighbours, agreement with scikit-learn's namesakes."""
 
+import math
+
 import numpy as np
 import pytest
 from _neighbours import check_sensitivity
 from sklearn import naive_bayes as plain
+from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -94,15 +97,21 @@ def test_categorical_as_the_namesake_does():
 
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(1000, 50, 1.0), (1000, 50, 4.0), (5000, 20, 1.0)])
 def test_where_noise_drowns_what_columns_say_only_the_prior_is_left(n, d, epsilon):
-    """Columns that say nothing, and 3,000 new rows: log-loss within .03 of the prior's."""
+    """Columns that say nothing, and 3,000 new rows: log-loss within .03 of the prior's, for the median of 7 seeds.
+
+    A single fit may be .2 worse: what it takes to keep what many columns say together, each of which noise may explain
+    (the next test but one), is to keep some of what noise says.
+    """
     rng = np.random.default_rng(d)
     y, numbers = (rng.random(n + 3000) < 0.3).astype(int), rng.standard_normal((n + 3000, d))
     cells = rng.integers(0, 5, numbers.shape)
     prior = log_loss(y[n:], np.full(3000, 0.3))
-    for model, rows in ((DPGaussianNB(epsilon, bounds=(-4, 4), classes=[0, 1], random_state=0), numbers),
-                        (DPCategoricalNB(epsilon, categories=[range(5)] * d, classes=[0, 1], random_state=0), cells)):
-        chances = model.fit(rows[:n], y[:n]).predict_proba(rows[n:])
-        assert log_loss(y[n:], chances) < prior + 0.03
+    for model, rows in ((DPGaussianNB(epsilon, bounds=(-4, 4), classes=[0, 1]), numbers),
+                        (DPCategoricalNB(epsilon, categories=[range(5)] * d, classes=[0, 1]), cells)):
+        fits = [clone(model).set_params(random_state=seed).fit(rows[:n], y[:n]) for seed in range(7)]
+        losses = [log_loss(y[n:], fit.predict_proba(rows[n:])) for fit in fits]
+        assert np.median(losses) < prior + 0.03
+        assert max(losses) < prior + 0.25
 
 
 def test_differences_are_kept_as_far_as_they_are_more_than_noise():
@@ -164,3 +173,34 @@ def test_the_best_columns_are_chosen_and_named():
 def test_parameters_that_do_not_fit_are_named(model, match):
     with pytest.raises(ValueError, match=match):
         model.fit(X, Y)
+
+
+def test_many_columns_that_noise_drowns_one_by_one_still_tell_classes_apart():
+    """Differences shrink by their evidence, and not all to 0 at once: the majority was .63 right, and so were fits."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    bounds = X.min(axis=0), X.max(axis=0)
+    scores = [DPGaussianNB(1.0, delta=1e-5, bounds=bounds, classes=[0, 1], random_state=seed).fit(X, y).score(X, y)
+              for seed in range(5)]
+    assert np.median(scores) > 0.8
+
+
+def test_what_is_kept_has_no_cliff():
+    """A little less evidence keeps a little less: the part that is kept moves by no jumps, and never is 0."""
+    variances = np.full((2, 30), 1.0)
+    sizes = np.linspace(0.5, 2.0, 400)
+    kept = np.array([kept_of(np.full((2, 30), size), variances)[0, 0] for size in sizes])
+    assert (kept > 0).all()
+    assert (np.diff(kept) >= 0).all()
+    assert np.diff(kept).max() < 0.01
+    assert kept[0] < 0.05 < 0.6 < kept[-1]
+
+
+def test_classes_that_noise_hides_are_taken_as_equal():
+    X, y = np.zeros((60, 1)), np.arange(60) % 3
+    priors = [DPGaussianNB(0.05, bounds=(-1, 1), classes=[0, 1, 2], random_state=seed).fit(X, y).class_prior_
+              for seed in range(60)]
+    excess = [math.log(3) + np.log(prior).mean() for prior in priors]  # (of the log-loss, over that of equal ones)
+    assert np.median(excess) > -0.02
+    assert np.mean(excess) > -0.12
