@@ -13,7 +13,7 @@ from dpestim.central.base import LEAST_EPSILON, checked_delta
 from dpestim.central.digits import Real, exp_bounds
 from dpestim.central.model import CentralRegressor
 from dpestim.central.stability.distance_test import is_far, least_threshold
-from dpestim.inputs import target_numbers
+from dpestim.inputs import bound_array, target_numbers
 from dpestim.noise import BitStream
 from dpestim.privacy.exact import canonical_epsilon, exp_upper
 from dpestim.rng import WordSource, check_random_state
@@ -60,6 +60,9 @@ class DPTukeyRegression(CentralRegressor):
     n_models : int, default=None
         Blocks of rows, up to 2^16. None: 1,000, or five quarters of what the test needs (see Utility) where that is
         more, but at most so many that each has twice as many rows as coefficients.
+    center : float or array-like of shape (n_features,), default=0.0
+        A public point near the rows, which is subtracted from them. Models of blocks agree about a line near the rows,
+        and hardly about its height far away: of a column of years around 2010 declare 2010.
     fit_intercept : bool, default=True
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
@@ -71,7 +74,7 @@ class DPTukeyRegression(CentralRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        0, where nothing was released.
+        0, where nothing was released; predictions are NaN then.
     intercept_ : float
     refused_ : bool
         Whether the models disagreed too much for an answer; that was charged too.
@@ -106,10 +109,12 @@ class DPTukeyRegression(CentralRegressor):
     _learned = ("coef_", "intercept_")
     _told_apart = "_tukey.md: a point of a random box is drawn; tests/unit/test_tukey.py"
 
-    def __init__(self, epsilon=1.0, *, delta=1e-6, n_models=None, fit_intercept=True, ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, delta=1e-6, n_models=None, center=0.0, fit_intercept=True, ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.n_models = n_models
+        self.center = center
         self.fit_intercept = fit_intercept
         self.ledger = ledger
         self.random_state = random_state
@@ -131,6 +136,7 @@ class DPTukeyRegression(CentralRegressor):
         trial = self._trial()
         X = trial._checked_X(X, reset=True, total=strict)
         y = target_numbers(y, len(X), strict=strict)
+        center = self._center(X.shape[1])
         size = X.shape[1] + bool(self.fit_intercept)
         n_models = self._blocks(len(X), size, epsilon, delta)
         half = epsilon / 2
@@ -143,7 +149,9 @@ class DPTukeyRegression(CentralRegressor):
                           stacklevel=2)
         self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
 
-        boxes = Boxes(models_of(X, y, n_models, bool(self.fit_intercept)), size)
+        with np.errstate(all="ignore"):
+            near = X - center
+        boxes = Boxes(models_of(near, y, n_models, bool(self.fit_intercept)), size)
         reader = WordSource(self.random_state).reader()
         passes = is_far(BitStream(reader, 0, _TEST), boxes.distance(half, delta), threshold, half)
         self.refused_ = not (passes and n_models)  # (without a model there is no point to draw: its number is public)
@@ -151,6 +159,11 @@ class DPTukeyRegression(CentralRegressor):
         if not self.refused_:
             w = np.array([float(Fraction(k, 1 << _DIGITS)) for k in boxes.draw(half, reader)])
         self.coef_, self.intercept_ = w[: X.shape[1]], float(w[-1]) if self.fit_intercept else 0.0
+        if self.fit_intercept:
+            self.intercept_ -= float(self.coef_ @ center)
+        if self.refused_ and not strict:
+            warnings.warn("nothing was released, as models of the blocks disagree or are too few: predictions are NaN. "
+                          "It takes more rows, a larger epsilon, or a public center= near the rows", stacklevel=2)
         self.privacy_ = guarantee
         self.n_features_in_ = trial.n_features_in_
         vars(self).pop("feature_names_in_", None)
@@ -169,8 +182,19 @@ class DPTukeyRegression(CentralRegressor):
         if strict:
             self._note_predictions(len(X))
             X = np.where(np.isfinite(X).all(axis=1, keepdims=True), X, 0.0)
+        if self.refused_:  # (which is released: it says nothing of these rows)
+            return np.full(len(X), np.nan)
         with np.errstate(all="ignore"):
             return np.nan_to_num(X @ self.coef_ + self.intercept_)
+
+    def score(self, X, y, sample_weight=None):
+        """Return R^2 on rows X and targets y, which is **not private**; NaN where the fit was refused."""
+        check_is_fitted(self)
+        self._refuse_in_strict("score compares with raw data")
+        if self.refused_:
+            self.predict(X)  # (which looks at the columns)
+            return float("nan")
+        return super().score(X, y, sample_weight)
 
     @classmethod
     def _test_params(cls):
@@ -188,6 +212,15 @@ class DPTukeyRegression(CentralRegressor):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # few rows get no answer
         return tags
+
+    def _center(self, n_columns):
+        """Return the public point that is subtracted; without an intercept there is none but 0."""
+        center = np.atleast_1d(bound_array(self.center, "center"))
+        if center.ndim != 1 or len(center) not in (1, n_columns) or not (np.abs(center) <= 1e100).all():
+            raise ValueError(f"center must be a finite number, or one for each of the {n_columns} columns")
+        if not self.fit_intercept and center.any():
+            raise ValueError("center must be 0 where fit_intercept is False: the line goes through 0")
+        return np.broadcast_to(center, n_columns)
 
     def _blocks(self, n_rows, size, epsilon, delta):
         """Return the number of models: a function of what is public."""

@@ -151,4 +151,29 @@ def test_strict_mode_is_total():
     X[::3], y[1::3] = np.nan, np.inf
     with dpestim.config_context(strict=True):
         model = DPTukeyRegression(10.0).fit(X, y)
-        assert np.isfinite(model.predict(X)).all()
+        assert (np.isnan if model.refused_ else np.isfinite)(model.predict(X)).all()
+
+
+def test_where_nothing_is_released_nothing_is_predicted():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = DPTukeyRegression(1.0, random_state=0)
+    with pytest.warns(UserWarning, match="nothing was released"):
+        model.fit(X, X[:, 0])
+    assert model.refused_
+    assert np.isnan(model.predict(X)).all()
+    assert np.isnan(model.score(X, X[:, 0]))
+
+
+def test_a_column_of_years_needs_a_public_center():
+    """Lines of blocks agree near the rows, and not 2,000 years away."""
+    rng = np.random.default_rng(0)
+    years = rng.integers(2000, 2020, size=(20_000, 1)).astype(float)
+    y = 0.1 * (years[:, 0] - 2010) + rng.normal(size=20_000)
+    far, near = (DPTukeyRegression(2.0, random_state=0, center=center).fit(years, y) for center in (0.0, 2010))
+    assert near.score(years, y) > 0.2
+    assert near.coef_[0] == pytest.approx(0.1, abs=0.02)
+    assert far.score(years, y) < near.score(years, y)
+    with pytest.raises(ValueError, match="center"):
+        DPTukeyRegression(2.0, center=[1.0, 2.0]).fit(years, y)
+    with pytest.raises(ValueError, match="center"):
+        DPTukeyRegression(2.0, center=2010, fit_intercept=False).fit(years, y)
