@@ -32,11 +32,11 @@ SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms"
                                                        "federated", "inputs", "inspection", "ledger", "linear",
                                                        "local", "local_bayes", "logistic", "margins", "mixed",
                                                        "model_selection",
-                                                       "naive_bayes", "numbers", "one_pass", "personalized",
+                                                       "naive_bayes", "numbers", "one_pass", "personalized", "pools",
                                                        "pipeline", "postprocessing", "preprocessing", "privatized",
                                                        "share_budget", "shuffled", "sketches", "softmax",
                                                        "sparse_vector", "stability", "statistics",
-                                                       "statistics_guarantees", "statistics_users")))
+                                                       "statistics_guarantees", "statistics_users", "verdicts")))
 
 USE = """
 import subprocess, sys

@@ -391,7 +391,9 @@ class UnknownCategories(_Table):
         for value, count in zip(values, counts):
             key = published_key(value)
             if key is None:
-                raise ValueError(_NO_KEY)
+                if not self._is_strict():
+                    raise ValueError(_NO_KEY)
+                key = published_key(None)
             keys[key] += count
         return Summary(self._identity(1, True), len(column), dict(keys))
 
