@@ -11,7 +11,7 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound
 from dpestim.privacy.outward import whole
 from dpestim.rng import WordSource
-from dpestim.shuffle.transport.uniform import shuffled
+from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: Users for whom bounds are worked out, at most.
 _MOST_USERS = 10**15
@@ -33,6 +33,16 @@ class ShuffledColumns(Columns):
     def local_epsilon(self):
         """What a row's messages promise to those who see them before they are shuffled."""
         return self._of_row([law.local_epsilon for law in self.laws])
+
+    @property
+    def delta(self):
+        """The declared delta: that of the laws, and what is kept for the shuffler."""
+        return sum(law.delta for law in self.laws) / FOR_MESSAGES
+
+    @property
+    def farthest_bits(self):
+        """How far from uniform the shuffler may be: 2 to the power of minus this."""
+        return farthest_bits(self._of_row([law.epsilon for law in self.laws]), self.delta, len(self))
 
     def guarantee(self, seeded=None, times=1, n_batches=1, colluding=None):
         """Return what all messages together promise to one user, who may have taken part several times."""
@@ -60,8 +70,11 @@ class ShuffledColumns(Columns):
         notes += [note for law in self.laws for note in law.notes]
         epsilon = times * self._of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
                                         for law in self.laws])
-        return PrivacyGuarantee(epsilon, min(1, times * sum(law.delta for law in self.laws)), "shuffle",
-                                Neighbours.SUBSTITUTION, seeded, tuple(dict.fromkeys(notes)))
+        if helpers > law.colluding and epsilon != math.inf:
+            bits = farthest_bits(epsilon / times, self.delta, len(self))
+            notes.append(f"It holds where the shuffler's orders are within 2^-{bits} of uniform.")
+        return PrivacyGuarantee(epsilon, min(1, times * self.delta), "shuffle", Neighbours.SUBSTITUTION, seeded,
+                                tuple(dict.fromkeys(notes)))
 
 
 class ShuffleProtocol(Server):
@@ -108,7 +121,8 @@ class ShuffleProtocol(Server):
             Of all users, as `encode` returns them; fewer users than `n_users` are refused before anything is ordered.
         shuffler : Shuffler, default=None
             Called once a column, with an array of shape (n_users * n_messages, 1). None: a `UniformShuffler` in this
-            process, whose order a seed of the protocol repeats. One whose ``distance(n)`` exceeds 2^-60 is refused.
+            process, whose order a seed of the protocol repeats. One whose ``distance(n)`` costs more than a part of
+            2^-40 of delta is refused.
 
         Returns
         -------
@@ -118,10 +132,11 @@ class ShuffleProtocol(Server):
         columns = self._columns_of_width(getattr(messages, "shape", (0, 1))[-1])
         messages = columns.check_reports(messages)
         _check_number(len(messages), columns)  # (the shuffler is trusted to count; the analyser is not)
+        bits = columns.farthest_bits
         out, source = np.empty_like(messages), WordSource(self.random_state)
         for number, part in enumerate(columns.slices):  # in other orders, as nothing may tell which belong to one user
             alike = np.ascontiguousarray(messages[:, part]).reshape(-1, 1)
-            mixed = shuffled(alike, shuffler, source.part(1 + number))
+            mixed = shuffled(alike, shuffler, source.part(1 + number), bits)
             out[:, part] = mixed.reshape(len(messages), -1)
         return out
 
@@ -164,7 +179,8 @@ class ShuffleProtocol(Server):
         colluding = whole(self.colluding, "colluding", 0)
         if colluding >= n_users:
             raise ValueError("colluding must be less than n_users")
-        known = {"delta": checked_delta(self.delta) / n_columns, "n_users": n_users, "colluding": colluding}
+        delta = checked_delta(self.delta) * FOR_MESSAGES / n_columns
+        known = {"delta": delta, "n_users": n_users, "colluding": colluding}
         names = self._law_class().own_parameters()
         return {name: known[name] if name in known else getattr(self, name) for name in names}
 

@@ -26,7 +26,7 @@ from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
-from dpestim.shuffle.transport.uniform import shuffled
+from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
 _TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
@@ -174,7 +174,8 @@ class ShuffledEstimator(PrivateEstimator):
         messages : ndarray of shape (n_users, width)
             Of all users, as `encode` returns them; fewer users than `n_users` are refused before anything is ordered.
         shuffler : Shuffler, default=None
-            None: a `UniformShuffler` in this process. One whose ``distance(n)`` exceeds 2^-60 is refused.
+            None: a `UniformShuffler` in this process. One whose ``distance(n)`` costs more than a part of 2^-40
+            of delta is refused.
 
         Returns
         -------
@@ -186,7 +187,7 @@ class ShuffledEstimator(PrivateEstimator):
         columns.check_reports(messages)
         # (the shuffler is trusted to count; the analyser is not)
         _check_number(len(messages), self._declared_users("messages come from users"))
-        return shuffled(messages, shuffler, WordSource(self.random_state).part(1))
+        return shuffled(messages, shuffler, WordSource(self.random_state).part(1), farthest_bits(*self._checked()))
 
     def analyse(self, messages):
         """Count the messages of one shuffle, in any order, and forget what was seen before; returns self.
@@ -269,9 +270,9 @@ class ShuffledEstimator(PrivateEstimator):
             return self.privacy_
         epsilon = local = _row_epsilon(columns)
         if delta:
-            found = best(n - colluding, _law_of(columns, local), float_down(delta))
+            found = best(n - colluding, _law_of(columns, local), float_down(delta * FOR_MESSAGES))
             epsilon = min(local, canonical_amount(found, "epsilon"))
-        return self._told(columns, epsilon, delta, n, self._seeded, colluding)
+        return self._told(columns, epsilon, delta, n, self._seeded, colluding, of_shuffler=True)
 
     @property
     def local_epsilon_(self):
@@ -374,6 +375,10 @@ class ShuffledEstimator(PrivateEstimator):
             raise ValueError("bound must be 'best', 'blanket' or 'clones'")
         whole(self.colluding, "colluding", 0)
         inner = _inner(self._wrapped)
+        if hasattr(self._wrapped, "next_round") and getattr(self._wrapped, "n_rounds", None) != 1:
+            raise ValueError(f"estimator must not be a {type(self._wrapped).__name__}: its users answer in several "
+                             "rounds, of which one shuffle is only the first. Take PrivKVEstimator or PCKVEstimator, "
+                             "which ask once")
         if isinstance(self._wrapped, MixedEstimator | PersonalizedEstimator | ShuffleProtocol) or not (
             isinstance(self._wrapped, Server) and isinstance(inner, Client)
         ):
@@ -410,7 +415,7 @@ class ShuffledEstimator(PrivateEstimator):
                 raise ValueError("estimator must not have a relaxed law: what some inputs lack in protection, no "
                                  "shuffle is proven to add")
             law = self._known_law(columns)
-        epsilon0 = largest_local(law, honest, epsilon, delta)
+        epsilon0 = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
         return trial if epsilon0 == epsilon else self._at(epsilon0)
 
     def _known_law(self, columns):
@@ -433,11 +438,12 @@ class ShuffledEstimator(PrivateEstimator):
         colluding, local = whole(self.colluding, "colluding", 0), _row_epsilon(columns)
         if local <= epsilon:
             delta = 0
-        elif not keeps(local if self.bound == "clones" else _law_of(columns, local), n - colluding, epsilon, delta):
+        elif not keeps(local if self.bound == "clones" else _law_of(columns, local), n - colluding, epsilon,
+                       delta * FOR_MESSAGES):
             raise ValueError("estimator must have a law that follows from its epsilon alone")
         return self._told(columns, epsilon, delta, n, seeded, colluding)
 
-    def _told(self, columns, epsilon, delta, n, seeded, colluding):
+    def _told(self, columns, epsilon, delta, n, seeded, colluding, *, of_shuffler=False):
         """Return a guarantee with what its reader should know."""
         if epsilon == math.inf:
             return PrivacyGuarantee(epsilon, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
@@ -455,6 +461,9 @@ class ShuffledEstimator(PrivateEstimator):
         if len(self._shuffles) > 1:
             notes.append(f"It counts {len(self._shuffles)} shuffles, and holds if nobody was in two of them."
                          if self._times == 1 else f"A user may have been in {self._times} shuffles.")
+        if of_shuffler and delta:
+            notes.append(f"It holds where the shuffler's orders are within 2^-{farthest_bits(epsilon, delta)} of "
+                         "uniform.")
         notes = tuple(dict.fromkeys([*notes, *columns.guarantee().notes]))
         one = PrivacyGuarantee(epsilon, delta, "shuffle", Neighbours.SUBSTITUTION, seeded, notes)
         return replace(one, epsilon=self._times * one.epsilon, delta=min(1, self._times * one.delta))

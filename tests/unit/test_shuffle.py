@@ -1,6 +1,7 @@
 """The shuffle model: bounds against enumerated truth, figures of the papers, totals on shapes of data, the verbs."""
 
 import math
+import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -11,9 +12,10 @@ from scipy import stats
 
 from dpestim import config_context
 from dpestim.accounting import Ledger
+from dpestim.local import GRRFrequencyEstimator
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import exp_upper
-from dpestim.shuffle import BooleanSum, RealSum
+from dpestim.shuffle import BooleanSum, RealSum, ShuffledEstimator
 from dpestim.shuffle.coins import _one_among, delta_among, delta_of_bits
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.sums.boolean import NoisyBit
@@ -227,7 +229,8 @@ def test_columns_share_the_budget():
     X = np.random.default_rng(0).uniform([0, -5], [1, 5], (2000, 2))
     est = RealSum(1.0, delta=1e-5, bounds=([0, -5], [1, 5]), protocol="balle", random_state=0).fit(X)
     assert [law.epsilon for law in est.randomizers_] == [Fraction(1, 2)] * 2
-    assert sum(law.delta for law in est.randomizers_) == Fraction(1, 10**5) == est.privacy_.delta
+    assert sum(law.delta for law in est.randomizers_) == Fraction(1, 10**5) * (1 - Fraction(1, 2**40))
+    assert est.privacy_.delta == Fraction(1, 10**5)
     assert (np.abs(est.sum_ - X.sum(axis=0)) < 5 * est.standard_error_).all()
     assert est.score(X) == pytest.approx(-np.square(est.mean_ - X.mean(axis=0)).mean(), rel=1e-9)
 
@@ -319,8 +322,49 @@ def test_a_shuffler_whose_orders_may_be_uneven_is_refused():
     assert uneven.distance(64) > 0.1
     with pytest.raises(ValueError, match="shuffler must be closer to uniform"):
         protocol.shuffle(messages, uneven)
-    assert BucketShuffler().distance(64) <= 2.0**-60 > BucketShuffler().distance(10**7)
+    assert BucketShuffler().distance(64) == 0
+    assert BucketShuffler().distance(10**7) < 2.0**-300
     assert protocol.shuffle(messages, BucketShuffler(random_state=0)).shape == messages.shape
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 60.0])
+@pytest.mark.parametrize("kind", ["protocol", "wrapped"])
+def test_what_a_shuffler_costs_is_part_of_delta(kind, epsilon):
+    """The law keeps delta with a part left over, which pays for the farthest order that is taken, whatever epsilon."""
+    class Near:
+        bits, n_shuffles = 0, 0
+
+        def distance(self, n):
+            return 2.0**-self.bits
+
+        def shuffle(self, messages):
+            self.n_shuffles += 1
+            return messages
+
+    delta, shuffler = Fraction(1, 10**6), Near()
+    if kind == "protocol":
+        est = RealSum(epsilon, delta=delta, bounds=([0, 0], [1, 1]), protocol="balle", n_users=1000)
+        messages = est.encode(np.zeros((1000, 2)))
+        left = sum(law.delta for law in est._columns_now().laws)
+    else:
+        est = ShuffledEstimator(GRRFrequencyEstimator(categories=[["a", "b"]]), epsilon, delta=delta, n_users=1000)
+        messages = est.encode([["a"]] * 1000)
+        left = delta * (1 - Fraction(1, 2**40))
+    for shuffler.bits in range(900):
+        try:
+            est.shuffle(messages, shuffler)
+            break
+        except ValueError:
+            continue
+    cost = (1 + math.exp(epsilon)) * shuffler.n_shuffles * 2.0**-shuffler.bits
+    assert delta / 2**46 < cost <= delta / 2**40
+    assert left + Fraction(cost) <= delta
+    assert est.privacy_.delta in (delta, 0)  # (0 where each message keeps epsilon by itself)
+    if epsilon == 1 and kind == "protocol":  # the larger epsilon that collusion leaves needs a more even order
+        left = est.privacy_against(500)
+        bits = int(re.search(r"within 2\^-(\d+) of uniform", str(left)).group(1))
+        assert bits > shuffler.bits
+        assert (1 + math.exp(left.epsilon)) * shuffler.n_shuffles * 2.0**-bits <= delta / 2**40
 
 
 def test_a_small_batch_never_reaches_the_analyser():

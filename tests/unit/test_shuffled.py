@@ -17,11 +17,13 @@ from dpestim.local import (
     DuchiTransformer,
     GRRFrequencyEstimator,
     HRFrequencyEstimator,
+    LDPSGDClassifier,
     MeanEstimator,
     OLHFrequencyEstimator,
     OUEFrequencyEstimator,
     PersonalizedEstimator,
     PMTransformer,
+    PrivKVMEstimator,
     SSFrequencyEstimator,
     URRFrequencyEstimator,
 )
@@ -223,6 +225,8 @@ def test_strict_mode_and_learned_domains():
     ({"n_users": 2001}, "n_users"), ({"n_users": 0}, "n_users"), ({"estimator": object()}, "estimator"),
     ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator"),
     ({"estimator": PersonalizedEstimator(GRR)}, "estimator"),
+    ({"estimator": PrivKVMEstimator(keys=LETTERS, n_rounds=2)}, "several rounds"),
+    ({"estimator": LDPSGDClassifier(classes=LETTERS)}, "estimator"),
     ({"estimator": URRFrequencyEstimator(categories=[LETTERS], non_sensitive=[["a"]])}, "estimator"),
     ({"estimator": SSFrequencyEstimator(categories=[LETTERS]), "bound": "blanket"}, "law"),
 ])

@@ -20,7 +20,7 @@ class BucketShuffler:
     What happens inside private memory is assumed to be unseen; this is a simulation in one process.
 
     **Privacy.** As `UniformShuffler` towards the analyser, up to `failure_probability(n)` in total variation; protocols
-    refuse buckets so small that it exceeds 2^-60. Besides,
+    refuse buckets so small that their delta does not cover it. Besides,
     the trace of buckets is the same for all inputs and orders, so it may be seen by anyone. At the end the loads
     of the buckets are seen, which do not depend on messages. The shuffler's private memory is trusted.
 
@@ -89,7 +89,9 @@ class BucketShuffler:
         if not passes or not mean:
             return 0.0
         # Chernoff: Pr[load > Z] <= e^-m (e m / Z)^Z, for each bucket after each pass
-        return min(1.0, exp(bits * log(2) + log(passes) - mean + size * (1 + log(mean / size))))
+        log_bound = bits * log(2) + log(passes) - mean + size * (1 + log(mean / size))
+        rounding = 2.0**-48 * (bits + passes + mean + size * (1 + log(size)))  # (more than floats lose)
+        return min(1.0, exp(log_bound + rounding + 2.0**-48))
 
     def distance(self, n):
         """Return a bound on how far the order of n messages is from uniform: `failure_probability` (claim 3)."""

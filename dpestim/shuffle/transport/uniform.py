@@ -1,5 +1,7 @@
 """`UniformShuffler`: every order equally likely, by the shuffle of Fisher and Yates."""
 
+import math
+from fractions import Fraction
 from numbers import Real
 
 import numpy as np
@@ -10,8 +12,10 @@ from dpestim.shuffle.transport.messages import ShuffleWords, rows_of_bytes
 
 #: Words at a time: 1 MB of them.
 _STEPS = 1 << 17
-#: How far from uniform the orders of a shuffler may be that a protocol takes (``uniform.md``, claim 4).
-FARTHEST = 2.0**-60
+#: Of a protocol's delta, 2 to the power of minus this is kept for what its shuffler is away from uniform.
+_SHARE_BITS = 40
+#: The rest, which is for the law of messages (``uniform.md``, claim 4).
+FOR_MESSAGES = 1 - Fraction(1, 1 << _SHARE_BITS)
 
 
 class UniformShuffler:
@@ -77,31 +81,37 @@ def permuted(out, rows, source):
     return out
 
 
-def shuffled(messages, shuffler, source):
+def farthest_bits(epsilon, delta, n_shuffles=1):
+    """Return b: each of so many shuffles may be 2^-b away from uniform, as (1 + e^epsilon) 2^-b is kept of delta."""
+    parts = math.ceil(n_shuffles / delta)  # (1 + e^epsilon is at most 2 e^epsilon; 1.4427 is above log2 e)
+    return _SHARE_BITS + 1 + math.ceil(1.4427 * float(epsilon)) + parts.bit_length()
+
+
+def shuffled(messages, shuffler, source, bits):
     """Return messages as a shuffler orders them, or, where it is None, uniformly by the words of a source.
 
     Raises ValueError where it returns others, and before it sees any where its orders may be further from uniform than
-    `FARTHEST`.
+    2^-bits.
     """
     if shuffler is None:
         return permuted(*rows_of_bytes(messages), source)
-    _check_distance(shuffler, len(messages))
+    _check_distance(shuffler, len(messages), bits)
     mixed = np.asarray(shuffler.shuffle(messages))
     if mixed.shape != messages.shape or mixed.dtype != messages.dtype or not _same_messages(mixed, messages):
         raise ValueError("shuffler must return the same messages, in another order")
     return mixed
 
 
-def _check_distance(shuffler, n):
-    """Raise ValueError unless a shuffler states that its orders of n messages are uniform, but for `FARTHEST`."""
+def _check_distance(shuffler, n, bits):
+    """Raise ValueError unless a shuffler states that its orders of n messages are uniform, but for 2^-bits."""
     if not callable(getattr(shuffler, "distance", None)):
         raise ValueError("shuffler must have a method distance(n): how far its order of n messages is from uniform in "
                          "total variation, at most (0.0 where every order is equally likely)")
     far = shuffler.distance(n)
-    if not isinstance(far, Real) or not 0 <= far <= FARTHEST:  # (NaN is refused, too)
-        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages may exceed 2^-60, which "
-                         "no protocol's delta covers; take larger buckets (BucketShuffler(bucket_size=...)) or a "
-                         "UniformShuffler")
+    if not isinstance(far, Real) or not 0 <= far <= math.ldexp(1.0, -bits):  # (NaN is refused, too)
+        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages exceeds 2^-{bits}, which "
+                         "is all that this epsilon and delta leave for it; take larger buckets "
+                         "(BucketShuffler(bucket_size=...)) or a UniformShuffler")
 
 
 def _same_messages(mixed, messages):
