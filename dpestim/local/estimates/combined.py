@@ -138,11 +138,14 @@ class Combined:
         ----------
         level : float, default=0.95
         **options
-            For the `confidence_interval` of the wrapped estimator.
+            For the `confidence_interval` of the wrapped estimator. `n_bins` of a distribution is by default the least
+            that a group or column would have by itself.
         """
         self._check_fitted()
         counted = self._counted()
         weights = None if self._has("frequencies_") else self._weights()
+        if self._has("distribution_") and options.get("n_bins") is None:  # (the same for all: what the least can bear)
+            options = {**options, "n_bins": min(server._fewest_bearable(level) for server in counted)}
         intervals = [server.confidence_interval(level, **options) for server in counted]
         if self._has("frequencies_"):
             centres = [server.frequencies_ for server in counted]
