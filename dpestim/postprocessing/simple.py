@@ -17,7 +17,9 @@ def base_pos(estimates, standard_errors=None):
     Returns
     -------
     ndarray of shape (d,)
-        At least 0; the sum is at least that of the estimates. Biased upwards.
+        At least 0; the sum is at least that of the estimates. Biased upwards: for single values the error is at most
+        that of the estimates, but do not add up many, as their biases add up, too. Sums over 500 of 1,000 values had 7
+        times the error of unbiased estimates (20,000 users, OUE, epsilon 1); take `norm_sub` or `post_pos` for sums.
 
     Examples
     --------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.distributions import SHAPES, clients
-from dpestim.local import DistributionEstimator, LaplaceTransformer
+from dpestim.local import DistributionEstimator, LaplaceTransformer, PersonalizedEstimator, PMTransformer
 from dpestim.local.categories.estimates import ends
 from dpestim.local.estimates.intervals import unified
 
@@ -84,3 +84,45 @@ def test_ends_are_as_far_away_as_their_own_errors_say(uneven):
     np.testing.assert_allclose(far, own, rtol=1e-12, atol=4 * np.spacing(1.0))
     for moved in (0.999, 1.001):  # and nowhere else near by
         assert (np.abs(far * moved - 1.96 * error(np.clip(f + moved * (both - f), 0, 1))) > 1e-4 * far).all()
+
+
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_quantiles_of_values_that_many_share_are_within_their_intervals(share):
+    held, within = 0.337, []  # just inside an edge of 128 bins
+    for seed in range(5):
+        x = np.random.default_rng(seed).random(50_000)
+        x[: int(share * len(x))] = held
+        client = PMTransformer(3.0, bounds=(0.0, 1.0), random_state=seed)
+        q = [0.05, 0.1, 0.5]
+        low, high = DistributionEstimator(client).fit(x[:, None]).quantile_interval(q)[:, 0].T
+        truth = np.quantile(x, q, method="inverted_cdf")
+        within.append((low <= truth) & (truth <= high))
+        assert high[2] - low[2] < 4 / 128
+    # each covers 95 % or more: 2 misses of 5 and more have a probability of 2.3 %
+    assert (np.sum(within, axis=0) > 3).all()
+
+
+def test_bins_by_default_are_as_many_as_reports_have_intervals_for():
+    sizes, covers = {}, []
+    for epsilon, n in ((0.5, 10_000), (1.0, 10_000), (1.0, 50_000), (4.0, 50_000)):
+        for seed, shape in enumerate(("bell", "skewed", "uniform")):
+            x = np.clip(SHAPES[shape](np.random.default_rng(seed), n), 0, 1)
+            found = DistributionEstimator(clients(epsilon, seed)["PM"]).fit(x[:, None]).confidence_interval()[0]
+            truth = np.histogram(x, np.linspace(0, 1, len(found) + 1))[0] / n
+            covers.append(covered(truth, found))
+            sizes.setdefault((epsilon, n), set()).add(len(found))
+    assert all(len(each) == 1 for each in sizes.values())  # public numbers choose, and no report
+    assert [min(each) for each in sizes.values()] == [3, 8, 32, 256]
+    assert 0.88 < np.mean(covers) < 1
+    few = DistributionEstimator(clients(4.0, 0)["PM"], n_bins=5).fit(x[:, None])
+    assert len(few.confidence_interval()[0]) == 5  # no more than the distribution has
+
+
+def test_groups_have_as_many_bins_by_default_as_all_of_them_have_intervals_for():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.repeat([0, 1], [4000, 30_000]), rng.random(34_000)])
+    base = DistributionEstimator(PMTransformer(1.0, bounds=(0.0, 1.0), random_state=0))
+    est = PersonalizedEstimator(base, {0: {}, 1: {}}).fit(X)
+    alone = [len(each.confidence_interval()[0]) for each in est.estimators_.values()]
+    assert alone[0] < alone[1]
+    assert len(est.confidence_interval()[0]) == alone[0]

@@ -410,8 +410,10 @@ def test_distributions_are_put_on_common_bins_exactly():
     assert est.variance_[0] == pytest.approx(f @ (middle**2 + width**2 / 12) - (f @ middle) ** 2)
     q = est.quantile([0, 0.25, 0.5, 1])[:, 0]
     np.testing.assert_allclose(np.interp(q, edges, reached), [0, 0.25, 0.5, 1], atol=1e-9)
+    assert est.confidence_interval()[0].shape == (8, 2)  # the least that a group would have by itself
+    apart = PersonalizedEstimator(base, {0: {}, 1: {"transformer__bounds": (0.0, 5.0)}}).fit(X)
     with pytest.raises(ValueError, match="same bins"):
-        est.confidence_interval()
+        apart.confidence_interval()
     assert -0.5 < est.score(X) < 0
     same = PersonalizedEstimator(base, {0: {}, 1: {"transformer__epsilon": 3}}).fit(X)
     low, high = same.confidence_interval()[0].T

@@ -42,7 +42,7 @@ class BitRegression:
             least = np.zeros(1)
         if least.min() <= _RANK:
             raise ValueError(f"n_bits and n_cohorts are too few to tell the {self.d} categories apart by their bits: "
-                             "take more")
+                             "raise n_bits or n_cohorts, or, of an open column, ask for fewer candidates")
 
     @cached_property
     def inverse(self):

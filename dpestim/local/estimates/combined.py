@@ -132,17 +132,20 @@ class Combined:
         """Return intervals like those of the wrapped estimator, from those of the groups (MOVER).
 
         They rest on what the groups' intervals rest on, and are about the users who took part. Those for shares of bins
-        need groups with the same bins (`n_bins` makes them so between the same bounds); else ValueError.
+        need groups with the same bounds; else ValueError.
 
         Parameters
         ----------
         level : float, default=0.95
         **options
-            For the `confidence_interval` of the wrapped estimator.
+            For the `confidence_interval` of the wrapped estimator. `n_bins` of a distribution is by default the least
+            that a group or column would have by itself.
         """
         self._check_fitted()
         counted = self._counted()
         weights = None if self._has("frequencies_") else self._weights()
+        if self._has("distribution_") and options.get("n_bins") is None:  # (the same for all: what the least can bear)
+            options = {**options, "n_bins": min(server._fewest_bearable(level) for server in counted)}
         intervals = [server.confidence_interval(level, **options) for server in counted]
         if self._has("frequencies_"):
             centres = [server.frequencies_ for server in counted]
@@ -157,8 +160,8 @@ class Combined:
             return around(self.mean_, np.sqrt(squares) + self.bias_[:, None])
         edges = [[bins_of(e, len(ci)) for e, ci in zip(s.bin_edges_, own)] for s, own in zip(counted, intervals)]
         if any(not np.array_equal(a, b) for own in edges for a, b in zip(own, edges[0])):
-            raise ValueError("confidence_interval needs groups that have the same bins: n_bins makes them so between "
-                             "the same bounds")
+            raise ValueError("confidence_interval needs groups that have the same bins: settings must give all of "
+                             "them the same bounds")
         out = []
         for j, parts in enumerate(zip(*intervals)):
             shares = [np.diff(np.interp(own[j], s.bin_edges_[j], reached(s.distribution_[j])))

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.collector import Collector
-from dpestim.local.estimates.intervals import quantile_intervals, share_intervals
+from dpestim.local.estimates.intervals import bearable, quantile_intervals, share_intervals
 from dpestim.local.estimates.model import BINS, Fit, chosen, likelihood_of, model_of, rebinned
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
@@ -41,8 +41,8 @@ class DistributionEstimator(Collector):
     default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256 bins, and
     often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
     `confidence_interval` and `quantile_interval` allow for shapes other than the estimate's; they are as wide as
-    reports are noisy, so ask for a few bins; values that many share must not lie on edges. A mean more than 5 standard
-    errors from the unbiased one is a UserWarning.
+    reports are noisy, so bins are few by default; values that many share must not lie on edges. A mean more than 5
+    standard errors from the unbiased one is a UserWarning.
 
     **Complexity.** O(n) for n reports, once; then a fixed time for a law, whatever n is.
 
@@ -174,15 +174,19 @@ class DistributionEstimator(Collector):
         `smoothing`: a normal approximation of the least-squares inversion of the law, with an allowance for how
         values lie within bins, and unified intervals (Feldman and Cousins 1998), which have their level next to 0, too.
         Values that many share must not lie on an edge between bins, for reports do not tell the side: what is seen of
-        this widens intervals or is refused; what is too fine to be seen is not.
+        this widens intervals or is refused; what is too fine to be seen is not. **Edges are assumed to lie halfway
+        between values that are rounded.** Of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 90 to
+        96 % of 10 to 50 bins are covered with the bounds (120, 220), the worst bin in 70 % of samples; with (119.5,
+        219.5) 95 to 98 % (PM), the worst bin in 88 %.
 
         Parameters
         ----------
         level : float, default=0.95
             In (0, 1).
         n_bins : int, default=None
-            Bins of equal width, at most 256; fewer have narrower intervals. None: those of `distribution_`. Categories
-            have their own.
+            Bins of equal width, at most 256; fewer have narrower intervals. None: for each column as many as its
+            reports have intervals for, 2 to 256, told by the number of reports and the law alone, and no more than
+            `distribution_` has; the length of an array says how many. Categories have their own.
 
         Returns
         -------
@@ -195,13 +199,14 @@ class DistributionEstimator(Collector):
             or more than 15 % of its bins, and 5 % of its values, may be on the wrong side of an edge.
         """
         z = _z(level)
-        n_bins = self.n_bins if n_bins is None else n_bins
-        if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or not 1 <= n_bins <= MOST_INTERVALS:
+        if n_bins is not None and (
+            isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or not 1 <= n_bins <= MOST_INTERVALS
+        ):
             raise ValueError(f"n_bins must be an integer from 1 to {MOST_INTERVALS}, for intervals")
         self._check_fitted()
         out = []
         for column, counts in zip(self._columns, self._counts):
-            edges = self._edges(column, int(n_bins))
+            edges = self._edges(column, self._bearable(column, counts, z) if n_bins is None else n_bins)
             if counts.any():
                 with one_thread():
                     shares = self._fit_of(column, counts, "auto").shares
@@ -215,6 +220,11 @@ class DistributionEstimator(Collector):
 
     def quantile_interval(self, q, level=0.95):
         """Return intervals for quantiles, from edge to edge of bins whose cumulative shares have intervals.
+
+        They are cautious: they allow for shapes that the reports do not exclude, and each end is an edge of 8 to 128
+        bins. At epsilon 1 and 50,000 users (PM, a bell) those of 95 % are 0.08 of the range wide for the median and 0.3
+        for the quantiles of 5 and 95 %; at epsilon 3 they are 0.035 and 0.07 wide. A value that many share widens an
+        interval by a bin on either side.
 
         Parameters
         ----------
@@ -293,6 +303,18 @@ class DistributionEstimator(Collector):
         if column.is_discrete:
             return model_of(column.law, BINS).edges
         return np.linspace(0.0, 1.0, int(self.n_bins if n_bins is None else n_bins) + 1)
+
+    def _bearable(self, column, counts, z):
+        """Return how many bins a column has intervals for by default; of what is chosen by numbers that are public."""
+        if column.is_discrete or not counts.any():
+            return min(int(self.n_bins), MOST_INTERVALS)
+        with one_thread():
+            return min(int(self.n_bins), bearable(column.law, int(counts.sum()), z))
+
+    def _fewest_bearable(self, level):
+        """Return the least number of bins that a column has intervals for by default."""
+        z = _z(level)
+        return min(self._bearable(column, counts, z) for column, counts in zip(self._columns, self._counts))
 
     def _with_positions(self):
         """Return (column, distribution, bin edges as positions) of each column."""

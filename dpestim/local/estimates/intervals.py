@@ -30,6 +30,9 @@ NEAR, MOST = 2, 0.5
 MOST_DOUBTED, MASS_DOUBTED = 0.15, 0.05
 #: ... and those of which half are at least so wide.
 WIDE = 0.5
+#: Bins that are asked for by default are the most of these numbers whose intervals, were values even, have a median
+#: width below this one: half of `WIDE`, for values that are not even have wider ones.
+ASKED, BEARABLE = (256, 128, 64, 32, 16, 8, 4, 3, 2), WIDE / 2
 #: Bins whose cumulative shares bound quantiles are one of these numbers.
 CUMULATIVE = (8, 16, 32, 64, 128)
 
@@ -59,6 +62,19 @@ def share_intervals(law, counts, shares, edges, z):
     return np.clip(ends + np.stack([-doubt, doubt], axis=1), 0.0, 1.0)
 
 
+@lru_cache(maxsize=64)
+def bearable(law, n, z):
+    """Return how many bins n reports have intervals for: by the law and n alone, as if values were spread evenly."""
+    model = model_of(law, BINS)
+    codes = np.bincount(model.output)  # (of each output; no interval asks how its reports divide among them)
+    counts = (n * (model.even @ model.rows) / codes)[model.output]
+    for n_bins in ASKED[:-1]:
+        _, error = _posterior(law, counts, model.even, np.linspace(0.0, 1.0, n_bins + 1), np.eye(n_bins))
+        if np.median(2 * z * error) < BEARABLE:
+            return n_bins
+    return ASKED[-1]
+
+
 def quantile_intervals(law, counts, shares, q, z):
     """Return an array (q, 2): positions between which the quantiles lie."""
     found = None
@@ -70,6 +86,9 @@ def quantile_intervals(law, counts, shares, q, z):
         if found is None or cost < found[0]:
             found = cost, edges, _outwards(estimate, error, z, counts.sum())
     _, edges, ends = found
+    if hasattr(law, "grid"):  # many values beside an edge may lie on its other side, as for shares
+        beside = _beside(law, shares, edges[1:-1])
+        ends = np.clip(ends + np.stack([-beside, beside], axis=1), 0.0, 1.0)
     n_edges = len(edges)
     low, high = np.concatenate([[0.0], ends[:, 0], [1.0]]), np.concatenate([[0.0], ends[:, 1], [1.0]])
     # from the edge before the first below which q may lie, to the one behind the last below which no more may
@@ -80,8 +99,14 @@ def quantile_intervals(law, counts, shares, q, z):
 
 def on_edges(law, shares, edges):
     """Return, for each bin, the mass next to its inner edges that is more than what lies beside it."""
+    excess = _beside(law, shares, edges[1:-1])
+    return np.concatenate([[0], excess]) + np.concatenate([excess, [0]])
+
+
+def _beside(law, shares, inner):
+    """Return, for each of these edges, the mass next to it that is more than what lies further away."""
     model = model_of(law, BINS)
-    reached, inner = np.concatenate([[0.0], np.cumsum(shares)]), edges[1:-1]
+    reached = np.concatenate([[0.0], np.cumsum(shares)])
     step = np.maximum(NEAR / len(model.widths), law.spacing_at(inner))  # (between two inputs reports tell no place)
 
     def within(reach):
@@ -90,7 +115,7 @@ def on_edges(law, shares, edges):
     there = within(step)
     excess = there - (within(3 * step) - there) / 2
     excess[excess <= MOST * there] = 0  # the fit is rough itself
-    return np.concatenate([[0], excess]) + np.concatenate([excess, [0]])
+    return excess
 
 
 def evenly_spaced(law, counts, shares, edges):
