@@ -12,6 +12,10 @@ _ROUNDING = 1e-11
 _OF_PMF = 1e-9
 #: Numbers of coins that are looked at one by one, or in so many steps; in fewer where a user has several bits.
 _STEPS, _FEW_STEPS = 2048, 64
+#: Probabilities of a user's own bits that are not looked at, together: they count as if nothing hid them.
+_NEGLIGIBLE = 1e-30
+#: Sums that are all looked at, around the maximum.
+_APART = 16
 #: Standard deviations around the usual number of noise bits that are looked at.
 _REACH = 16
 
@@ -49,10 +53,31 @@ def delta_among(epsilon, flip, n, p, n_bits=1):
     shares = np.diff(upto, prepend=0.0) + _ROUNDING * upto
     if n_bits == 1:
         return min(1.0, float(shares @ _one_among(epsilon, flip, at)))
-    own = _pmf(np.arange(n_bits + 1), n_bits, flip)
-    matter = shares > 1e-30  # (of the others delta is at most 1)
-    total = sum(share * _many_among(epsilon, own, coins) for share, coins in zip(shares[matter], at[matter]))
-    return min(1.0, float(total + shares[~matter].sum()))
+    return _mixture(shares, at, _Bits(epsilon, flip, n_bits).among)
+
+
+def _mixture(shares, at, delta_of):
+    """Return an upper bound of the sum of shares times delta among so many coins, which falls with their number.
+
+    Numbers far from the usual ones are not looked at where they matter less than rounding: fewer coins hide nothing,
+    more of them hide what fewer do.
+    """
+    middle = int(shares.argmax())
+    below, above = np.cumsum(shares), np.cumsum(shares[::-1])[::-1]
+    first = last = delta_of(at[middle])
+    total = shares[middle] * first
+    for k in range(middle - 1, -1, -1):
+        if below[k] <= _OF_PMF * total:
+            total += below[k]
+            break
+        total += shares[k] * min(1.0, delta_of(at[k]))
+    for k in range(middle + 1, len(at)):
+        if above[k] * last <= _OF_PMF * total:
+            total += above[k] * last
+            break
+        last = min(last, delta_of(at[k]))
+        total += shares[k] * last
+    return min(1.0, float(total))
 
 
 def _one_among(epsilon, flip, n_coins):
@@ -70,30 +95,71 @@ def _one_among(epsilon, flip, n_coins):
     return best
 
 
-def _many_among(epsilon, own, n_coins):
-    """Return the same for several bits of a user, of which so many (probabilities) are ones if all were zeros."""
-    e, r = math.exp(epsilon), len(own) - 1
+class _Bits:
+    """Several bits of a user, all zeros or all ones before they are flipped: what fair coins hide of them."""
 
-    low, high = -1, n_coins + r  # the gap rises up to its maximum and falls from there
-    while high - low > 2:
-        middle = (low + high) // 2
-        first, last = max(0, middle - n_coins), min(r, middle)  # bits of the user's own that leave a sum of the coins
+    def __init__(self, epsilon, flip, n_bits):
+        self.epsilon, self.e, self.r, self.flip = epsilon, math.exp(epsilon), n_bits, flip
+        self.logs = _log_pmf(np.arange(n_bits + 1), n_bits, flip)  # of how many are ones if all were zeros
+        kept = np.flatnonzero(self.logs > math.log(_NEGLIGIBLE / (n_bits + 1)))
+        self.first, self.kept = int(kept[0]), np.exp(self.logs[kept[0] : kept[-1] + 1])
+        self.off = 0  # of the last guess
+
+    def among(self, n_coins):
+        """Return an upper bound of delta among so many fair coins, whose sum is added to that of the bits."""
+        n_coins = int(n_coins)
+        low, high = self._maximum(n_coins)
+        a, b = low - 1, high + 1  # (rounding may be off by one)
+        ends = self.first, self.first + len(self.kept) - 1
+        # how much likelier a sum of at most t is, beyond e^epsilon, for each t from a to b
+        more = np.convolve(_cdf(np.arange(a - ends[1], b - ends[0] + 1), n_coins, 0.5), self.kept, "valid")
+        less = _cdf(np.arange(a - self.r + ends[0], b - self.r + ends[1] + 1), n_coins, 0.5)
+        less = self.e * np.correlate(less, self.kept, "valid")
+        return max(0.0, float((more - less + _OF_PMF * (more + less)).max())) + _NEGLIGIBLE
+
+    def _maximum(self, n_coins):
+        """Return (low, high), near each other, between which the gap is largest: it rises up to there, then falls."""
+        low, high = -1, n_coins + self.r
+        at, step = self._guess(n_coins) + self.off, _APART
+        rose = fell = False
+        while high - low > _APART and not (rose and fell):
+            at = min(max(at, low + 1), high - 1)
+            if self._rises(n_coins, at):
+                low, at, rose = at, at + step, True
+            else:
+                high, at, fell = at, at - step, True
+            step *= 2
+        while high - low > _APART:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._rises(n_coins, middle) else (low, middle)
+        self.off = (low + high) // 2 - self._guess(n_coins)
+        return low, high
+
+    def _guess(self, n_coins):
+        """Return where the maximum is if sums are normal; the search goes on from there."""
+        spread = n_coins / 4 + self.r * self.flip * (1 - self.flip)
+        apart = max(self.r * (1 - 2 * self.flip), 1e-9)
+        return int(max(-1.0, (n_coins + self.r) / 2 - self.epsilon * spread / apart))
+
+    def _rises(self, n_coins, t):
+        """Tell whether a sum of t is likelier by e^epsilon or more."""
+        first, last = max(0, t - n_coins), min(self.r, t)  # bits of the user's own that leave a sum of the coins
         i = np.arange(first, last)
-        logs = np.append(0.0, np.cumsum(np.log((middle - i) / (n_coins - middle + i + 1))))
-        coins = np.exp(logs - logs.max())  # of the coins' probabilities, as ratios: far out they would all be 0
-        mine, other = own[first : last + 1] @ coins, own[::-1][first : last + 1] @ coins
-        low, high = (middle, high) if mine > e * other else (low, middle)
-    # how much likelier a sum of at most t is, beyond e^epsilon, rounded up, for each t around the maximum
-    tried = high - low + 3
-    upto = _cdf(high + 1 - np.arange(r + tried), n_coins, 0.5)  # (they share nearly all sums of the coins)
-    upto = np.lib.stride_tricks.sliding_window_view(upto, r + 1)
-    more, less = upto @ own, e * (upto @ own[::-1])
-    return max(0.0, float((more - less + _OF_PMF * (more + less)).max()))
+        coins = np.append(0.0, np.cumsum(np.log((t - i) / (n_coins - t + i + 1))))
+        # (in logarithms: where both were 0 the search would take the wrong side)
+        mine, other = _log_sum(self.logs[first : last + 1] + coins), _log_sum(self.logs[::-1][first : last + 1] + coins)
+        return mine > self.epsilon + other
 
 
-def _pmf(k, n, p):
-    """Return the probability of each of k successes (integers from 0 to n) of n trials, to a relative 1e-9."""
-    return np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p))
+def _log_pmf(k, n, p):
+    """Return the logarithm of the probability of each of k successes (integers from 0 to n) of n trials, to 1e-9."""
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)
+
+
+def _log_sum(logs):
+    """Return the logarithm of the sum of what these are logarithms of."""
+    most = logs.max()
+    return most + math.log(np.exp(logs - most).sum()) if most > -math.inf else most
 
 
 def _cdf(k, n, p):

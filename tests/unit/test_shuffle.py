@@ -327,6 +327,21 @@ def test_a_shuffler_whose_orders_may_be_uneven_is_refused():
     assert protocol.shuffle(messages, BucketShuffler(random_state=0)).shape == messages.shape
 
 
+@pytest.mark.parametrize(("r", "n"), [(1500, 20), (10_000, 60)])
+def test_many_bits_of_few_users_keep_what_they_promise(r, n):
+    """With probabilities as numbers, not logarithms, the bound was 1e-32 where equal bits of all others tell 0.005.
+
+    Bits that are equal but for one user's: sums are nearly normal, and their divergence is known in closed form.
+    """
+    law = ManyBits(Fraction(1), DELTA, n, 0, r)
+    for flip in (0.45, 0.48, 0.49, law.flip / 2**64):
+        apart = r * (1 - 2 * flip) / math.sqrt(n * r * flip * (1 - flip))
+        truth = stats.norm.cdf(apart / 2 - 1 / apart) - math.e * stats.norm.cdf(-apart / 2 - 1 / apart)
+        bound = delta_of_bits(1.0, flip, n - 1, r)
+        assert 0.98 * truth <= bound <= 1.25 * truth
+    assert law.delta_at(1.0, n) <= float(DELTA) < delta_of_bits(1.0, 0.999 * law.flip / 2**64, n - 1, r)
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 60.0])
 @pytest.mark.parametrize("kind", ["protocol", "wrapped"])
 def test_what_a_shuffler_costs_is_part_of_delta(kind, epsilon):

@@ -11,7 +11,7 @@ from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.outward import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
-from dpestim.shuffle.law import ONE, smallest
+from dpestim.shuffle.law import ONE, first_below
 from dpestim.shuffle.sums.law import BitMessages, SumLaw
 
 #: Bits a user at most: fixed points of 48 bits, times so many, are words.
@@ -48,8 +48,12 @@ class ManyBits(BitMessages, SumLaw):
         """Return the least number of words that the bound allows for r bits, to a relative 2^-14, or None."""
         epsilon, delta = float_down(self.epsilon), float_down(self.delta)
 
+        def excess(flip):  # (where the bound is 0 nothing is known but its sign)
+            bound = delta_of_bits(epsilon, flip / WORD, self.n_honest - 1, r)
+            return math.log(bound / delta) if bound else -1.0
+
         def fits(flip):
-            return delta_of_bits(epsilon, flip / WORD, self.n_honest - 1, r) <= delta
+            return excess(flip) <= 0
 
         high = WORD // 2 - (WORD >> _PRECISION)
         if r == 1:  # with so many a bit needs nobody else
@@ -59,7 +63,7 @@ class ManyBits(BitMessages, SumLaw):
         while high > 1 << 20 and fits(high // 2):
             high //= 2
         step = max(1, high >> _PRECISION)
-        steps = smallest(lambda k: fits(min(high, k * step)), max(1, high // (2 * step)), high // step + 1)
+        steps = first_below(lambda k: excess(min(high, k * step)), max(1, high // (2 * step)), high // step + 1)
         return min(high, steps * step)
 
     @property
