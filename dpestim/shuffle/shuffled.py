@@ -26,6 +26,7 @@ from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
+from dpestim.shuffle.of_local import check_number, inner_of, law_of, row_epsilon
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
@@ -186,7 +187,7 @@ class ShuffledEstimator(PrivateEstimator):
         columns = self._at(self._checked()[0])._client()._columns_of_width(messages.shape[1])
         columns.check_reports(messages)
         # (the shuffler is trusted to count; the analyser is not)
-        _check_number(len(messages), self._declared_users("messages come from users"))
+        check_number(len(messages), self._declared_users("messages come from users"))
         return shuffled(messages, shuffler, WordSource(self.random_state).part(1), farthest_bits(*self._checked()))
 
     def analyse(self, messages):
@@ -200,7 +201,7 @@ class ShuffledEstimator(PrivateEstimator):
             width = messages.shape[1]
         columns = self._at(self._checked()[0])._client()._columns_of_width(width)
         server = self._server_for(n, columns.n_features)._aggregate(messages)
-        _check_number(len(messages), n)
+        check_number(len(messages), n)
         self._keep(server, self._guarantee(server._columns, n), n, None if self.random_state is None else True)
         return self
 
@@ -268,9 +269,9 @@ class ShuffledEstimator(PrivateEstimator):
         columns, delta = self._server._columns, max(delta for _, _, delta in self._shuffles)
         if colluding <= self._colluding or columns.inferred:
             return self.privacy_
-        epsilon = local = _row_epsilon(columns)
+        epsilon = local = row_epsilon(columns)
         if delta:
-            found = best(n - colluding, _law_of(columns, local), float_down(delta * FOR_MESSAGES))
+            found = best(n - colluding, law_of(columns, local), float_down(delta * FOR_MESSAGES))
             epsilon = min(local, canonical_amount(found, "epsilon"))
         return self._told(columns, epsilon, delta, n, self._seeded, colluding, of_shuffler=True)
 
@@ -278,7 +279,7 @@ class ShuffledEstimator(PrivateEstimator):
     def local_epsilon_(self):
         """The epsilon of one row's report."""
         self._check_fitted()
-        return _row_epsilon(self._server._columns)
+        return row_epsilon(self._server._columns)
 
     @property
     def local_privacy_(self):
@@ -295,12 +296,12 @@ class ShuffledEstimator(PrivateEstimator):
     @property
     def ledger(self):
         """The ledger of the wrapped estimator, which pays for the shuffle."""
-        return getattr(_inner(self._wrapped), "ledger", None)
+        return getattr(inner_of(self._wrapped), "ledger", None)
 
     @property
     def random_state(self):
         """The seed of the wrapped estimator."""
-        return getattr(_inner(self._wrapped), "random_state", None)
+        return getattr(inner_of(self._wrapped), "random_state", None)
 
     def __getattr__(self, name):
         """Return what the wrapped estimator says of its estimates."""
@@ -316,7 +317,7 @@ class ShuffledEstimator(PrivateEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(_inner(self._wrapped)).input_tags
+        tags.input_tags = get_tags(inner_of(self._wrapped)).input_tags
         return tags
 
     # ---------------------------------------------------------------- inside
@@ -332,7 +333,7 @@ class ShuffledEstimator(PrivateEstimator):
 
     def _find_ledger(self):
         """Return the ledger of the wrapped estimator, or of the block in which either was made."""
-        inner = _inner(self._wrapped)
+        inner = inner_of(self._wrapped)
         if self._bound[0] is None and getattr(inner, "_bound", (None,))[0] is not None:
             return inner._find_ledger()
         return super()._find_ledger()
@@ -340,7 +341,7 @@ class ShuffledEstimator(PrivateEstimator):
     def _is_strict(self):
         wrapped = vars(self).get("estimator")  # (asked for before __init__, too)
         return super()._is_strict() or any(
-            item._bound[1] for item in (wrapped, _inner(wrapped)) if isinstance(item, PrivateEstimator)
+            item._bound[1] for item in (wrapped, inner_of(wrapped)) if isinstance(item, PrivateEstimator)
         )
 
     @property
@@ -356,7 +357,7 @@ class ShuffledEstimator(PrivateEstimator):
         server = self._server_for(n, width)
         read = server._read_for(X, restart)
         if restart:
-            _check_number(rows, n)
+            check_number(rows, n)
         return read[2], server, read, self._guarantee(read[2], n, self.random_state is not None), n
 
     def _pay(self, read, guarantee, n):
@@ -374,7 +375,7 @@ class ShuffledEstimator(PrivateEstimator):
         if self.bound not in ("best", "blanket", "clones"):
             raise ValueError("bound must be 'best', 'blanket' or 'clones'")
         whole(self.colluding, "colluding", 0)
-        inner = _inner(self._wrapped)
+        inner = inner_of(self._wrapped)
         if hasattr(self._wrapped, "next_round") and getattr(self._wrapped, "n_rounds", None) != 1:
             raise ValueError(f"estimator must not be a {type(self._wrapped).__name__}: its users answer in several "
                              "rounds, of which one shuffle is only the first. Take PrivKVEstimator or PCKVEstimator, "
@@ -388,10 +389,10 @@ class ShuffledEstimator(PrivateEstimator):
 
     def _at(self, epsilon0):
         """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared."""
-        server, given = clone(self._wrapped), _inner(self._wrapped)
+        server, given = clone(self._wrapped), inner_of(self._wrapped)
         if hasattr(server, "transformer") and server.transformer is None:
             server.transformer = PMTransformer()
-        inner = _inner(server)
+        inner = inner_of(server)
         inner.set_params(epsilon=epsilon0)
         for name in ("ledger", "random_state", "n_jobs"):
             setattr(inner, name, getattr(given, name))
@@ -422,7 +423,7 @@ class ShuffledEstimator(PrivateEstimator):
         """Return the law that the bound is computed of; None where only its epsilon counts."""
         if self.bound == "clones":
             return None
-        law = _law_of(columns, None)
+        law = law_of(columns, None)
         if self.bound == "blanket":
             if law is None:
                 raise ValueError("bound must be 'clones' or 'best' for several columns")
@@ -435,10 +436,10 @@ class ShuffledEstimator(PrivateEstimator):
         if columns.inferred:
             return PrivacyGuarantee(math.inf, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
                                     notes=columns.guarantee().notes)
-        colluding, local = whole(self.colluding, "colluding", 0), _row_epsilon(columns)
+        colluding, local = whole(self.colluding, "colluding", 0), row_epsilon(columns)
         if local <= epsilon:
             delta = 0
-        elif not keeps(local if self.bound == "clones" else _law_of(columns, local), n - colluding, epsilon,
+        elif not keeps(local if self.bound == "clones" else law_of(columns, local), n - colluding, epsilon,
                        delta * FOR_MESSAGES):
             raise ValueError("estimator must have a law that follows from its epsilon alone")
         return self._told(columns, epsilon, delta, n, seeded, colluding)
@@ -448,7 +449,7 @@ class ShuffledEstimator(PrivateEstimator):
         if epsilon == math.inf:
             return PrivacyGuarantee(epsilon, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
                                     notes=columns.guarantee().notes)
-        local = _row_epsilon(columns)
+        local = row_epsilon(columns)
         notes = [
             f"The analyser sees one message of each of at least {n} users, and how many there are, in no order; it "
             f"holds where at most {colluding} of them tell the analyser what they sent.",
@@ -483,25 +484,3 @@ class ShuffledEstimator(PrivateEstimator):
     def _test_data(self, n_rows, seed=0):
         """Return rows that suit the wrapped estimator."""
         return self._wrapped._test_data(n_rows, seed)
-
-
-def _inner(estimator):
-    """Return who randomises for an estimator: its transformer, where it has one, or itself."""
-    inner = getattr(estimator, "transformer", estimator)
-    return PMTransformer() if inner is None else inner
-
-
-def _row_epsilon(columns):
-    """Return the local epsilon of a row's whole report."""
-    return columns.guarantee().epsilon
-
-
-def _law_of(columns, otherwise):
-    """Return the law of a row's report where it is that of a single column."""
-    return columns.laws[0] if len(columns) == 1 and not columns.n_sampled else otherwise
-
-
-def _check_number(n, needed):
-    if n < needed:
-        raise ValueError(f"n_users must not exceed the users at hand: {needed} were to hide each other, and {n} are "
-                         "here")

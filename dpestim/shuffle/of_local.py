@@ -1,0 +1,26 @@
+"""What the wrapper of a local estimator reads from it: who randomises, with which law and epsilon."""
+
+from dpestim.local.numbers.pm import PMTransformer
+
+
+def inner_of(estimator):
+    """Return who randomises for an estimator: its transformer, where it has one, or itself."""
+    inner = getattr(estimator, "transformer", estimator)
+    return PMTransformer() if inner is None else inner
+
+
+def row_epsilon(columns):
+    """Return the local epsilon of a row's whole report."""
+    return columns.guarantee().epsilon
+
+
+def law_of(columns, otherwise):
+    """Return the law of a row's report where it is that of a single column."""
+    return columns.laws[0] if len(columns) == 1 and not columns.n_sampled else otherwise
+
+
+def check_number(n, needed):
+    """Refuse fewer users than were to hide each other."""
+    if n < needed:
+        raise ValueError(f"n_users must not exceed the users at hand: {needed} were to hide each other, and {n} are "
+                         "here")
