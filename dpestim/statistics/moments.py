@@ -195,8 +195,9 @@ class StandardDeviation(Variance):
 
     **Privacy.** That of `Variance`: the root costs nothing.
 
-    **Utility.** Interval ends are the roots of those of the variance, and hold for any data. With few rows the value plus
-    and minus 1.96 standard errors is no interval: it covers .79 to .94 (normal rows, 20 to 200 of them, epsilon 1 to 8).
+    **Utility.** Interval ends are the roots of those of the variance, and hold for any data. With few rows the value
+    plus and minus 1.96 standard errors is no interval: it covers .79 to .94 (normal rows, 20 to 200 of them, epsilon 1
+    to 8).
 
     **Complexity.** O(n d) time, O(d) memory.
 

@@ -165,7 +165,7 @@ class Kept(DPCovariance):
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.5, 1e-5)])
 @pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
 def test_intervals_hold_for_each_entry(epsilon, delta, neighbours):
-    """n = 100 fits, 16 entries: more misses than these have a probability of 2e-3 at .95; around shrunken ones all do."""
+    """n = 100 fits, 16 entries: more misses have a probability of 2e-3 at .95; shrunken ones are off."""
     missed, shrunken = np.zeros((4, 4)), np.zeros((4, 4))
     for seed in range(100):
         X = np.random.default_rng(seed).uniform(-0.6, 0.8, (1000, 4))
