@@ -27,7 +27,7 @@ from dpestim.tree.base import (
 
 _OWN = """\
     n_estimators : int, default=None
-        How many trees, from 1 to 1,000. None: 3, 10 or 30, from epsilon and the number of rows, which is public.
+        How many trees, from 1 to 1,000. None: 3, 10 or 30, from epsilon, delta and the number of rows, which is public.
     max_depth : int, default=None
         Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
     rows : {"shared", "disjoint"}, default="shared"
@@ -150,23 +150,28 @@ class Forest(BinnedModel, OnePassModel):
         OnePassModel._refuse_others(reader, summary, message)
 
     def _shape(self, n_rows):
-        """Return (how many trees, levels): what is declared, or such that leaves have more rows than noise has.
+        """Return (how many trees, levels): what is declared, or what suits so many rows times epsilon.
 
-        Numbers of trees suit four shapes (30 columns of 398 women, Adult, smooth and skewed numbers) and the least
-        depth 500 rows of four; on three others (a rare class, few rows, point masses) the best of all forests often has
-        less than half the excess loss (all measured before leaves were weighed as they are now). Where something is
-        known of the data, declare both.
+        With normal noise trees that share rows cost nothing: the noise of each grows with the root of their number, and
+        that of their mean does not. With Laplace noise it does. Figures: ``_forest.md``.
         """
-        known, n_trees, depth = n_rows * float(self.epsilon), self.n_estimators, self.max_depth
-        if n_trees is None:
-            n_trees = self._default_trees(known)
-        if depth is None:
-            depth = min(8, max(2, math.floor(math.log2(max(known / n_trees / 4, 1.0)))))
+        known = n_rows * float(self.epsilon)
+        n_trees = self._default_trees(known) if self.n_estimators is None else self.n_estimators
+        depth = self._default_depth(known / n_trees) if self.max_depth is None else self.max_depth
         return int(n_trees), int(depth)
+
+    @property
+    def _averages_out(self):
+        """Whether the noise of many trees is hardly more than that of one."""
+        return bool(self.delta) and self.rows == "shared"
 
     def _default_trees(self, known):
         """Return how many trees, for so many rows times epsilon."""
-        return 3 if known < 500 else 10 if known < 3000 else 30
+        return 30 if self._averages_out or known >= 3000 else 3 if known < 500 else 10
+
+    def _default_depth(self, each):
+        """Return how many levels, for so many rows times epsilon and tree."""
+        return min(8, max(5 if self._averages_out else 2, math.floor(math.log2(max(each / 4, 1.0)))))
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data
@@ -425,8 +430,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     True
     """
 
-    _more_parameters = _DELTA + BINS + TARGET + _OWN.replace("3, 10 or 30, from epsilon and the number of rows, which "
-                                                            "is public", "5") + NEIGHBOURS + _LAST
+    _more_parameters = _DELTA + BINS + TARGET + _OWN + NEIGHBOURS + _LAST
     _more_attributes = _MORE.replace("    features_,", """    target_mean_ : float
         Noisy mean of the target over all rows.
     target_bounds_ : tuple of float
@@ -458,7 +462,14 @@ class DPRandomForestRegressor(NumberTarget, Forest):
                  "neighbours": "add_remove"}]
 
     def _default_trees(self, known):
-        return 5
+        if self.rows == "disjoint":
+            return 5
+        return 3 if known < 3000 else 30 if self._averages_out and known >= 12_000 else 10
+
+    def _default_depth(self, each):
+        if self.rows == "disjoint":
+            return super()._default_depth(each)
+        return min(8, max(2, math.floor(math.log2(max(each / (20 if self._averages_out else 80), 1.0)))))
 
     def _test_target(self, X):
         return X[:, 0]

@@ -7,6 +7,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
 
 from dpestim import config_context
 from dpestim._core import trees
@@ -303,11 +306,25 @@ def test_no_forest_is_surer_than_its_surest_tree():
     assert forest.score(X, y) > 0.88  # (0.9 is what can be known)
 
 
-@pytest.mark.parametrize(("n_rows", "epsilon", "shape"), [(0, 1.0, (3, 2)), (398, 1.0, (3, 5)), (800, 1.0, (10, 4)),
-                                                          (14_000, 1.0, (30, 6)), (10**6, 1.0, (30, 8))])
-def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape):
+@pytest.mark.parametrize(("n_rows", "epsilon", "shape", "numbers"), [
+    (0, 1.0, (3, 2), (3, 2)), (398, 1.0, (3, 5), (3, 2)), (800, 1.0, (10, 4), (3, 2)), (14_000, 1.0, (30, 6), (10, 4)),
+    (10**6, 1.0, (30, 8), (10, 8))])
+def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape, numbers):
     assert DPRandomForestClassifier(epsilon)._shape(n_rows) == shape
+    assert DPRandomForestRegressor(epsilon)._shape(n_rows) == numbers
     assert DPRandomForestClassifier(epsilon, n_estimators=7, max_depth=3)._shape(n_rows) == (7, 3)
+
+
+def test_normal_noise_averages_out_over_trees():
+    """Medians of 5 fits to 398 women: three trees, the default without a delta, have an AUC of .86."""
+    X, y = load_breast_cancer(return_X_y=True)
+    scores = []
+    for seed in range(5):
+        rows, held, labels, truth = train_test_split(X, y, random_state=seed, test_size=0.3, stratify=y)
+        forest = DPRandomForestClassifier(0.5, delta=1e-5, bounds=(np.zeros(30), X.max(axis=0).round() + 1),
+                                          classes=[0, 1], random_state=seed, structure=seed)
+        scores.append(roc_auc_score(truth, forest.fit(rows, labels).predict_proba(held)[:, 1]))
+    assert np.median(scores) > 0.94
 
 
 # ---------------------------------------------------------------- one row more
