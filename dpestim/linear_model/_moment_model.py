@@ -41,8 +41,9 @@ _SHARED = """
         ``privacy_.epsilon`` infinite.
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row; longer rows are scaled down to it. With bounds it is about rows
-        whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound); then None is
-        sqrt(n_features), which every row fits.
+        whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound), but that those with
+        the bounds 0 and 1 stay as they are; then None is sqrt(n_features), which every row fits. Declare it where
+        columns are one-hot: g groups of these and m other columns have a norm of at most sqrt(g + m).
     target_bounds : (low, high), default=None
         Public range of y, clipped to it. None leaks as above.
     fit_intercept : bool, default=True

@@ -205,6 +205,23 @@ def test_norms_and_ridge():
     assert_allclose(cut.predict(X * 100), cut.predict(X * 1e200))  # rows are cut as in fit
 
 
+def test_one_hot_columns_may_have_a_norm_beside_bounds():
+    """Medians of 7 fits: two groups of 10 categories and a number; -1 and 1 for 0 and 1 would be cut to a fifth."""
+    scores = {None: [], math.sqrt(3): []}
+    for seed in range(7):
+        rng = RNG(seed)
+        codes, number = rng.integers(0, 10, (3000, 2)), rng.uniform(20, 60, 3000)
+        y = codes[:, 0] + 2 * (codes[:, 1] > 5) + number / 20 + rng.normal(0, 0.5, 3000)
+        X = np.c_[np.eye(10)[codes[:, 0]], np.eye(10)[codes[:, 1]], number]
+        for norm, found in scores.items():
+            fit = model(1.0, delta=1e-5, bounds=([0] * 20 + [20], [1] * 20 + [60]), data_norm=norm,
+                        target_bounds=(0, 16), random_state=seed).fit(X[:2000], y[:2000])
+            found.append(fit.score(X[2000:], y[2000:]))
+    plain, short = (np.median(found) for found in scores.values())
+    assert short > plain + 0.1
+    assert short > 0.7
+
+
 @pytest.mark.parametrize("sensitivity", ["tight", "published"])
 def test_functional(sensitivity):
     X, y = data(20_000)
