@@ -232,7 +232,7 @@ class Summary:
 
     def __init__(self, identity, n_rows, totals, lineage=None, names=None):
         if n_rows >= 1 << 31:
-            raise ValueError("X must have fewer than 2^31 rows, in all that is merged")
+            raise ValueError("X must have fewer than 2^31 rows, in all that is merged, which is taken to be public")
         self.identity, self.n_rows, self.totals = identity, n_rows, totals
         self.lineage, self.names = lineage or Lineage.new(), names
 

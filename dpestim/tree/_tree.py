@@ -76,7 +76,7 @@ class Tree(BinnedModel):
         trial = self._trial()
         data, n_rows, n_columns = trial._read(X, y, True)
         if n_rows > _MOST_ROWS:
-            raise ValueError(f"X must have at most {_MOST_ROWS} rows")
+            raise ValueError(f"X must have at most {_MOST_ROWS:,} rows, which is taken to be public: take a sample")
         draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
         schema = {name: value for name, value in vars(trial).items() if name in ("n_features_in_", "feature_names_in_")}
         return self._keep(draw, epsilon, delta, n_rows, schema, WordSource(self.random_state))
@@ -151,17 +151,21 @@ class Tree(BinnedModel):
         nodes, rows = np.zeros(n_rows, np.int32), np.arange(n_rows)
         for level in range(depth):
             width = 1 << level
-            scores = []
+            # (of deep levels most nodes are empty: their scores, the first row, are worked out once)
+            some = np.unique(nodes)
+            place = np.zeros(width, np.int32)
+            place[some] = np.arange(1, len(some) + 1)
+            scores, found = [], place[nodes]
             for j, bins in enumerate(domain.bins):
-                table = np.zeros((width, bins.size, n_numbers), np.int64)
-                trees.add_bins(codes[j], nodes, labels, amounts, table)
+                table = np.zeros((len(some) + 1, bins.size, n_numbers), np.int64)
+                trees.add_bins(codes[j], found, labels, amounts, table)
                 left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
                 all_ = table.sum(axis=1, keepdims=True)
                 scores.append(self._scores(left, most) + self._scores(all_ - left, most))
-            scores = np.concatenate(scores, axis=1)
+            scores = np.ascontiguousarray(np.concatenate(scores, axis=1))
             for k in range(width):
                 node = width - 1 + k
-                at = choose(node, np.ascontiguousarray(scores[k]))
+                at = choose(node, scores[place[k]])
                 for part, values in zip(chosen, places):
                     part[0, node] = values[at]
             f, s, t = (part[0, width - 1 : 2 * width - 1] for part in chosen)
