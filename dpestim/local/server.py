@@ -74,7 +74,9 @@ class Server(PrivateEstimator):
         other : estimator of the same type
         users : {"disjoint", "same"}, default="disjoint"
             Whether nobody, or perhaps everybody, is counted in both: then the guarantees of the two add up. `n_users_`
-            is the number of reports either way.
+            is the number of reports either way. The default is for regions, and for devices that answer once; the
+            notes of `privacy_` say that it was assumed. Nothing in a report tells: for users who may have answered
+            twice say "same".
 
         Raises ValueError where the domains differ, or any argument of the laws; where `other` is this object; and
         where both saw rows of one seed at the same positions, because their noise would be the same (this cannot be

@@ -61,6 +61,9 @@ class PrivatizedColumns(TransformerMixin, Client):
     variance where epsilon is small: let a penalty be weak (a large C), or scale them. Of 28,000 synthetic rows with
     three independent columns at epsilon = 2 a logistic regression has an accuracy of 0.859 with "posterior", 0.767
     (that of the likeliest class) without bias, and 0.866 on raw rows; the user guide has more, dependent columns too.
+    With little epsilon for each column a model overshoots on raw rows: of 14,000 rows of Adult with five columns the
+    accuracy is 0.747, 0.784 and 0.796 at epsilon = 1, 2 and 4, where the likeliest class has 0.764, and the AUC 0.775,
+    0.831 and 0.864. Below about 0.4 for a column compare with the likeliest class, and take fewer columns.
 
     **Complexity.** O(n) for each feature, and the estimation of a distribution for each column of numbers (below 1 s).
 
