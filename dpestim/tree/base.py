@@ -32,7 +32,7 @@ BINS = COLUMNS.replace("{n_bins}", "32")
 NEIGHBOURS = """\
     neighbours : {"substitution", "add_remove"}, default="substitution"
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-        with half of the noise; then `max_depth` must be declared.
+        with half of the noise; then `max_depth` must be declared. That rows are fewer than 2^31 is public.
 """
 CLASSES = """\
     classes : array-like, default=None

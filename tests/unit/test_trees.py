@@ -11,10 +11,11 @@ import pytest
 from dpestim import config_context
 from dpestim._core import trees
 from dpestim.accounting import Ledger
+from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.ensemble import DPGradientBoostingClassifier, DPRandomForestClassifier, DPRandomForestRegressor
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import Neighbours
-from dpestim.rng import WordSource
+from dpestim.rng import WordReader, WordSource
 from dpestim.statistics import Quantile
 from dpestim.statistics.noise import noise_for
 from dpestim.statistics.summary import Grid
@@ -24,7 +25,7 @@ from dpestim.testing._trees import check_tree_law
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 from dpestim.tree import base as tree_base
 from dpestim.tree._binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
-from dpestim.tree._tree import information, purity, squared, surprises
+from dpestim.tree._tree import information, parts_of_level, purity, squared, surprises, uniform_places
 from dpestim.tree.base import Leaves
 from dpestim.tree.columns import bins_between
 
@@ -507,3 +508,71 @@ def test_forests_of_a_target_far_from_the_middle_keep_its_mean():
     model = DPRandomForestRegressor(4.0, bounds=(-1, 1), target_bounds=(0, 100), random_state=0).fit(X, y)
     assert abs(model.predict(X).mean() - y.mean()) < 1
     assert model.predict(X).min() >= 0
+
+
+# ---------------------------------------------------------------- many nodes, many rows
+
+
+def test_scores_of_numbers_are_exact_up_to_the_number_of_rows_that_is_public():
+    """They were sums of up to 2^72 in 64 bits, and a fit raised at 2^25 rows, also where their number is secret."""
+    m = np.array([1, 2, 3, 1 << 25, (1 << 31) - 1, (1 << 31) - 2])
+    s = np.array([-4095, 4095, 0, -(1 << 25) * 2048 + 7, ((1 << 31) - 1) * 2048 - 1, -((1 << 31) - 2) * 2047 - 5])
+    assert squared(np.stack([m, s], axis=1)).tolist() == [a * a // b for a, b in zip(s.tolist(), m.tolist())]
+    counts = np.array([[(1 << 31) - 1, 0], [1 << 30, (1 << 30) - 1]])
+    assert purity(counts).tolist() == [16 * (a * a + b * b) // (a + b) for a, b in counts.tolist()]
+
+
+@pytest.mark.parametrize("cls", [DPDecisionTreeClassifier, DPDecisionTreeRegressor])
+def test_trees_take_as_many_rows_as_summaries_do(cls, monkeypatch):
+    est = cls(**cls._test_params()[2])
+    X, y = est._test_data(20)
+    read = cls._read
+    for n_rows, good in ((1 << 28, True), (1 << 31, False)):
+        monkeypatch.setattr(cls, "_read", lambda self, *args, n=n_rows: (read(self, *args)[0], n, 3))
+        if good:
+            est.fit(X, y)
+        else:
+            with pytest.raises(ValueError, match=r"fewer than 2\^31 rows"):
+                est.fit(X, y)
+
+
+def test_a_deep_tree_asks_no_node_that_has_no_rows():
+    """Of 2^16 nodes and 40 rows: each was asked for the scores of all candidates, for minutes."""
+    est = DPDecisionTreeClassifier(1.0, bounds=(-1, 1), classes=[0, 1], max_depth=16, random_state=0)
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (40, 5)), rng.integers(0, 2, 40)
+    trial, domain = est._trial(), est._domain(5)
+    law, grow, _ = trial._parts(trial._read(X, y, True)[0], 40, domain, Fraction(1), Fraction(0))
+    asked = []
+    features, _, _ = grow(lambda node, scores: asked.append(node) or law.draw(scores, WordSource(node)),
+                          lambda level, n: uniform_places(n, 1 << level, WordSource(level)))
+    assert len(asked) <= 16 * 40
+    assert features.shape == (1, (1 << 16) - 1)
+    # n = 65,535 nodes of which at most 640 have rows, 5 columns: chi-square of 4 degrees of freedom, alpha = 1e-6
+    seen = np.bincount(np.delete(features[0], asked), minlength=5)
+    assert ((seen - seen.mean()) ** 2 / seen.mean()).sum() < 33.4
+
+
+def test_choices_in_nodes_without_rows_have_the_law_of_equal_scores(monkeypatch):
+    # n = 60,000, alpha = 1e-6: chi-square of 6 degrees of freedom, which half a bin more or less of a place exceeds
+    seen = np.bincount(uniform_places(7, 60_000, WordSource(0)), minlength=7)
+    want = [float(low) for low, _ in PermuteAndFlipLaw(Fraction(1), 1, 0, True).enclosures(np.zeros(7, int)).values()]
+    np.testing.assert_allclose(want, 1 / 7)
+    assert ((seen - 60_000 / 7) ** 2 / (60_000 / 7)).sum() < 38.3
+    assert ((np.array([*seen[:6], seen[6] // 2]) - 60_000 / 7) ** 2 / (60_000 / 7)).sum() > 38.3
+    # words beyond the last whole number of times that n divides 2^64 are drawn again: else first places are likelier
+    top = np.full(4, (1 << 64) - 1, np.uint64)
+    monkeypatch.setattr(WordReader, "dense", lambda self, stage, column, *args: top if column == 0 else
+                        np.arange(1, 17, dtype=np.uint64) << np.uint64(61))
+    assert uniform_places(7, 4, WordSource(0)).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_levels_in_parts_have_all_rows_once(most):
+    nodes = np.random.default_rng(0).integers(0, 16, 30).astype(np.int32)
+    counts = np.bincount(nodes, minlength=16)
+    found = {}
+    for now, inside, own in parts_of_level(np.flatnonzero(counts), counts, nodes, most):
+        assert (now[own] == nodes[inside]).all()
+        found.update((int(row), int(now[k])) for row, k in zip(np.arange(30)[inside], own))
+    assert found == dict(enumerate(nodes.tolist()))
