@@ -32,7 +32,7 @@ _GINI = 4
 _MOST_COUNTED = 1 << 16
 #: Scores are found for so many candidates of a level at a time, lest memory grow with the number of nodes.
 _AT_ONCE = 1 << 21
-#: The first of the parts of a source, one for each level, that choose in nodes without rows; other nodes have parts below.
+#: Parts of a source from here on, one for each level, choose in nodes without rows; other nodes have parts below.
 _EMPTY = 1 << 20
 _OWN = """\
     max_depth : int, default=None
@@ -165,8 +165,8 @@ class Tree(BinnedModel):
             at = anywhere(level, n_candidates) if anywhere else np.zeros(width, np.int64)
             asked = np.flatnonzero(counts) if anywhere else np.arange(width)
             for now, inside, own in parts_of_level(asked, counts, nodes, max(1, _AT_ONCE // n_candidates)):
-                scores = self._scores_of(codes[:, inside], own, len(now), labels if len(labels) == 1 else labels[inside],
-                                         amounts[inside] if len(amounts) else amounts, domain, most)
+                known = [part if len(part) < 2 else part[inside] for part in (labels, amounts)]
+                scores = self._scores_of(codes[:, inside], own, len(now), *known, domain, most)
                 for node, found in zip(now.tolist(), scores):
                     at[node] = choose(width - 1 + node, found)
             for part, values in zip(chosen, places):
