@@ -1,6 +1,7 @@
 """Random forests: trees whose structure is public, and noisy leaves (`_forest.md`)."""
 
 import math
+from fractions import Fraction
 from numbers import Integral
 
 import numpy as np
@@ -27,9 +28,10 @@ from dpestim.tree.base import (
 
 _OWN = """\
     n_estimators : int, default=None
-        How many trees, from 1 to 1,000. None: 3, 10 or 30, from epsilon and the number of rows, which is public.
+        How many trees, from 1 to 1,000. None: 3 to 30, or 30 or 60 where a delta is declared, whose noise averages out
+        over trees, from epsilon, delta and the number of rows, which is public.
     max_depth : int, default=None
-        Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
+        Levels of splits, from 1 to 16. None: from epsilon, delta and the number of rows, which is public.
     rows : {"shared", "disjoint"}, default="shared"
         Each row goes to all trees, which share the budget; or to one, by its place, and all trees have all of it, in a
         fraction of the time.
@@ -60,9 +62,7 @@ _LAST = """\
     """
 
 
-#: What leaves tell of numbers is added up over so many trees to this power: 1 would be a mean, 1/2 is for logarithms.
-_POWER = 0.75
-#: So many trees count as if each knew something else; of more, logarithms are averaged.
+#: The logarithms of so many trees count as the root of so many; of more, they are averaged.
 _APART = 30
 
 
@@ -152,21 +152,32 @@ class Forest(BinnedModel, OnePassModel):
     def _shape(self, n_rows):
         """Return (how many trees, levels): what is declared, or such that leaves have more rows than noise has.
 
-        Numbers of trees suit four shapes (30 columns of 398 women, Adult, smooth and skewed numbers) and the least
-        depth 500 rows of four; on three others (a rare class, few rows, point masses) the best of all forests often has
-        less than half the excess loss (all measured before leaves were weighed as they are now). Where something is
-        known of the data, declare both.
+        Constants were chosen on simulated rows (smooth, of one column, of three classes, skewed, of no signal, linear,
+        of steps, of Friedman, of a heavy tail), yrbss and iris, by log-loss, AUC and R^2, and nowhere else. Where
+        something is known of the data, declare both.
         """
-        known, n_trees, depth = n_rows * float(self.epsilon), self.n_estimators, self.max_depth
-        if n_trees is None:
-            n_trees = self._default_trees(known)
-        if depth is None:
-            depth = min(8, max(2, math.floor(math.log2(max(known / n_trees / 4, 1.0)))))
+        n_trees, depth = self.n_estimators, self.max_depth
+        if n_trees is None or depth is None:
+            usual, levels = self._default_shape(*self._rows_of_noise(n_rows))
+            n_trees = usual if n_trees is None else int(n_trees)
+            depth = levels(n_trees) if depth is None else depth
         return int(n_trees), int(depth)
 
-    def _default_trees(self, known):
-        """Return how many trees, for so many rows times epsilon."""
-        return 3 if known < 500 else 10 if known < 3000 else 30
+    def _rows_of_noise(self, n_rows):
+        """Return (rows in units of the noise of one tree, about, whether more trees average noise out)."""
+        epsilon, delta = self._check()
+        if delta and self.rows == "shared":
+            normal, pure = (leaf_noise(epsilon, d, 2, 2, 30, math.inf, (1, 1, 1)).variance for d in (delta, Fraction()))
+            if normal < pure / 3:
+                return n_rows * 29 / math.sqrt(normal), True
+        return n_rows * float(epsilon), False
+
+    def _default_shape(self, known, normal):
+        """Return (how many trees, levels by the number of trees)."""
+        if normal:
+            return 30 if known < 1000 else 60, lambda n_trees: levels(known / 60)
+        few = 3 if known < 200 else 6 if known < 1000 else 20 if known < 4000 else 30
+        return few, lambda n_trees: max(2, levels(known / n_trees / 4))
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data
@@ -188,15 +199,18 @@ class Forest(BinnedModel, OnePassModel):
         parallel.run(task, n_trees, self.n_jobs)
         return [totals]
 
-    def _together(self, X, told, times, more=0.0):
-        """Return so many times the mean over trees of what leaves tell rows, no more than what one of them says.
+    def _together(self, X, told, common, more=0.0):
+        """Return what leaves of all trees tell rows together, no more than what one of them would without noise.
 
-        `more` is added to it before.
+        If trees told the same, that would be their mean, and if each told something else, their sum: `common` is the
+        part that is the same, but for noise, which differs from tree to tree. `more` is added to it before.
         """
+        times = together(len(told), common * self._known)
+        wide = times / together(len(told), common)
         total, least, most = 0.0, np.inf, -np.inf
         for tree, leaf in zip(told, self.apply(X).T):
             total, least, most = total + tree[leaf], np.minimum(least, tree[leaf]), np.maximum(most, tree[leaf])
-        return np.clip(total * (times / len(told)) + more, least, most)
+        return np.clip(total * (times / len(told)) + more, least * wide, most * wide)
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan, shape = self._leaves(totals[0], domain, epsilon, delta), totals[0].shape
@@ -235,6 +249,30 @@ class Forest(BinnedModel, OnePassModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
+
+
+def levels(leaves):
+    """Return levels of splits for about so many leaves: 1 to 8."""
+    return min(8, max(1, math.floor(math.log2(max(leaves, 1.0)))))
+
+
+def together(n_trees, common):
+    """Return by how much the mean over trees is multiplied, which have this part of what they tell in common."""
+    return 1.0 / (common + (1.0 - common) / n_trees)
+
+
+def alike(n_trees):
+    """Return the part that trees of classes tell alike such that their mean counts as the root of their number."""
+    few = math.sqrt(min(n_trees, _APART))
+    return max((n_trees / few - 1) / (n_trees - 1), 0.0) if n_trees > 1 else 1.0
+
+
+def halved(n_columns, depth):
+    """Return which part of a sum of functions of the columns, all alike, one tree tells: a split tells half of its own.
+
+    With many columns trees tell different things, and with one the same.
+    """
+    return 1.0 - (1.0 - 0.5 / n_columns) ** depth
 
 
 def evened(ratios, rows, power):
@@ -349,24 +387,29 @@ class DPRandomForestClassifier(ClassTarget, Forest):
     def predict_proba(self, X):
         """Return the probability of each class, of shape (n_rows, n_classes); of private rows **not private**.
 
-        What trees say besides the shares of classes among all rows is added up, in logarithms, and divided by the root
-        of the number of trees: their mean would count a hundred trees as one, and their sum as if none knew what
+        What trees say besides the shares of classes among all rows is added up, in logarithms, and divided by about the
+        root of the number of trees: their mean would count a hundred trees as one, and their sum as if none knew what
         another one knows. (Of more than 30 trees their mean counts as 30 do; still, of rows that are easy to tell
-        apart, many trees are too sure.) No forest is surer of a class than the surest of its trees.
+        apart, many trees are too sure.) Where leaves say little because of noise, which trees do not share, it is
+        divided by less. Without noise no forest is surer of a class than the surest of its trees.
         """
         check_is_fitted(self)
-        prior, times = np.log(self.class_prior_), math.sqrt(min(len(self.values_), _APART))
-        return softmax(prior + self._together(X, np.log(self.values_) - prior, times, self._even), axis=1)
+        prior = np.log(self.class_prior_)
+        return softmax(prior + self._together(X, np.log(self.values_) - prior, alike(len(self.values_)), self._even),
+                       axis=1)
 
     def _answers(self, leaves, target):
         found, prior = super()._answers(leaves, target), prior_of(leaves)
         values, rows, even = found["values_"], np.maximum(leaves.noisy.sum(axis=2), 0.0) + 1e-9, np.zeros(len(prior))
-        rows = rows / rows.sum(axis=1, keepdims=True)
+        rows, n_trees = rows / rows.sum(axis=1, keepdims=True), len(values)
+        # (logarithms of shares of a rare class are far off on one side, where noise is large: they are not made larger)
+        balance = (1.0 - np.square(prior).sum()) / (1.0 - 1.0 / len(prior))
+        known = found["_known"] ** (balance / 2)
         if len(prior) == 2:  # (of more classes, this would be against those that are easy to tell)
-            even = evened(values / prior, rows, math.sqrt(min(len(values), _APART)) / len(values))
+            even = evened(values / prior, rows, together(n_trees, alike(n_trees) * known) / n_trees)
         else:
             values = balanced(values, rows, prior)
-        return {**found, "values_": values, "class_prior_": prior, "_even": even}
+        return {**found, "values_": values, "class_prior_": prior, "_even": even, "_known": known}
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
@@ -425,8 +468,8 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     True
     """
 
-    _more_parameters = _DELTA + BINS + TARGET + _OWN.replace("3, 10 or 30, from epsilon and the number of rows, which "
-                                                            "is public", "5") + NEIGHBOURS + _LAST
+    _more_parameters = _DELTA + BINS + TARGET + _OWN.replace("3 to 30, or 30 or 60", "1 to 6, or 3 to 30") + (
+        NEIGHBOURS + _LAST)
     _more_attributes = _MORE.replace("    features_,", """    target_mean_ : float
         Noisy mean of the target over all rows.
     target_bounds_ : tuple of float
@@ -435,8 +478,8 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     def _averaged(self, X):
         check_is_fitted(self)
         # (leaves shrink to the mean, so that their mean would be too near to it)
-        told = self._together(X, self.values_ - self.target_mean_, len(self.values_) ** (1 - _POWER))
-        return self.target_mean_ + told
+        share = halved(len(self.bins_), int(self.depth_))
+        return self.target_mean_ + self._together(X, self.values_ - self.target_mean_, share)
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
@@ -457,8 +500,12 @@ class DPRandomForestRegressor(NumberTarget, Forest):
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 
-    def _default_trees(self, known):
-        return 5
+    def _default_shape(self, known, normal):
+        if normal:
+            few = 3 if known < 200 else 10 if known < 4000 else 30
+            return few, lambda n_trees: levels(known / (450 if n_trees > 10 else 100))
+        few = 1 if known < 1000 else 3 if known < 4000 else 6
+        return few, lambda n_trees: levels(known / (200 if n_trees == 1 else 20 * n_trees if n_trees < 5 else 300))
 
     def _test_target(self, X):
         return X[:, 0]

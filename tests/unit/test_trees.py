@@ -289,7 +289,7 @@ def test_decision_paths_end_in_leaves_and_start_at_roots():
     assert ((nodes[:, 3:5].sum(axis=1) == 1) == (nodes[:, 1] == 1)).all()
 
 
-def test_no_forest_is_surer_than_its_surest_tree():
+def test_no_forest_is_surer_than_its_surest_tree_but_for_noise():
     forest = DPRandomForestClassifier(20.0, bounds=(0, 2), classes=[0, 1], n_estimators=60, max_depth=3, random_state=0)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5000, 4)).astype(float)
@@ -299,15 +299,19 @@ def test_no_forest_is_surer_than_its_surest_tree():
     told = np.array([values[leaf] for values, leaf in zip(forest.values_, forest.apply(X).T)])
     odds, said = np.log(p / prior), np.log(told / prior)
     odds, said = odds[:, 1] - odds[:, 0], said[..., 1] - said[..., 0]
-    assert (odds <= said.max(axis=0) + 1e-9).all()
-    assert (odds >= said.min(axis=0) - 1e-9).all()
+    # (trees shrink by what noise of one does to them, and noise of 60 is less: with this epsilon by next to nothing)
+    assert (odds <= 1.05 * said.max(axis=0)).all()
+    assert (odds >= 1.05 * said.min(axis=0)).all()
     assert forest.score(X, y) > 0.88  # (0.9 is what can be known)
 
 
-@pytest.mark.parametrize(("n_rows", "epsilon", "shape"), [(0, 1.0, (3, 2)), (398, 1.0, (3, 5)), (800, 1.0, (10, 4)),
+@pytest.mark.parametrize(("n_rows", "epsilon", "shape"), [(0, 1.0, (3, 2)), (398, 1.0, (6, 4)), (800, 1.0, (6, 5)),
                                                           (14_000, 1.0, (30, 6)), (10**6, 1.0, (30, 8))])
 def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape):
     assert DPRandomForestClassifier(epsilon)._shape(n_rows) == shape
+    assert DPRandomForestClassifier(epsilon, delta=1e-300)._shape(n_rows) == shape  # (no normal noise is less)
+    assert DPRandomForestClassifier(epsilon, delta=1e-5, rows="disjoint")._shape(n_rows) == shape
+    assert DPRandomForestClassifier(epsilon, delta=1e-5)._shape(n_rows)[0] == (30 if n_rows < 900 else 60)
     assert DPRandomForestClassifier(epsilon, n_estimators=7, max_depth=3)._shape(n_rows) == (7, 3)
 
 
