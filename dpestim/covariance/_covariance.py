@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.covariance import empirical_covariance, log_likelihood
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.covariance.base import OWN, ScatterModel, units_of
+from dpestim.models import checked_number
 
 
 class DPCovariance(ScatterModel):
@@ -62,7 +64,8 @@ class DPCovariance(ScatterModel):
     precision_ : ndarray of shape (n_features, n_features)
         The inverse of `covariance_`, whose variances in any direction count as at least the noise of one.
     standard_errors_ : ndarray of shape (n_features, n_features)
-        Of the noise of each entry, before the matrix is shrunken, which makes it less and biased.
+        Of the noise of each entry of the matrix that is not shrunken, which `confidence_interval` is centred at.
+        Entries of `covariance_` are nearer to the truth as a whole, and may each be further from it than this.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
     """
@@ -79,6 +82,27 @@ class DPCovariance(ScatterModel):
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
+
+    def confidence_interval(self, level=0.95):
+        """Return intervals of the entries of the covariance of the clipped rows: a function of what is published.
+
+        The noisy entry, before the matrix is shrunken, plus and minus a normal quantile times its standard error. An
+        interval need not hold the entry of `covariance_`, which is shrunken. It is about the rows at hand, not about
+        what they are a sample of, and each holds with about its level, not all of them at once.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features, 2)
+        """
+        check_is_fitted(self)
+        checked_number("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
+        width = float(ndtri((1 + float(level)) / 2)) * self.standard_errors_
+        return np.stack([self._unshrunken - width, self._unshrunken + width], axis=-1)
 
     def get_precision(self):
         """Return `precision_`."""
@@ -168,7 +192,8 @@ class DPCovariance(ScatterModel):
         back = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         precision = (vectors / values) @ vectors.T * np.outer(back, back)
         return {"covariance_": covariance, "location_": location, "precision_": (precision + precision.T) / 2,
-                "standard_errors_": scatter.standard_errors() * units, "_rows": replace(rows)}
+                "standard_errors_": scatter.standard_errors() * units, "_unshrunken": scatter.matrix * units,
+                "_rows": replace(rows)}
 
     @classmethod
     def _test_params(cls):

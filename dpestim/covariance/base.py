@@ -29,8 +29,8 @@ OWN = """\
         (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row; longer rows are scaled down to it. With bounds it is about rows
-        whose columns were mapped to [-1, 1], where None is sqrt(n_features), which every row fits: noise grows with the
-        square of it.
+        whose columns were mapped to [-1, 1] (those with the bounds 0 and 1 stay as they are), where None is
+        sqrt(n_features), which every row fits: noise grows with the square of it.
     assume_centered : bool, default=False
         Whether the mean is known to be 0: no noise is spent on it.
     shrinkage : "auto" or float, default="auto"

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim import parallel
 from dpestim._core import trees
+from dpestim.ensemble._votes import alike, balanced, evened, halved, levels, together
 from dpestim.parallel import check_n_jobs
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.tree.base import (
@@ -60,10 +61,6 @@ _LAST = """\
     n_jobs : int, default=None
         Threads, as in scikit-learn.
     """
-
-
-#: The logarithms of so many trees count as the root of so many; of more, they are averaged.
-_APART = 30
 
 
 class Forest(BinnedModel, OnePassModel):
@@ -150,34 +147,34 @@ class Forest(BinnedModel, OnePassModel):
         OnePassModel._refuse_others(reader, summary, message)
 
     def _shape(self, n_rows):
-        """Return (how many trees, levels): what is declared, or such that leaves have more rows than noise has.
+        """Return (how many trees, levels): what is declared, or what suits so many rows times epsilon.
 
-        Constants were chosen on simulated rows (smooth, of one column, of three classes, skewed, of no signal, linear,
-        of steps, of Friedman, of a heavy tail), yrbss and iris, by log-loss, AUC and R^2, and nowhere else. Where
-        something is known of the data, declare both.
+        With normal noise trees that share rows cost nothing: the noise of each grows with the root of their number, and
+        that of their mean does not. With Laplace noise it does. Figures: ``_forest.md``.
         """
         n_trees, depth = self.n_estimators, self.max_depth
         if n_trees is None or depth is None:
-            usual, levels = self._default_shape(*self._rows_of_noise(n_rows))
-            n_trees = usual if n_trees is None else int(n_trees)
-            depth = levels(n_trees) if depth is None else depth
+            known, normal = self._rows_of_noise(n_rows)
+            n_trees = self._default_trees(known, normal) if n_trees is None else n_trees
+            depth = self._default_depth(known, normal, n_trees) if depth is None else depth
         return int(n_trees), int(depth)
 
     def _rows_of_noise(self, n_rows):
-        """Return (rows in units of the noise of one tree, about, whether more trees average noise out)."""
+        """Return (rows times epsilon, or what noise leaves of them, whether that of many trees averages out)."""
         epsilon, delta = self._check()
         if delta and self.rows == "shared":
             normal, pure = (leaf_noise(epsilon, d, 2, 2, 30, math.inf, (1, 1, 1)).variance for d in (delta, Fraction()))
-            if normal < pure / 3:
+            if normal < pure / 3:  # (29: for an epsilon of 1 and a delta of 1e-5)
                 return n_rows * 29 / math.sqrt(normal), True
         return n_rows * float(epsilon), False
 
-    def _default_shape(self, known, normal):
-        """Return (how many trees, levels by the number of trees)."""
+    def _default_trees(self, known, normal):
         if normal:
-            return 30 if known < 1000 else 60, lambda n_trees: levels(known / 60)
-        few = 3 if known < 200 else 6 if known < 1000 else 20 if known < 4000 else 30
-        return few, lambda n_trees: max(2, levels(known / n_trees / 4))
+            return 30 if known < 1000 else 60
+        return 3 if known < 200 else 6 if known < 1000 else 10 if known < 3000 else 30
+
+    def _default_depth(self, known, normal, n_trees):
+        return max(4, levels(known / 60)) if normal else max(2, levels(known / n_trees / 4))
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data
@@ -249,63 +246,6 @@ class Forest(BinnedModel, OnePassModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
-
-
-def levels(leaves):
-    """Return levels of splits for about so many leaves: 1 to 8."""
-    return min(8, max(1, math.floor(math.log2(max(leaves, 1.0)))))
-
-
-def together(n_trees, common):
-    """Return by how much the mean over trees is multiplied, which have this part of what they tell in common."""
-    return 1.0 / (common + (1.0 - common) / n_trees)
-
-
-def alike(n_trees):
-    """Return the part that trees of classes tell alike such that their mean counts as the root of their number."""
-    few = math.sqrt(min(n_trees, _APART))
-    return max((n_trees / few - 1) / (n_trees - 1), 0.0) if n_trees > 1 else 1.0
-
-
-def halved(n_columns, depth):
-    """Return which part of a sum of functions of the columns, all alike, one tree tells: a split tells half of its own.
-
-    With many columns trees tell different things, and with one the same.
-    """
-    return 1.0 - (1.0 - 0.5 / n_columns) ** depth
-
-
-def evened(ratios, rows, power):
-    """Return what makes products of such powers of ratios have a mean of 1 for each class, in logarithms.
-
-    Shares have a floor, lest noise rule a class out: of a rare class all leaves of many trees would say too much, and a
-    class of 1 % was said to be one of 16 % by a hundred. (As if trees were independent, as their noise is.)
-
-    Parameters
-    ----------
-    ratios : ndarray of shape (trees, leaves, classes)
-        Shares of classes over those of all rows.
-    rows : ndarray of shape (trees, leaves)
-        Noisy shares of rows.
-    power : float
-    """
-    return -np.log(np.einsum("tl,tlk->tk", rows, ratios**power)).sum(axis=0)
-
-
-def balanced(values, rows, prior):
-    """Return shares of classes in leaves such that each tree has those of all rows as its mean.
-
-    Parameters
-    ----------
-    values : ndarray of shape (trees, leaves, classes)
-    rows : ndarray of shape (trees, leaves)
-        Noisy shares of rows.
-    prior : ndarray of shape (classes,)
-    """
-    for _ in range(20):  # (shares are in proportion, and sum to 1, in turn)
-        values = values * (prior / np.einsum("tl,tlk->tk", rows, values))[:, None, :]
-        values = values / values.sum(axis=2, keepdims=True)
-    return values
 
 
 def assigned(n_rows, n_trees, structure):
@@ -500,12 +440,15 @@ class DPRandomForestRegressor(NumberTarget, Forest):
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 
-    def _default_shape(self, known, normal):
+    def _default_trees(self, known, normal):
         if normal:
-            few = 3 if known < 200 else 10 if known < 4000 else 30
-            return few, lambda n_trees: levels(known / (450 if n_trees > 10 else 100))
-        few = 1 if known < 1000 else 3 if known < 4000 else 6
-        return few, lambda n_trees: levels(known / (200 if n_trees == 1 else 20 * n_trees if n_trees < 5 else 300))
+            return 3 if known < 200 else 10 if known < 4000 else 30
+        return 1 if known < 1000 else 3 if known < 4000 else 6
+
+    def _default_depth(self, known, normal, n_trees):
+        if normal:
+            return levels(known / (100 if n_trees <= 10 else 15 * n_trees))
+        return levels(known / {1: 200, 3: 60}.get(n_trees, 50 * n_trees))
 
     def _test_target(self, X):
         return X[:, 0]

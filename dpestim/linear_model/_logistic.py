@@ -14,6 +14,7 @@ from dpestim.linear_model._losses import LOGISTIC
 from dpestim.linear_model._release import COLUMNS, release
 from dpestim.linear_model._shapes import BINARY, OneVersusRest, Softmax
 from dpestim.linear_model._softmax import SoftmaxLoss
+from dpestim.linear_model._stretch import stretched
 from dpestim.privacy.exact import canonical_epsilon
 
 
@@ -67,8 +68,10 @@ class DPLogisticRegression(LinearClassifier):
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling` (the intercept is regularised too, towards what the count of the classes says). None chooses
         by a rule that sees only the numbers of rows and columns, epsilon and delta, and with "objective" the private
-        count: less where rare classes have few rows. Where C is too large for epsilon or
-        for the number of rows it is lowered as far as needed: see `C_`.
+        count: less where rare classes have few rows. That C ranks rows best, and makes coefficients small: with
+        "objective" they are then multiplied by a number of at least 1 that follows from what is released, so that
+        probabilities are nearer to what was seen. Where C is too large for epsilon or for the number of rows it is
+        lowered as far as needed: see `C_`.
     fit_intercept : bool, default=True
         Whether there is a constant, and with it the private count of the classes that margins start from.
     intercept_scaling : float, default=0.25
@@ -204,7 +207,10 @@ class DPLogisticRegression(LinearClassifier):
             offset = offsets_of(shares, shape)
             if self._looks_at_shares(counting):  # a function of what was released (claim 7)
                 law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, evenness(shares))
-        return self._fitted(X, task, norm, intercept, offset, law, source), offset, law
+        w = self._fitted(X, task, norm, intercept, offset, law, source)
+        if self.C is None and self.perturbation == "objective":
+            w = stretched(w, law, len(X))
+        return w, offset, law
 
     def _looks_at_shares(self, counting):
         """Tell whether the strength depends on the private count."""

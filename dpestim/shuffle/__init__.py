@@ -9,6 +9,7 @@ users together (their number is public), needs a shuffler that is trusted, and i
     coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
     histograms/  frequencies of categories: `ShuffledHistogram`
+    choice.py    `plan`: which mechanism of categories is best behind a shuffler, before there are data
     shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
     transport/   what shuffles: `UniformShuffler`, `BucketShuffler`, `IBLTShuffler` over a `SecureSum`
     amplification/  what n shuffled messages promise, given the local law of one: bounds, proven and computed
@@ -17,6 +18,7 @@ A protocol's neighbours are data sets of equal size that differ in one user's va
 small cases that are enumerated exactly (`dpestim.testing`).
 """
 
+from dpestim.shuffle.choice import ShufflePlan, ShuffleRow, plan
 from dpestim.shuffle.histograms.fakes import ShuffledHistogram
 from dpestim.shuffle.shuffled import ShuffledEstimator
 from dpestim.shuffle.sums.boolean import BooleanSum
@@ -29,10 +31,13 @@ __all__ = [
     "IBLTShuffler",
     "RealSum",
     "SecureSum",
+    "ShufflePlan",
+    "ShuffleRow",
     "ShuffledEstimator",
     "ShuffledHistogram",
     "Shuffler",
     "UniformShuffler",
+    "plan",
 ]
 
 #: What its estimators are for, in the tables of the documentation.

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from dpestim.base import PrivateEstimator
 from dpestim.central.base import checked_delta
+from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.estimates.mean import MeanEstimator
@@ -24,9 +25,11 @@ from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.privacy.outward import float_down, whole
 from dpestim.rng import WordSource
-from dpestim.shuffle.amplification import best, blanket_delta, keeps, largest_local
+from dpestim.shuffle.amplification import best, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol
-from dpestim.shuffle.of_local import check_number, inner_of, law_of, row_epsilon
+from dpestim.shuffle.choice import chosen as best_of
+from dpestim.shuffle.choice import warn_if_far
+from dpestim.shuffle.of_local import check_number, inner_of, known_law, law_of, row_epsilon
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
@@ -58,9 +61,11 @@ class ShuffledEstimator(PrivateEstimator):
     ----------
     estimator : estimator of `dpestim.local` that counts reports, default=None
         A frequency estimator, `MeanEstimator` or `DistributionEstimator`; cloned. Its epsilon (that of its transformer)
-        is replaced; its ledger, seed and `n_jobs` are used. Laws that are relaxed are refused, and so are
-        `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which learns its bounds from the data
-        and so protects nothing.
+        is replaced; its ledger, seed and `n_jobs` are used. For categories take `GRRFrequencyEstimator`: at the local
+        epsilon that shuffling allows it nearly always has the least error (`dpestim.shuffle.plan` compares).
+        `AdaptiveFrequencyEstimator` of one declared column becomes the best of three. Relaxed laws are refused, and so
+        are `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which learns its bounds and so
+        protects nothing.
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None
@@ -139,7 +144,8 @@ class ShuffledEstimator(PrivateEstimator):
 
     def fit(self, X, y=None):
         """Encode, shuffle and analyse the rows of X, streamed: counts of messages do not depend on their order."""
-        _, server, read, guarantee, n = self._read(X, restart=True)
+        columns, server, read, guarantee, n = self._read(X, restart=True)
+        warn_if_far(server, columns, *self._setting(n))
         source = self._pay(read, guarantee, n)
         server._take(read, source, restart=True)
         self._keep(server, guarantee, n, source.seeded)
@@ -184,10 +190,11 @@ class ShuffledEstimator(PrivateEstimator):
         """
         if type(messages) is not np.ndarray or messages.ndim != 2 or not messages.size or messages.dtype.kind != "u":
             raise ValueError("messages must be a two-dimensional array, as encode returns it")
-        columns = self._at(self._checked()[0])._client()._columns_of_width(messages.shape[1])
-        columns.check_reports(messages)
         # (the shuffler is trusted to count; the analyser is not)
-        check_number(len(messages), self._declared_users("messages come from users"))
+        n = self._declared_users("messages come from users")
+        check_number(len(messages), n)
+        width = messages.shape[1]
+        self._server_of_width(n, width)._client()._columns_of_width(width).check_reports(messages)
         return shuffled(messages, shuffler, WordSource(self.random_state).part(1), farthest_bits(*self._checked()))
 
     def analyse(self, messages):
@@ -199,8 +206,7 @@ class ShuffledEstimator(PrivateEstimator):
         n, width = self._declared_users("messages come from users"), 1
         if getattr(messages, "ndim", 0) == 2 and messages.shape[1]:
             width = messages.shape[1]
-        columns = self._at(self._checked()[0])._client()._columns_of_width(width)
-        server = self._server_for(n, columns.n_features)._aggregate(messages)
+        server = self._server_of_width(n, width)._aggregate(messages)
         check_number(len(messages), n)
         self._keep(server, self._guarantee(server._columns, n), n, None if self.random_state is None else True)
         return self
@@ -387,9 +393,9 @@ class ShuffledEstimator(PrivateEstimator):
                              "dpestim.local.MeanEstimator or a frequency estimator")
         return epsilon, delta
 
-    def _at(self, epsilon0):
+    def _at(self, epsilon0, chosen=None):
         """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared."""
-        server, given = clone(self._wrapped), inner_of(self._wrapped)
+        server, given = clone(self._wrapped if chosen is None else chosen), inner_of(self._wrapped)
         if hasattr(server, "transformer") and server.transformer is None:
             server.transformer = PMTransformer()
         inner = inner_of(server)
@@ -406,29 +412,34 @@ class ShuffledEstimator(PrivateEstimator):
         honest = n - whole(self.colluding, "colluding", 0)
         if honest < 1:
             raise ValueError("colluding must be less than the number of users")
-        trial = self._at(epsilon)
-        client = trial._client()
-        columns = client._columns_now(width) if client._is_declared else None
+        trial, columns, chosen = *self._declared_columns(epsilon, width), None
+        if columns is not None and len(columns) == 1 and type(trial) is AdaptiveFrequencyEstimator:
+            # (what is best locally is not behind a shuffler)
+            chosen = best_of(self._wrapped, columns.laws[0].n_categories, *self._setting(n))
+            trial, columns = self._declared_columns(epsilon, width, chosen)
         law = None
         if columns is not None:
             trial._check_columns(columns)
             if any(part.relaxation is not None for part in columns.laws):
                 raise ValueError("estimator must not have a relaxed law: what some inputs lack in protection, no "
                                  "shuffle is proven to add")
-            law = self._known_law(columns)
-        epsilon0 = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
-        return trial if epsilon0 == epsilon else self._at(epsilon0)
+            law = known_law(columns, self.bound)
+        local = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
+        return trial if local == epsilon else self._at(local, chosen)
 
-    def _known_law(self, columns):
-        """Return the law that the bound is computed of; None where only its epsilon counts."""
-        if self.bound == "clones":
-            return None
-        law = law_of(columns, None)
-        if self.bound == "blanket":
-            if law is None:
-                raise ValueError("bound must be 'clones' or 'best' for several columns")
-            blanket_delta(1, law, 0)  # (which says why not, where it is not known)
-        return law
+    def _server_of_width(self, n, width):
+        """Return the same where messages are so many numbers wide."""
+        return self._server_for(n, self._at(self._checked()[0])._client()._columns_of_width(width).n_features)
+
+    def _declared_columns(self, epsilon, width, chosen=None):
+        """Return the wrapped estimator with an epsilon, and its columns, None where they are not known yet."""
+        trial = self._at(epsilon, chosen)
+        client = trial._client()
+        return trial, client._columns_now(width) if client._is_declared else None
+
+    def _setting(self, n):
+        """Return what decides which mechanism is best among n users."""
+        return n - whole(self.colluding, "colluding", 0), n, *self._checked(), self.bound != "clones"
 
     def _guarantee(self, columns, n, seeded=None):
         """Return what a shuffle of n messages of these columns promises, checked with the law that is drawn from."""

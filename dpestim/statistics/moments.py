@@ -151,7 +151,9 @@ class Variance(Covariance):
     get noise, equal shares of epsilon each. Whoever holds the data must be trusted.
 
     **Utility.** That of `numpy.var`, divided by n. For replaced records unbiased before it is clipped to
-    [0, (high - low)^2 / 4], with noise of standard deviation of about sqrt(2) d (high - low)^2 / (n epsilon).
+    [0, (high - low)^2 / 4], with noise of standard deviation of about sqrt(2) d (high - low)^2 / (n epsilon). With few
+    rows the law is far from normal, as it ends at 0: take `result_.interval`, which holds for any data. The value plus
+    and minus 1.96 standard errors covers .88 to .97 (normal rows, 20 to 200 of them, epsilon 1 to 8).
 
     **Complexity.** O(n d) time, O(d) memory.
 
@@ -193,7 +195,9 @@ class StandardDeviation(Variance):
 
     **Privacy.** That of `Variance`: the root costs nothing.
 
-    **Utility.** Interval ends are the roots of those of the variance.
+    **Utility.** Interval ends are the roots of those of the variance, and hold for any data. With few rows the value
+    plus and minus 1.96 standard errors is no interval: it covers .79 to .94 (normal rows, 20 to 200 of them, epsilon 1
+    to 8).
 
     **Complexity.** O(n d) time, O(d) memory.
 

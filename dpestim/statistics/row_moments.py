@@ -42,7 +42,16 @@ class RowMap:
         if not self.low or not self.fit_intercept:
             return np.zeros(self.n_columns)
         low, high = np.array(self.low), np.array(self.high)
-        return np.where(high > low, low / 2 + high / 2, 0.0)  # (of a constant: so that 0 times it is 0)
+        # (of a constant: so that 0 times it is 0)
+        return np.where((high > low) & ~self._indicators, low / 2 + high / 2, 0.0)
+
+    @cached_property
+    def _indicators(self):
+        """Which columns stay as they are: those of bounds 0 and 1 where a norm is declared.
+
+        Mapped to -1 and 1 a row of one-hot columns would be as long as any row can be, and the norm cut all of them.
+        """
+        return (np.array(self.low) == 0) & (np.array(self.high) == 1) & (self.norm is not None)
 
     @cached_property
     def scales(self):
@@ -50,7 +59,9 @@ class RowMap:
         if not self.low:
             return np.ones(self.n_columns)
         low, high = np.array(self.low), np.array(self.high)
-        wide = high / 2 - low / 2 if self.fit_intercept else np.maximum(np.abs(low), np.abs(high))
+        wide = np.maximum(np.abs(low), np.abs(high))
+        if self.fit_intercept:
+            wide = np.where(self._indicators, 1.0, high / 2 - low / 2)
         return np.where(high > low, wide, 0.0) if self.fit_intercept else wide
 
     @cached_property

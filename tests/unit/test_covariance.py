@@ -162,6 +162,24 @@ class Kept(DPCovariance):
         return {"covariance_": scatter.matrix, "errors_": scatter.standard_errors(), "public_": public, "n_": n_rows}
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.5, 1e-5)])
+@pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
+def test_intervals_hold_for_each_entry(epsilon, delta, neighbours):
+    """n = 100 fits, 16 entries: more misses have a probability of 2e-3 at .95; shrunken ones are off."""
+    missed, shrunken = np.zeros((4, 4)), np.zeros((4, 4))
+    for seed in range(100):
+        X = np.random.default_rng(seed).uniform(-0.6, 0.8, (1000, 4))
+        X[:, 1] = 0.5 * X[:, 0]
+        truth = np.cov(X, rowvar=False, bias=True)
+        fit = DPCovariance(epsilon, delta=delta, bounds=(-1, 1), neighbours=neighbours, random_state=seed).fit(X)
+        ends = fit.confidence_interval()
+        missed += (truth < ends[..., 0]) | (truth > ends[..., 1])
+        shrunken += np.abs(fit.covariance_ - truth) > 1.96 * fit.standard_errors_
+    assert missed.max() <= 15
+    assert 0.025 < missed.mean() / 100 < 0.075
+    assert not 0.025 < shrunken.mean() / 100 < 0.075
+
+
 def test_standard_errors_know_of_a_noisy_number_of_rows():
     # 300 releases of 6 entries, alike at worst: the mean ratio of variances is within 5 standard errors, sqrt(2 / 300)
     X = np.clip(0.98 + 0.01 * rows(900, d=3), -1, 1)

@@ -6,6 +6,7 @@ threads or processes. A part that was fitted there comes back bound.
 
 import contextlib
 import copy
+import inspect
 import multiprocessing
 import pickle
 import threading
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
+from sklearn.multioutput import ClassifierChain
 from sklearn.utils import all_estimators
 
 import dpestim.base
@@ -85,13 +87,15 @@ def metas(log, n_jobs):
     line = lambda: LoggedLine(EPSILON, bounds=(-1, 1), target_bounds=(0, 2), log=log)  # noqa: E731
     scaler = lambda: LoggedScaler(EPSILON, bounds=(-1, 1), log=log)  # noqa: E731
     jobs = {"n_jobs": n_jobs}
+    # (scikit-learn 1.6 has another name)
+    chained = "estimator" if "estimator" in inspect.signature(ClassifierChain).parameters else "base_estimator"
     two = np.stack([Y > 0, Y > 1], axis=1).astype(int)
     own = {
         "AdaBoostRegressor": ({"estimator": line(), "n_estimators": 2}, Y),
         "BaggingClassifier": ({"estimator": bayes(), "n_estimators": 3, **jobs}, Y),
         "BaggingRegressor": ({"estimator": line(), "n_estimators": 3, **jobs}, Y),
         "CalibratedClassifierCV": ({"estimator": bayes(), "cv": 2, **jobs}, Y),
-        "ClassifierChain": ({"estimator": bayes((0, 1))}, two),
+        "ClassifierChain": ({chained: bayes((0, 1))}, two),
         "ColumnTransformer": ({"transformers": [("a", scaler(), [0]), ("b", scaler(), [1, 2])], **jobs}, Y),
         "FeatureUnion": ({"transformer_list": [("a", scaler()), ("b", scaler())], **jobs}, Y),
         "FixedThresholdClassifier": ({"estimator": bayes((0, 1))}, two[:, 0]),
@@ -110,7 +114,7 @@ def metas(log, n_jobs):
         "RFE": ({"estimator": line(), "n_features_to_select": 2}, Y),
         "RFECV": ({"estimator": line(), "cv": 2, "min_features_to_select": 2, **jobs}, Y),
         "RandomizedSearchCV": ({"estimator": bayes(), "param_distributions": GRID, "n_iter": 2, "cv": 2, **jobs}, Y),
-        "RegressorChain": ({"estimator": line()}, two),
+        "RegressorChain": ({chained: line()}, two),
         "SelectFromModel": ({"estimator": line()}, Y),
         "SelfTrainingClassifier": ({"estimator": bayes((0, 1)), "max_iter": 1}, np.where(np.arange(60) < 50, two[:, 0],
                                                                                          -1)),

@@ -25,6 +25,8 @@ class PermuteAndFlipLaw(ChoiceLaw):
     def draw(self, codes, source):
         """Return a place."""
         best = int(codes.max())
+        if best == int(codes.min()):  # all coins show
+            return int(BitStream(source.reader(), _STREAM, 0).below(len(codes)))
         weights, error = self.upper_weights(codes, best)
         words = source.reader().dense(Stage.NOISE, _COINS, 0, 0, len(codes))
         stream = BitStream(source.reader(), _STREAM, 0)  # (a reader of its own, as readers reuse their buffers)
