@@ -174,7 +174,7 @@ class Forest(BinnedModel, OnePassModel):
         return 3 if known < 200 else 6 if known < 1000 else 10 if known < 3000 else 30
 
     def _default_depth(self, known, normal, n_trees):
-        return max(4, levels(known / 60)) if normal else max(2, levels(known / n_trees / 4))
+        return max(5, levels(known / 60)) if normal else max(2, levels(known / n_trees / 4))
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data

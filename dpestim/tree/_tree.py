@@ -292,10 +292,10 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
     criterion : {"gini", "entropy", "max"}, default="gini"
         What splits are chosen by: Gini impurity, information gain, or how many rows are in the commonest class of
         their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
-""" + _OWN + "    "
+""" + _OWN.replace("default=0.5", "default=0.7") + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 classes=None, criterion="gini", max_depth=None, split_share=0.5, neighbours="substitution",
+                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours="substitution",
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds

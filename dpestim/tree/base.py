@@ -45,7 +45,7 @@ TARGET = """\
 """
 #: By how much leaves usually differ from the root, a deviation in units of p (1 - p): of classes, and of numbers,
 #: whose variance is far less than that of a coin between their bounds.
-_USUAL, _USUAL_NUMBERS = 0.4, 0.1
+_USUAL, _USUAL_NUMBERS = 1.0, 0.1
 #: Bits of the grid of a target.
 _TARGET_BITS = 12
 
