@@ -90,7 +90,7 @@ class Forest(BinnedModel, OnePassModel):
     def _check_own(self):
         if checked_int("n_estimators", self.n_estimators, 1, 1000, none=True) is None and not self._replaces:
             raise ValueError('n_estimators must be declared for neighbours="add_remove": None follows from how many '
-                             "rows there are, which is then secret")
+                             "rows there are, which is then secret. Take 30 with a delta, and 10 without")
         if not isinstance(self.rows, str) or self.rows not in ("disjoint", "shared"):
             raise ValueError('rows must be "disjoint" or "shared"')
         if self.rows == "disjoint" and not self._replaces:
