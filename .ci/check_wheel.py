@@ -36,7 +36,8 @@ SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms"
                                                        "pipeline", "postprocessing", "preprocessing", "privatized",
                                                        "share_budget", "shuffled", "sketches", "softmax",
                                                        "sparse_vector", "stability", "statistics",
-                                                       "statistics_guarantees", "statistics_users", "trees", "verdicts")))
+                                                       "statistics_guarantees", "statistics_users", "trees",
+                                                       "verdicts")))
 
 USE = """
 import subprocess, sys

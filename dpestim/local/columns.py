@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from dpestim import parallel
+from dpestim.local.origin import refuse_others, sign
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 #: Rows of reports counted at a time.
@@ -244,10 +245,11 @@ class Columns:
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
-        reports = self._check_format(reports)
+        plain = self._check_format(reports)
+        refuse_others(reports, self)
         for law, part in zip(self.laws, self.slices):
-            self._check_part(law, reports[:, part])
-        return reports
+            self._check_part(law, plain[:, part])
+        return plain
 
     def _check_format(self, reports):
         """Return reports of the right shape and dtype as a plain array."""
@@ -291,7 +293,7 @@ class Columns:
         out = np.empty((len(data[0]), self.report_width), self.dtype)
         for number, (column, values) in enumerate(zip(self.columns, data)):
             write_column(column, number, values, out[:, self.slices[number]], source, first, n_jobs)
-        return out
+        return sign(out, self)
 
     def randomize_and_count(self, data, source, first, n_jobs):
         """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""

@@ -44,8 +44,10 @@ class Server(PrivateEstimator):
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, to the counts; returns self.
 
-        Reports carry numbers only. That they were made by the same mechanism with the same epsilon and domain is
-        for the caller to know; what no client of this mechanism could have sent is a ValueError.
+        Reports carry numbers only. That they were made by the same mechanism with the same epsilon and domain is for
+        the caller to know. What no client of this mechanism could have sent is a ValueError, and so is an array that
+        another law made in this process. Counts that this law gives for no data, but for one time in 10^9, are warned
+        of.
         """
         with self._alone():
             return self._aggregate(reports)
@@ -56,7 +58,9 @@ class Server(PrivateEstimator):
         columns = self._columns if self._n_users else client._columns_of_width(width)
         reports = columns.check_reports(reports)
         self._check_columns(columns)
-        self._add(client, columns, None, columns.count(reports, client.n_jobs), len(reports))
+        counts = columns.count(reports, client.n_jobs)
+        self._warn_if_impossible(columns, counts, len(reports))
+        self._add(client, columns, None, counts, len(reports))
         self._mark()
         # whether clients used seeds is not known here, unless this very object is the seeded client
         self._seeded = True if self._seeded or client.random_state is not None else None
@@ -142,6 +146,9 @@ class Server(PrivateEstimator):
     def _client(self, restart=False):
         """Return who randomises; `restart`: as if no data had been seen."""
         raise TypeError(f"{type(self).__name__} does not say who randomises")
+
+    def _warn_if_impossible(self, columns, counts, n):
+        """Warn where counts of n reports are far from what the laws give for any data, as far as that is known."""
 
     def _check_columns(self, columns):
         """Raise ValueError for laws, or own parameters, that no estimate can be made with; before anything is paid."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpestim.base import all_estimators
+from dpestim.statistics.base import DPStatistic
 
 
 @pytest.fixture
@@ -130,3 +131,39 @@ def test_trees_are_compared_on_several_shapes(benchmarks, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["trees", "--quick"])
     trees.main()
     assert capsys.readouterr().out.count("forest, disjoint") == len(trees.shapes(1000))
+
+
+def test_everything_that_states_an_interval_is_measured(benchmarks):
+    from benchmarks import coverage
+
+    stating = {cls.__name__ for _, cls in all_estimators()
+               if hasattr(cls, "confidence_interval") or hasattr(cls, "quantile_interval")
+               or "standard_errors_ :" in (cls.__doc__ or "") or issubclass(cls, DPStatistic)}
+    measured = {cls.__name__ for _, cls, _ in coverage.entries()}
+    assert stating <= measured | set(coverage.ELSEWHERE)
+    assert not measured & set(coverage.ELSEWHERE)
+    held = {name: coverage.cell(cls, function, "normal", 4.0, 1) for name, cls, function in coverage.entries()[::7]}
+    assert all(share is None or 0 <= share <= 1 for share, _ in held.values())
+    assert sum(number for _, number in held.values()) > 10
+
+
+def test_the_page_of_coverage_names_what_is_outside(benchmarks, tmp_path):
+    from benchmarks import coverage
+
+    cells = {shape: (0.95, 10) for shape in coverage.SHAPES} | {"uniform": (0.5, 10), "heaped": (1.0, 10)}
+    text = coverage.page([("Quantile", 1.0, cells)], 10, 1.0)
+    assert "**0.50**" in text
+    assert "below: uniform at 1" in text
+    kept = coverage.Kept(tmp_path / "cells.json")
+    assert kept.of("a", lambda: [1, 2]) == coverage.Kept(tmp_path / "cells.json").of("a", lambda: None) == [1, 2]
+
+
+def test_the_page_of_utility_marks_the_best(benchmarks, tmp_path):
+    from benchmarks import utility
+
+    found = {("plain", None): 0.9, ("a", 1.0): 0.5, ("b", 1.0): 0.6}
+    assert utility.table(found, "AUC", [1.0])[-1] == "| b | **0.600** |"
+    task = utility.TASKS["diabetes"]()
+    found, measure = utility.studied("diabetes", task, 1, utility.Kept(tmp_path / "fits.json"), epsilons=[4.0])
+    assert measure == "R2"
+    assert ("DPRandomForestRegressor", 4.0) in found

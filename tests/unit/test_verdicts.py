@@ -1,6 +1,7 @@
 """What the checker calls harmless has the same type, shape, dtype and outcome for all neighbours."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,3 +186,14 @@ def test_memory_that_runs_out_shows_no_value():
         pipeline.fit(rows, np.arange(6) % 2)
     assert "5123456789013" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_the_page_of_verdicts_names_all_that_is_tested():
+    page = (Path(__file__).parents[2] / "docs" / "verdicts.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    for name in HARMLESS:
+        assert any(f"`{name}`" in row and "learns nothing" in row for row in rows), name
+    for step in HARMFUL:
+        row = next(row for row in rows if f"`{type(step).__name__}`" in row)
+        assert "leaks" in row or "with" in row, step
+    assert any("`ColumnTransformer`" in row and "sparse_threshold=0" in row for row in rows)

@@ -13,6 +13,7 @@ from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.frequencies import Frequencies
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
+from dpestim.local.origin import OTHERS, is_impossible
 from dpestim.local.server import Server
 
 #: Cells of a support matrix that are made at a time where the result is sparse.
@@ -128,6 +129,11 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
         self._check_fitted()
         self._check_support(restart=False)
         return self._support(self.privatize(X))
+
+    def _warn_if_impossible(self, columns, counts, n):
+        for column, own in zip(columns, counts):
+            if not columns.n_sampled and is_impossible(column.law, own, n):
+                warnings.warn(OTHERS.format(column.name), stacklevel=4)
 
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each column of `transform`."""

@@ -1,5 +1,6 @@
 """Means of numbers from the reports of a transformer, without bias where its law allows that."""
 
+import warnings
 from numbers import Real
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
+from dpestim.local.origin import FAR, FEWEST, OTHERS
 
 
 class MeanEstimator(Collector):
@@ -115,6 +117,17 @@ class MeanEstimator(Collector):
     def _check_columns(self, columns):
         for column in columns:
             column.check_mean()  # refuses laws, and categories, that have no mean
+
+    def _warn_if_impossible(self, columns, counts, n):
+        for column, own in zip(columns, counts):
+            if n < FEWEST or columns.n_sampled or not hasattr(column, "lows"):
+                continue
+            means, errors, biases = column.means(own)
+            far = FAR * errors + biases
+            with np.errstate(invalid="ignore"):  # (of few reports errors are not known)
+                wrong = (means + far < column.lows) | (means - far > column.highs)
+            if wrong.any():
+                warnings.warn(OTHERS.format(column.name), stacklevel=4)
 
     def _means(self):
         """Return (means, standard errors, biases) of all features."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import bdtrik, ndtr, ndtri
 
 from dpestim.base import all_estimators
 from dpestim.local.categories.choice import candidates, spread_of
@@ -29,6 +29,8 @@ _NEAR = 3
 _MOST_USERS = 1 << 53
 #: How much more error, as a share, is little where another mechanism sends less.
 _LITTLE = 0.1
+#: Where more reports than this support a value, their number is as good as normal.
+_MANY_REPORTS = 10_000
 
 
 class PlanRow(NamedTuple):
@@ -156,8 +158,9 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
     target_rmse : float, default=None
         Above 0 and below 1: the root of the mean, over all categories, of the squared error of a frequency.
     probability : float, default=0.95
-        With at least this probability no category is further off than `max_error` (normal approximation; as if the
-        categories' errors were independent, which is on the safe side).
+        With at least this probability no category is further off than `max_error` (normal approximation, or where few
+        reports support a value and the law allows it the binomial law; as if the categories' errors were independent,
+        which is on the safe side).
 
     Returns
     -------
@@ -258,7 +261,23 @@ class _Option(NamedTuple):
         """Return the `PlanRow` of so many users."""
         each = [cost_of(law, n_users, self.n_estimates) for law in self.laws]
         cost = Cost(*map(sum, zip(*each)))
-        return PlanRow(name, self.spread.rmse(n_users), float(z) * self.spread.worst(n_users), *cost, self.parameters)
+        furthest = max(float(z) * self.spread.worst(n_users), max(_by_few(law, n_users, z) for law in self.laws))
+        return PlanRow(name, self.spread.rmse(n_users), furthest, *cost, self.parameters)
+
+
+def _by_few(law, n, z):
+    """Return how far off a frequency is, at the level of z, where few reports support a value; 0 where many do.
+
+    Their number is binomial, with a tail that is longer than the normal one.
+    """
+    pair = law.support_pair() if hasattr(law, "support_pair") else None
+    if pair is None or np.ndim(pair[0]) or np.ndim(pair[1]):
+        return 0.0
+    p, q = map(float, pair)
+    share = q + (p - q) / law.n_categories
+    if n * share > _MANY_REPORTS:
+        return 0.0
+    return float(math.ceil(bdtrik(ndtr(float(z)), n, share)) / n - share) / (p - q)
 
 
 def _setting(n_categories, n_columns):

@@ -24,12 +24,12 @@ noise is made here: laws of `numbers` and `categories` randomise.
 TASK = "Models, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("classes are to be predicted, and nobody may see a row", "LDPSGDClassifier",
-     "each user sends one noisy gradient, with all of epsilon"),
-    ("a number is to be predicted, and nobody may see a row", "LDPSGDRegressor",
-     "each user sends one noisy gradient, with all of epsilon"),
-    ("classes and columns are both private, and counts are to merge", "LDPNaiveBayes",
-     "one report a user covers the class and all columns, without rounds"),
+    ("classes and columns are both private", "LDPNaiveBayes",
+     "one report a user covers the class and all columns, without rounds; on Adult it ranks rows best"),
     ("some columns are private, and the classes are not", "PrivatizedColumns",
      "any plain classifier behind it, corrected for the noise"),
+    ("a number is to be predicted, and nobody may see a row", "LDPSGDRegressor",
+     "each user sends one noisy gradient, with all of epsilon"),
+    ("a linear classifier is wanted, of very many users", "LDPSGDClassifier",
+     "each user sends one noisy gradient; with little epsilon it loses 2 to 15 points of AUC, naive Bayes 0 to 7"),
 )

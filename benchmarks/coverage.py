@@ -1,0 +1,369 @@
+"""``python -m benchmarks.coverage``: which share of intervals of nominally 95 % holds the truth.
+
+Every estimator of the registry that states an interval or a standard error has an entry here, or is said to have none:
+a test demands it. Twelve shapes of data, three epsilons; a cell is the share of all intervals of all repetitions.
+``--write`` writes a page of the documentation. Cells are kept in a file, by what they are made of and by the version
+of the code.
+"""
+
+import argparse
+import functools
+import hashlib
+import json
+import platform
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+import dpestim
+from dpestim import linear_model, local, shuffle, statistics
+from dpestim.base import all_estimators
+from dpestim.covariance import DPCovariance
+from dpestim.local.categories.face import FrequencyEstimator
+
+ROOT = Path(__file__).parents[1]
+EPSILONS = (0.1, 1.0, 4.0)
+#: A cell outside this is named, with the reason.
+ALLOWED = (0.92, 0.99)
+N, FEW, Z = 2000, 60, float(ndtri(0.975))
+
+
+def _clip(x):
+    return np.clip(x, 0.0, 1.0)
+
+
+#: name -> numbers in [0, 1] of so many rows.
+SHAPES = {
+    "uniform": lambda r, n: r.uniform(0, 1, n),
+    "normal": lambda r, n: _clip(r.normal(0.5, 0.15, n)),
+    "heavy tails": lambda r, n: _clip(0.5 + 0.05 * r.standard_t(2, n)),
+    "lognormal": lambda r, n: _clip(r.lognormal(-3, 1, n)),
+    "heaped": lambda r, n: np.round(_clip(r.normal(0.5, 0.2, n)) * 20) / 20,
+    "zero-inflated": lambda r, n: np.where(r.random(n) < 0.9, 0.0, _clip(r.exponential(0.3, n))),
+    "point mass": lambda r, n: np.where(r.random(n) < 0.6, 0.337, r.uniform(0, 1, n)),
+    "two humps": lambda r, n: _clip(np.where(r.random(n) < 0.5, r.normal(0.25, 0.05, n), r.normal(0.75, 0.05, n))),
+    "rare value": lambda r, n: np.where(r.random(n) < 0.01, 0.9, 0.1),
+    "one value": lambda r, n: np.full(n, 0.5),
+    "few rows": lambda r, n: _clip(r.normal(0.5, 0.15, FEW)),
+    "collinear": lambda r, n: _clip(r.normal(0.5, 0.15, n)),  # (of several columns; else as "normal")
+}
+
+
+def _inside(ends, truth):
+    """Return for each number whether its interval holds it."""
+    low, high = (np.asarray(end, float).reshape(-1) for end in ends)
+    return (low <= np.reshape(truth, -1)) & (np.reshape(truth, -1) <= high)
+
+
+@functools.cache
+def _population(shape):
+    return SHAPES[shape](np.random.default_rng(10**6), 400_000)
+
+
+def _frequencies(cls, x, epsilon, seed, shape):
+    params = {**cls._test_params()[0], "random_state": seed}
+    if "epsilon" in cls._get_param_names():
+        params["epsilon"] = epsilon
+    if "epsilons" in params:  # (one for each value)
+        params["epsilons"] = [[epsilon * e for e in params["epsilons"][0]]]
+    if "delta" in params:
+        params.update(delta=1e-6, n_users=len(x))
+    values = list(params["categories"][0])
+    params["categories"] = [values]
+    codes = np.minimum((x * len(values)).astype(int), len(values) - 1)
+    rows = np.empty((len(x), 1), object)
+    rows[:, 0] = [values[code] for code in codes]
+    found = cls(**params).fit(rows).confidence_interval(0.95)[0]
+    return _inside(np.asarray(found).T, np.bincount(codes, minlength=len(values)) / len(x))
+
+
+def _mean(cls, x, epsilon, seed, shape):
+    est = cls(local.PMTransformer(epsilon, bounds=(0, 1), random_state=seed)).fit(x[:, None])
+    return _inside(est.confidence_interval(0.95).T, np.mean(_population(shape)))
+
+
+def _bins(cls, x, epsilon, seed, shape):
+    est = cls(local.PMTransformer(epsilon, bounds=(0, 1), random_state=seed)).fit(x[:, None])
+    found = est.confidence_interval(0.95)[0]
+    edges = np.linspace(0, 1, len(found) + 1)
+    return _inside(found.T, np.histogram(x, edges)[0] / len(x))
+
+
+def _distribution_quantiles(cls, x, epsilon, seed, shape):
+    est = cls(local.PMTransformer(epsilon, bounds=(0, 1), random_state=seed)).fit(x[:, None])
+    q = [0.25, 0.5, 0.9]
+    return _inside(np.reshape(est.quantile_interval(q, 0.95), (3, -1, 2))[:, 0].T,
+                   np.quantile(x, q, method="inverted_cdf"))
+
+
+def _mixed(cls, x, epsilon, seed, shape):
+    codes = np.minimum((x * 3).astype(int), 2)
+    est = cls([("kind", local.GRRFrequencyEstimator(categories=[[0, 1, 2]]), [0]),
+               ("size", local.PMTransformer(bounds=(0, 1)), [1])], epsilon=epsilon, random_state=seed)
+    kind, size = est.fit(np.c_[codes, x]).confidence_interval(0.95).values()
+    return np.r_[_inside(np.asarray(kind).T, np.bincount(codes, minlength=3) / len(x)),
+                 _inside(np.reshape(size, (2, 1)), np.mean(x))]
+
+
+def _sum(cls, x, epsilon, seed, shape):
+    params = {"delta": 1e-6, "n_users": len(x), "random_state": seed}
+    if cls is shuffle.BooleanSum:
+        rows = x[:, None] > 0.5
+    else:
+        rows, params["bounds"] = x[:, None], (0.0, 1.0)
+    found = cls(epsilon, **params).fit(rows).confidence_interval(0.95)
+    return _inside(found.T, rows.sum())
+
+
+def _shuffled(cls, x, epsilon, seed, shape):
+    codes = np.minimum((x * 4).astype(int), 3)
+    inner = local.GRRFrequencyEstimator(categories=[[0, 1, 2, 3]], random_state=seed)
+    found = cls(inner, epsilon, delta=1e-6).fit(codes[:, None]).confidence_interval(0.95)[0]
+    return _inside(np.asarray(found).T, np.bincount(codes, minlength=4) / len(x))
+
+
+#: name of a statistic -> (parameters, the truth of a column): they have no other interval than `result_.interval`.
+STATISTICS = {
+    "Count": ({}, lambda x: np.sum(x > 0.5)),
+    "Sum": ({"bounds": (0, 1)}, np.sum),
+    "Mean": ({"bounds": (0, 1)}, np.mean),
+    "Variance": ({"bounds": (0, 1)}, np.var),
+    "StandardDeviation": ({"bounds": (0, 1)}, np.std),
+    "Covariance": ({"bounds": (0, 1)}, None),
+    "Correlation": ({"bounds": (0, 1)}, None),
+    "Histogram": ({"bins": 4, "bounds": (0, 1)}, lambda x: np.histogram(x, 4, (0, 1))[0]),
+    "ContingencyTable": ({"categories": [[0, 1, 2, 3]]}, None),
+    "Quantile": ({"q": [0.25, 0.5, 0.9], "bounds": (0, 1), "level": 0.95},
+                 lambda x: np.quantile(x, [0.25, 0.5, 0.9], method="inverted_cdf")),
+}
+
+
+def _statistic(cls, x, epsilon, seed, shape):
+    params, truth = STATISTICS[cls.__name__]
+    est = cls(epsilon, random_state=seed, **params)
+    if cls.__name__ in ("Covariance", "Correlation"):
+        rows = np.c_[x, _beside(x, shape, seed)]
+        exact = np.cov(rows, rowvar=False, bias=True)
+        if cls.__name__ == "Correlation":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                exact = exact / np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+        some = np.triu_indices(2, 1 if cls.__name__ == "Correlation" else 0)
+        low, high = est.fit(rows).result_.interval(0.95)
+        held = _inside((low[some], high[some]), exact[some])
+        return held[np.isfinite(exact[some])]
+    if cls.__name__ == "ContingencyTable":
+        codes = np.minimum((x * 4).astype(int), 3)
+        return _inside(est.fit(codes[:, None]).result_.interval(0.95), np.bincount(codes, minlength=4))
+    rows = x > 0.5 if cls.__name__ == "Count" else x
+    return _inside(est.fit(rows).result_.interval(0.95), truth(x))
+
+
+def _beside(x, shape, seed):
+    rng = np.random.default_rng([7, seed])
+    other = SHAPES[shape](rng, len(x))[: len(x)]
+    return 0.9 * x + 0.1 * other if shape == "collinear" else other
+
+
+#: Coefficients that linear models are to find; residuals are of the size of the first.
+_W = np.array([0.5, -0.25, 0.0])
+
+
+def _table(x, shape, seed):
+    X = np.c_[x, _beside(x, shape, seed), np.random.default_rng([8, seed]).uniform(0, 1, len(x))]
+    return X, X @ _W + np.random.default_rng([9, seed]).normal(0, 0.1, len(x))
+
+
+def _coefficients(cls, x, epsilon, seed, shape):
+    X, y = _table(x, shape, seed)
+    alpha = 0.0
+    params = {"bounds": (0, 1), "target_bounds": (-0.6, 0.9), "delta": 1e-5, "random_state": seed}
+    if cls is linear_model.DPRidge:
+        params["alpha"] = alpha = 0.01 * len(x)
+    fit = cls(epsilon, **params).fit(X, y)
+    big, _ = _table(_population(shape), shape, 10**6)
+    C = np.cov(big, rowvar=False) * len(x)
+    truth = np.linalg.lstsq(C + alpha * np.eye(3), C @ _W, rcond=None)[0]
+    return _inside(fit.confidence_interval(0.95).T, truth)[fit.identified_]
+
+
+def _entries(cls, x, epsilon, seed, shape):
+    X, _ = _table(x, shape, seed)
+    ends = cls(epsilon, bounds=(0, 1), random_state=seed).fit(X).confidence_interval(0.95)
+    some = np.triu_indices(3)
+    return _inside((ends[..., 0][some], ends[..., 1][some]), np.cov(X, rowvar=False, bias=True)[some])
+
+
+#: class -> (name beside the class's, what returns for each interval whether it holds): what is not of a family.
+ENTRIES = {
+    local.MeanEstimator: [("means", _mean)],
+    local.DistributionEstimator: [("bins", _bins), ("quantiles", _distribution_quantiles)],
+    local.MixedEstimator: [("", _mixed)],
+    shuffle.BooleanSum: [("", _sum)],
+    shuffle.RealSum: [("", _sum)],
+    shuffle.ShuffledHistogram: [("", _frequencies)],
+    shuffle.ShuffledEstimator: [("of GRR", _shuffled)],
+    linear_model.DPLinearRegression: [("identified coefficients", _coefficients)],
+    linear_model.DPRidge: [("identified coefficients", _coefficients)],
+    DPCovariance: [("", _entries)],
+    **{getattr(statistics, name): [("", _statistic)] for name in STATISTICS},
+}
+#: Which have none here, and why.
+ELSEWHERE = {
+    "PersonalizedEstimator": "its groups are those of the estimator that it wraps; tests/unit/test_personalized.py",
+    "PCKVEstimator": "pairs; tests/unit/test_keyvalue.py",
+    "PrivKVEstimator": "pairs; tests/unit/test_keyvalue.py",
+    "PrivKVMEstimator": "pairs; tests/unit/test_keyvalue.py",
+    "UnknownCategories": "what is not released has no interval; tests/unit/test_statistics_tables.py",
+    "DPGradientBoostingClassifier": "bands of curves; table in _boosting.md",
+    "DPGradientBoostingRegressor": "bands of curves; table in _boosting.md",
+}
+#: Why cells are outside: by the start of a row's name, below and above.
+REASONS = {
+    "DistributionEstimator": ("values that many users share lie within a bin that is told apart from its neighbours by "
+                              "the smoothness of the rest alone", "intervals allow for shapes other than the "
+                              "estimate's"),
+    "MeanEstimator": ("few reports of a discrete law", "errors cover the drawing of the users, and few reports count "
+                      "at least the noise of the law"),
+    "Covariance": ("", "holds for any data and any number of entries"),
+    "Correlation": ("", "ends follow from those of three covariances, each of which holds"),
+    "Quantile": ("", "values that many share: an end that is off by a step holds too"),
+    "": ("normal quantiles where few reports decide", "at least its level: integers, or noise that exceeds what is "
+         "counted"),
+}
+
+
+def entries():
+    """Return [(name, class, function)] of the registry: what states an interval, however it came to be there."""
+    found = []
+    for _, cls in all_estimators():
+        if cls in ENTRIES:
+            found += [(f"{cls.__name__}{', ' * bool(of)}{of}", cls, function) for of, function in ENTRIES[cls]]
+        elif issubclass(cls, FrequencyEstimator):
+            found.append((cls.__name__, cls, _frequencies))
+    return found
+
+
+def cell(cls, function, shape, epsilon, repetitions):
+    """Return (share of intervals that hold, how many there were), None where there were none."""
+    held = []
+    for seed in range(repetitions):
+        x = SHAPES[shape](np.random.default_rng([seed, 5]), N)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                held.append(function(cls, x, epsilon, seed, shape))
+            except ValueError:  # (no interval can be had)
+                continue
+    held = np.concatenate(held) if held else np.empty(0)
+    return (round(float(held.mean()), 3), len(held)) if len(held) else (None, 0)
+
+
+@functools.cache
+def version_of_code():
+    """Return a hash of all that a cell depends on."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "dpestim").rglob("*.py*")):
+        if path.suffix in (".py", ".pyx"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Kept:
+    """Cells in a file, by what they are made of."""
+
+    def __init__(self, path):
+        self.path, self.cells = path, {}
+        if path is not None and path.exists():
+            self.cells = json.loads(path.read_text())
+
+    def of(self, key, make):
+        """Return what is kept under a key, or what `make` returns."""
+        key = f"{version_of_code()} {key}"
+        if key not in self.cells:
+            self.cells[key] = make()
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.write_text(json.dumps(self.cells))
+        return self.cells[key]
+
+
+def measured(repetitions, kept, names=None):
+    """Yield (name, epsilon, {shape: (share, number)})."""
+    for name, cls, function in entries():
+        if names and not any(one in name for one in names):
+            continue
+        for epsilon in EPSILONS:
+            cells = {}
+            for shape in SHAPES:
+                made_of = cls, function, shape, epsilon, repetitions
+                cells[shape] = kept.of(f"{name} {shape} {epsilon} {repetitions}", lambda of=made_of: cell(*of))
+            yield name, epsilon, cells
+
+
+def page(rows, repetitions, seconds):
+    """Return the text of the documentation's page."""
+    lines = [
+        "# What intervals cover", "",
+        "Written by `python -m benchmarks.coverage --write`. A cell is the share of intervals of nominally 95 % that "
+        "hold the truth: that of the rows at hand, or of their population where an interval says so (means of the "
+        f"local model, linear models). {N:,} rows ({FEW} in \"few rows\"), {repetitions} repetitions, all numbers of "
+        "an estimator together; delta is 1e-6 in the shuffle model and 1e-5 in linear models. A dash: no interval can "
+        f"be had, or no coefficient is identified. dpestim {dpestim.__version__}, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, {platform.machine()}, {seconds:,.0f} s of one core.", "",
+        f"Cells below {ALLOWED[0]} or above {ALLOWED[1]} are bold. With {repetitions} repetitions of one number a cell "
+        f"of .95 is within {1.96 * (0.95 * 0.05 / repetitions) ** 0.5:.3f} of it, 19 times of 20.", "",
+        "| intervals of | epsilon | " + " | ".join(SHAPES) + " |",
+        "|---|---|" + "---|" * len(SHAPES),
+    ]
+    outside = {}
+    for name, epsilon, cells in rows:
+        texts = []
+        for shape in SHAPES:
+            share, _ = cells[shape]
+            low = share is not None and share < ALLOWED[0]
+            if share is None:
+                texts.append("-")
+            elif low or share > ALLOWED[1]:
+                texts.append(f"**{share:.2f}**")
+                outside.setdefault(name, [[], []])[0 if low else 1].append(f"{shape} at {epsilon:g}")
+            else:
+                texts.append(f"{share:.2f}")
+        lines.append(f"| {name} | {epsilon:g} | " + " | ".join(texts) + " |")
+    lines += ["", "## Cells outside, and why", ""]
+    for name, (low, high) in outside.items():
+        below, above = next(reasons for start, reasons in REASONS.items() if name.startswith(start))
+        parts = []
+        if low:
+            parts.append(f"below: {', '.join(low)} ({below or 'not explained'})")
+        if high:
+            parts.append(f"above: {len(high)} of {len(EPSILONS) * len(SHAPES)} cells ({above})")
+        lines.append(f"* **{name}** {'; '.join(parts)}.")
+    lines += ["", "## Intervals that are measured elsewhere", "",
+              *(f"* `{name}`: {why}." for name, why in ELSEWHERE.items())]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments=None):
+    """Measure, print, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__.split("\n")[0])
+    parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--only", nargs="*", help="parts of names")
+    parser.add_argument("--write", action="store_true", help="write docs/coverage.md")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "coverage.json", help="where cells are kept")
+    chosen = parser.parse_args(arguments)
+    start, rows = time.process_time(), []
+    for name, epsilon, cells in measured(chosen.repetitions, Kept(chosen.cache), chosen.only):
+        rows.append((name, epsilon, cells))
+        print(f"{name:40s} {epsilon:4g} " + " ".join("  - " if cells[s][0] is None else f"{cells[s][0]:.2f}"
+                                                      for s in SHAPES), flush=True)
+    text = page(rows, chosen.repetitions, time.process_time() - start)
+    if chosen.write:
+        (ROOT / "docs" / "coverage.md").write_text(text)
+    return text
+
+
+if __name__ == "__main__":
+    main()
