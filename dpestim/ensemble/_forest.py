@@ -1,6 +1,7 @@
 """Random forests: trees whose structure is public, and noisy leaves (`_forest.md`)."""
 
 import math
+from fractions import Fraction
 from numbers import Integral
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim import parallel
 from dpestim._core import trees
+from dpestim.ensemble._votes import alike, balanced, evened, halved, levels, together
 from dpestim.parallel import check_n_jobs
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.tree.base import (
@@ -27,9 +29,10 @@ from dpestim.tree.base import (
 
 _OWN = """\
     n_estimators : int, default=None
-        How many trees, from 1 to 1,000. None: 3, 10 or 30, from epsilon, delta and the number of rows, which is public.
+        How many trees, from 1 to 1,000. None: 3 to 30, or 30 or 60 where a delta is declared, whose noise averages out
+        over trees, from epsilon, delta and the number of rows, which is public.
     max_depth : int, default=None
-        Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
+        Levels of splits, from 1 to 16. None: from epsilon, delta and the number of rows, which is public.
     rows : {"shared", "disjoint"}, default="shared"
         Each row goes to all trees, which share the budget; or to one, by its place, and all trees have all of it, in a
         fraction of the time.
@@ -60,12 +63,6 @@ _LAST = """\
     """
 
 
-#: What leaves tell of numbers is added up over so many trees to this power: 1 would be a mean, 1/2 is for logarithms.
-_POWER = 0.75
-#: So many trees count as if each knew something else; of more, logarithms are averaged.
-_APART = 30
-
-
 class Forest(BinnedModel, OnePassModel):
     """Base of both forests."""
 
@@ -93,7 +90,7 @@ class Forest(BinnedModel, OnePassModel):
     def _check_own(self):
         if checked_int("n_estimators", self.n_estimators, 1, 1000, none=True) is None and not self._replaces:
             raise ValueError('n_estimators must be declared for neighbours="add_remove": None follows from how many '
-                             "rows there are, which is then secret")
+                             "rows there are, which is then secret. Take 30 with a delta, and 10 without")
         if not isinstance(self.rows, str) or self.rows not in ("disjoint", "shared"):
             raise ValueError('rows must be "disjoint" or "shared"')
         if self.rows == "disjoint" and not self._replaces:
@@ -155,23 +152,29 @@ class Forest(BinnedModel, OnePassModel):
         With normal noise trees that share rows cost nothing: the noise of each grows with the root of their number, and
         that of their mean does not. With Laplace noise it does. Figures: ``_forest.md``.
         """
-        known = n_rows * float(self.epsilon)
-        n_trees = self._default_trees(known) if self.n_estimators is None else self.n_estimators
-        depth = self._default_depth(known / n_trees) if self.max_depth is None else self.max_depth
+        n_trees, depth = self.n_estimators, self.max_depth
+        if n_trees is None or depth is None:
+            known, normal = self._rows_of_noise(n_rows)
+            n_trees = self._default_trees(known, normal) if n_trees is None else n_trees
+            depth = self._default_depth(known, normal, n_trees) if depth is None else depth
         return int(n_trees), int(depth)
 
-    @property
-    def _averages_out(self):
-        """Whether the noise of many trees is hardly more than that of one."""
-        return bool(self.delta) and self.rows == "shared"
+    def _rows_of_noise(self, n_rows):
+        """Return (rows times epsilon, or what noise leaves of them, whether that of many trees averages out)."""
+        epsilon, delta = self._check()
+        if delta and self.rows == "shared":
+            normal, pure = (leaf_noise(epsilon, d, 2, 2, 30, math.inf, (1, 1, 1)).variance for d in (delta, Fraction()))
+            if normal < pure / 3:  # (29: for an epsilon of 1 and a delta of 1e-5)
+                return n_rows * 29 / math.sqrt(normal), True
+        return n_rows * float(epsilon), False
 
-    def _default_trees(self, known):
-        """Return how many trees, for so many rows times epsilon."""
-        return 30 if self._averages_out or known >= 3000 else 3 if known < 500 else 10
+    def _default_trees(self, known, normal):
+        if normal:
+            return 30 if known < 1000 else 60
+        return 3 if known < 200 else 6 if known < 1000 else 10 if known < 3000 else 30
 
-    def _default_depth(self, each):
-        """Return how many levels, for so many rows times epsilon and tree."""
-        return min(8, max(5 if self._averages_out else 2, math.floor(math.log2(max(each / 4, 1.0)))))
+    def _default_depth(self, known, normal, n_trees):
+        return max(5, levels(known / 60)) if normal else max(2, levels(known / n_trees / 4))
 
     def _sums(self, data, domain):
         numbers, columns, labels, targets, _ = data
@@ -193,15 +196,18 @@ class Forest(BinnedModel, OnePassModel):
         parallel.run(task, n_trees, self.n_jobs)
         return [totals]
 
-    def _together(self, X, told, times, more=0.0):
-        """Return so many times the mean over trees of what leaves tell rows, no more than what one of them says.
+    def _together(self, X, told, common, more=0.0):
+        """Return what leaves of all trees tell rows together, no more than what one of them would without noise.
 
-        `more` is added to it before.
+        If trees told the same, that would be their mean, and if each told something else, their sum: `common` is the
+        part that is the same, but for noise, which differs from tree to tree. `more` is added to it before.
         """
+        times = together(len(told), common * self._known)
+        wide = times / together(len(told), common)
         total, least, most = 0.0, np.inf, -np.inf
         for tree, leaf in zip(told, self.apply(X).T):
             total, least, most = total + tree[leaf], np.minimum(least, tree[leaf]), np.maximum(most, tree[leaf])
-        return np.clip(total * (times / len(told)) + more, least, most)
+        return np.clip(total * (times / len(told)) + more, least * wide, most * wide)
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan, shape = self._leaves(totals[0], domain, epsilon, delta), totals[0].shape
@@ -240,39 +246,6 @@ class Forest(BinnedModel, OnePassModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
-
-
-def evened(ratios, rows, power):
-    """Return what makes products of such powers of ratios have a mean of 1 for each class, in logarithms.
-
-    Shares have a floor, lest noise rule a class out: of a rare class all leaves of many trees would say too much, and a
-    class of 1 % was said to be one of 16 % by a hundred. (As if trees were independent, as their noise is.)
-
-    Parameters
-    ----------
-    ratios : ndarray of shape (trees, leaves, classes)
-        Shares of classes over those of all rows.
-    rows : ndarray of shape (trees, leaves)
-        Noisy shares of rows.
-    power : float
-    """
-    return -np.log(np.einsum("tl,tlk->tk", rows, ratios**power)).sum(axis=0)
-
-
-def balanced(values, rows, prior):
-    """Return shares of classes in leaves such that each tree has those of all rows as its mean.
-
-    Parameters
-    ----------
-    values : ndarray of shape (trees, leaves, classes)
-    rows : ndarray of shape (trees, leaves)
-        Noisy shares of rows.
-    prior : ndarray of shape (classes,)
-    """
-    for _ in range(20):  # (shares are in proportion, and sum to 1, in turn)
-        values = values * (prior / np.einsum("tl,tlk->tk", rows, values))[:, None, :]
-        values = values / values.sum(axis=2, keepdims=True)
-    return values
 
 
 def assigned(n_rows, n_trees, structure):
@@ -354,24 +327,29 @@ class DPRandomForestClassifier(ClassTarget, Forest):
     def predict_proba(self, X):
         """Return the probability of each class, of shape (n_rows, n_classes); of private rows **not private**.
 
-        What trees say besides the shares of classes among all rows is added up, in logarithms, and divided by the root
-        of the number of trees: their mean would count a hundred trees as one, and their sum as if none knew what
+        What trees say besides the shares of classes among all rows is added up, in logarithms, and divided by about the
+        root of the number of trees: their mean would count a hundred trees as one, and their sum as if none knew what
         another one knows. (Of more than 30 trees their mean counts as 30 do; still, of rows that are easy to tell
-        apart, many trees are too sure.) No forest is surer of a class than the surest of its trees.
+        apart, many trees are too sure.) Where leaves say little because of noise, which trees do not share, it is
+        divided by less. Without noise no forest is surer of a class than the surest of its trees.
         """
         check_is_fitted(self)
-        prior, times = np.log(self.class_prior_), math.sqrt(min(len(self.values_), _APART))
-        return softmax(prior + self._together(X, np.log(self.values_) - prior, times, self._even), axis=1)
+        prior = np.log(self.class_prior_)
+        return softmax(prior + self._together(X, np.log(self.values_) - prior, alike(len(self.values_)), self._even),
+                       axis=1)
 
     def _answers(self, leaves, target):
         found, prior = super()._answers(leaves, target), prior_of(leaves)
         values, rows, even = found["values_"], np.maximum(leaves.noisy.sum(axis=2), 0.0) + 1e-9, np.zeros(len(prior))
-        rows = rows / rows.sum(axis=1, keepdims=True)
+        rows, n_trees = rows / rows.sum(axis=1, keepdims=True), len(values)
+        # (logarithms of shares of a rare class are far off on one side, where noise is large: they are not made larger)
+        balance = (1.0 - np.square(prior).sum()) / (1.0 - 1.0 / len(prior))
+        known = found["_known"] ** (balance / 2)
         if len(prior) == 2:  # (of more classes, this would be against those that are easy to tell)
-            even = evened(values / prior, rows, math.sqrt(min(len(values), _APART)) / len(values))
+            even = evened(values / prior, rows, together(n_trees, alike(n_trees) * known) / n_trees)
         else:
             values = balanced(values, rows, prior)
-        return {**found, "values_": values, "class_prior_": prior, "_even": even}
+        return {**found, "values_": values, "class_prior_": prior, "_even": even, "_known": known}
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
@@ -430,7 +408,8 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     True
     """
 
-    _more_parameters = _DELTA + BINS + TARGET + _OWN + NEIGHBOURS + _LAST
+    _more_parameters = _DELTA + BINS + TARGET + _OWN.replace("3 to 30, or 30 or 60", "1 to 6, or 3 to 30") + (
+        NEIGHBOURS + _LAST)
     _more_attributes = _MORE.replace("    features_,", """    target_mean_ : float
         Noisy mean of the target over all rows.
     target_bounds_ : tuple of float
@@ -439,8 +418,8 @@ class DPRandomForestRegressor(NumberTarget, Forest):
     def _averaged(self, X):
         check_is_fitted(self)
         # (leaves shrink to the mean, so that their mean would be too near to it)
-        told = self._together(X, self.values_ - self.target_mean_, len(self.values_) ** (1 - _POWER))
-        return self.target_mean_ + told
+        share = halved(len(self.bins_), int(self.depth_))
+        return self.target_mean_ + self._together(X, self.values_ - self.target_mean_, share)
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
@@ -461,15 +440,15 @@ class DPRandomForestRegressor(NumberTarget, Forest):
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 
-    def _default_trees(self, known):
-        if self.rows == "disjoint":
-            return 5
-        return 3 if known < 3000 else 30 if self._averages_out and known >= 12_000 else 10
+    def _default_trees(self, known, normal):
+        if normal:
+            return 3 if known < 200 else 10 if known < 4000 else 30
+        return 1 if known < 1000 else 3 if known < 4000 else 6
 
-    def _default_depth(self, each):
-        if self.rows == "disjoint":
-            return super()._default_depth(each)
-        return min(8, max(2, math.floor(math.log2(max(each / (20 if self._averages_out else 80), 1.0)))))
+    def _default_depth(self, known, normal, n_trees):
+        if normal:
+            return levels(known / (100 if n_trees <= 10 else 15 * n_trees))
+        return levels(known / {1: 200, 3: 60}.get(n_trees, 50 * n_trees))
 
     def _test_target(self, X):
         return X[:, 0]

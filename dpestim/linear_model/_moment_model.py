@@ -48,7 +48,8 @@ _SHARED = """
         Public range of y, clipped to it. None leaks as above.
     fit_intercept : bool, default=True
     neighbours : {"substitution", "add_remove"}, default="substitution"
-        Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less.
+        Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
+        (that there are fewer than 2^31 is public).
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.

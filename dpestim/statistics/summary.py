@@ -17,6 +17,9 @@ from dpestim.statistics.keys import key_of
 #: Rows that are looked at at a time: squares of the points of the finest grid then add up below 2^57.
 BLOCK = 1 << 14
 _FINEST = 20
+#: Sums are of fewer rows than this: an assumption about all data sets, so that the relation is one of smaller ones.
+MOST_ROWS = 1 << 31
+TOO_MANY_ROWS = "X must have fewer than 2^31 rows, in all that is merged (a public assumption: fit a part of them)"
 #: The part of a random source that chooses rows of users; parts below are for noise.
 _USERS = 1 << 40
 #: From here on: parts for one release after the other of an estimator that keeps a summary, and for groups.
@@ -231,8 +234,8 @@ class Summary:
     """
 
     def __init__(self, identity, n_rows, totals, lineage=None, names=None):
-        if n_rows >= 1 << 31:
-            raise ValueError("X must have fewer than 2^31 rows, in all that is merged, which is taken to be public")
+        if n_rows >= MOST_ROWS:
+            raise ValueError(TOO_MANY_ROWS)
         self.identity, self.n_rows, self.totals = identity, n_rows, totals
         self.lineage, self.names = lineage or Lineage.new(), names
 

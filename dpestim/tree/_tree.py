@@ -9,9 +9,11 @@ import numpy as np
 
 from dpestim._core import trees
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
+from dpestim.noise import BitStream
 from dpestim.privacy.exact import canonical_amount
-from dpestim.rng import WordSource
+from dpestim.rng import Stage, WordSource
 from dpestim.statistics.one_pass import OnePassModel
+from dpestim.statistics.summary import MOST_ROWS, TOO_MANY_ROWS
 from dpestim.tree.base import (
     BINS,
     CLASSES,
@@ -28,8 +30,10 @@ from dpestim.tree.base import (
 _GINI = 4
 #: Rows up to which information is counted; one of more is as one of so many.
 _MOST_COUNTED = 1 << 16
-#: Rows up to which scores of numbers fit in 64 bits.
-_MOST_ROWS = 1 << 25
+#: Scores are found for so many candidates of a level at a time, lest memory grow with the number of nodes.
+_AT_ONCE = 1 << 21
+#: Parts of a source from here on, one for each level, choose in nodes without rows; other nodes have parts below.
+_EMPTY = 1 << 20
 _OWN = """\
     max_depth : int, default=None
         Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
@@ -75,8 +79,8 @@ class Tree(BinnedModel):
             raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare")
         trial = self._trial()
         data, n_rows, n_columns = trial._read(X, y, True)
-        if n_rows > _MOST_ROWS:
-            raise ValueError(f"X must have at most {_MOST_ROWS:,} rows, which is taken to be public: take a sample")
+        if n_rows >= MOST_ROWS:
+            raise ValueError(TOO_MANY_ROWS)
         draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
         schema = {name: value for name, value in vars(trial).items() if name in ("n_features_in_", "feature_names_in_")}
         return self._keep(draw, epsilon, delta, n_rows, schema, WordSource(self.random_state))
@@ -110,7 +114,8 @@ class Tree(BinnedModel):
         law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))
 
         def draw(source):
-            structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)))
+            structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)),
+                             lambda level, n: uniform_places(n, 1 << level, source.part(_EMPTY + level)))
             plan = leaves(structure)
             found = plan(source.part(0))
             return {"bins_": domain.bins, "depth_": (found.noisy.shape[1] - 1).bit_length(),
@@ -143,35 +148,44 @@ class Tree(BinnedModel):
         steps = 2 * depth if self._replaces else depth
         return PermuteAndFlipLaw(Fraction(epsilon, steps), moved, 0, True)
 
-    def _grown(self, codes, labels, amounts, domain, depth, most, choose):
-        """Return (features, shifts, thresholds): each node takes one of all candidates, as `choose` says."""
+    def _grown(self, codes, labels, amounts, domain, depth, most, choose, anywhere=None):
+        """Return (features, shifts, thresholds): each node takes one of all candidates, as `choose` says.
+
+        A node without rows has scores of 0, so that all candidates are as likely, and there may be far more such nodes
+        than rows: `anywhere` returns a choice for each node of a level, of (the level, how many candidates there are),
+        which nodes without rows take. None: they are asked as others are.
+        """
         places, inner = candidates(domain.bins), (1 << depth) - 1
         chosen = [np.zeros((1, inner), kind) for kind in (np.int32, np.uint8, np.uint8)]
-        n_rows, n_numbers = codes.shape[1], len(self._numbers(domain.target)[0])
+        n_rows, n_candidates = codes.shape[1], len(places[0])
         nodes, rows = np.zeros(n_rows, np.int32), np.arange(n_rows)
         for level in range(depth):
             width = 1 << level
-            # (of deep levels most nodes are empty: their scores, the first row, are worked out once)
-            some = np.unique(nodes)
-            place = np.zeros(width, np.int32)
-            place[some] = np.arange(1, len(some) + 1)
-            scores, found = [], place[nodes]
-            for j, bins in enumerate(domain.bins):
-                table = np.zeros((len(some) + 1, bins.size, n_numbers), np.int64)
-                trees.add_bins(codes[j], found, labels, amounts, table)
-                left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
-                all_ = table.sum(axis=1, keepdims=True)
-                scores.append(self._scores(left, most) + self._scores(all_ - left, most))
-            scores = np.ascontiguousarray(np.concatenate(scores, axis=1))
-            for k in range(width):
-                node = width - 1 + k
-                at = choose(node, scores[place[k]])
-                for part, values in zip(chosen, places):
-                    part[0, node] = values[at]
+            counts = np.bincount(nodes, minlength=width)
+            at = anywhere(level, n_candidates) if anywhere else np.zeros(width, np.int64)
+            asked = np.flatnonzero(counts) if anywhere else np.arange(width)
+            for now, inside, own in parts_of_level(asked, counts, nodes, max(1, _AT_ONCE // n_candidates)):
+                known = [part if len(part) < 2 else part[inside] for part in (labels, amounts)]
+                scores = self._scores_of(codes[:, inside], own, len(now), *known, domain, most)
+                for node, found in zip(now.tolist(), scores):
+                    at[node] = choose(width - 1 + node, found)
+            for part, values in zip(chosen, places):
+                part[0, width - 1 : 2 * width - 1] = values[at]
             f, s, t = (part[0, width - 1 : 2 * width - 1] for part in chosen)
             right = codes[f[nodes], rows] - s[nodes] > t[nodes]
             nodes = 2 * nodes + right.astype(np.int32)
         return chosen
+
+    def _scores_of(self, codes, nodes, n_nodes, labels, amounts, domain, most):
+        """Return scores of all candidates in so many nodes, a row for each of them."""
+        n_numbers, scores = len(self._numbers(domain.target)[0]), []
+        for own, bins in zip(codes, domain.bins):
+            table = np.zeros((n_nodes, bins.size, n_numbers), np.int64)
+            trees.add_bins(np.ascontiguousarray(own), nodes, labels, amounts, table)
+            left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
+            all_ = table.sum(axis=1, keepdims=True)
+            scores.append(self._scores(left, most) + self._scores(all_ - left, most))
+        return np.concatenate(scores, axis=1)
 
     def decision_path(self, X):
         """Return which nodes rows go through, of shape (n_rows, n_nodes); of private rows **not private**.
@@ -188,6 +202,44 @@ class Tree(BinnedModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
+
+
+def parts_of_level(asked, counts, nodes, most):
+    """Yield (nodes that are asked, which rows are in them, in which of these each row is), of so many nodes at most.
+
+    Parameters
+    ----------
+    asked : ndarray of int
+        Nodes of a level, ascending; all that have rows are among them.
+    counts : ndarray of int
+        How many rows each node has.
+    nodes : ndarray of int32
+        The node of each row.
+    most : int
+    """
+    place = np.zeros(len(counts), np.int32)
+    place[asked] = np.arange(len(asked), dtype=np.int32)
+    own = place[nodes]
+    if len(asked) <= most:
+        yield asked, slice(None), own
+        return
+    order, ends = np.argsort(own, kind="stable"), np.concatenate([[0], np.cumsum(counts[asked])])
+    for first in range(0, len(asked), most):
+        now = asked[first : first + most]
+        inside = order[ends[first] : ends[first + len(now)]]
+        yield now, inside, own[inside] - np.int32(first)
+
+
+def uniform_places(n, size, source):
+    """Return so many places, each uniform on 0, ..., n - 1, exactly: of words that do not divide evenly, others."""
+    words = source.reader().dense(Stage.NOISE, 0, 0, 0, size)
+    most = (1 << 64) - (1 << 64) % n - 1  # (the last word that counts)
+    at = (words % np.uint64(n)).astype(np.int64)
+    again = np.flatnonzero(words > np.uint64(most))
+    if len(again):  # (next to never)
+        stream = BitStream(source.reader(), 1, 0)
+        at[again] = [stream.below(n) for _ in again]
+    return at
 
 
 def candidates(bins):
@@ -240,10 +292,10 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
     criterion : {"gini", "entropy", "max"}, default="gini"
         What splits are chosen by: Gini impurity, information gain, or how many rows are in the commonest class of
         their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
-""" + _OWN + "    "
+""" + _OWN.replace("default=0.5", "default=0.7") + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 classes=None, criterion="gini", max_depth=None, split_share=0.5, neighbours="substitution",
+                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours="substitution",
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -301,7 +353,7 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     of the smallest among k candidates, for targets between bounds of width w. Leaves shrink to their parents by as much
     as noise explains.
 
-    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins) memory; at most 2^25 rows.
+    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins) memory.
 
     {parameters}
     References
@@ -357,9 +409,8 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
 
 def purity(counts):
     """Return 2^4 times the sum of squares of counts (last axis) over their sum, rounded down: exact, in integers."""
-    rows = counts.sum(axis=-1)
-    some = np.maximum(rows, 1)
-    whole, rest = np.divmod(np.square(counts).sum(axis=-1), some)
+    some = np.maximum(np.einsum("...c->...", counts), 1)  # (much faster than `sum` where classes are few)
+    whole, rest = np.divmod(np.einsum("...c,...c->...", counts, counts), some)
     return (whole << _GINI) + (rest << _GINI) // some
 
 
@@ -383,7 +434,10 @@ def information(counts, most):
 
 
 def squared(sums):
-    """Return the square of the sum over the count (last axis: count, sum), rounded down: exact, in integers."""
+    """Return the square of the sum over the count (last axis: count, sum), rounded down: exact, in integers.
+
+    With the sum as whole * count + rest, so that nothing is above the square of how many rows there are.
+    """
     some, total = np.maximum(sums[..., 0], 1), sums[..., 1]
     whole, rest = np.divmod(total, some)
-    return whole * total + rest * total // some
+    return whole * (total + rest) + rest * rest // some

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim._core import trees
@@ -32,7 +33,7 @@ BINS = COLUMNS.replace("{n_bins}", "32")
 NEIGHBOURS = """\
     neighbours : {"substitution", "add_remove"}, default="substitution"
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-        with half of the noise; then `max_depth` must be declared.
+        with half of the noise; then `max_depth` must be declared. That rows are fewer than 2^31 is public.
 """
 CLASSES = """\
     classes : array-like, default=None
@@ -42,6 +43,9 @@ TARGET = """\
     target_bounds : (low, high), default=None
         Public range of the target, which is clipped. None takes that of y, which leaks (`PrivacyLeakWarning`).
 """
+#: By how much leaves usually differ from the root, a deviation in units of p (1 - p): of classes, and of numbers,
+#: whose variance is far less than that of a coin between their bounds.
+_USUAL, _USUAL_NUMBERS = 1.0, 0.1
 #: Bits of the grid of a target.
 _TARGET_BITS = 12
 
@@ -243,8 +247,10 @@ class ClassTarget(CentralClassifier):
 
     def _answers(self, leaves, target):
         """Return what is kept of noisy leaves: each shrinks to its parent by as much as noise explains."""
-        values = np.maximum(shrunk(leaves), 1e-6)
-        return {"values_": values / values.sum(axis=2, keepdims=True), "classes_": self._class_array(target)}
+        values, known = shrunk(leaves)
+        values = np.maximum(values, 1e-6)
+        return {"values_": values / values.sum(axis=2, keepdims=True), "classes_": self._class_array(target),
+                "_known": known}
 
 
 class NumberTarget(CentralRegressor):
@@ -308,9 +314,11 @@ class NumberTarget(CentralRegressor):
 
         found = {"target_mean_": float(np.clip(number(prior_of(leaves)[1]), grid.low, grid.high)),
                  "target_bounds_": (float(grid.low), float(grid.high))}
-        values = number(shrunk(leaves, shares=False)[..., 1])
+        values, known = shrunk(leaves, shares=False)
+        values = number(values[..., 1])
         # (what several trees say is put together before it is clipped: they are wrong on both sides)
-        return {**found, "values_": np.clip(values, grid.low, grid.high) if len(values) == 1 else values}
+        return {**found, "values_": np.clip(values, grid.low, grid.high) if len(values) == 1 else values,
+                "_known": known}
 
 
 @dataclass(frozen=True)
@@ -376,12 +384,14 @@ def leaf_plan(epsilon, delta, l1, l2_squared, times, many, totals, weights):
 
 
 def shrunk(leaves, *, shares=True):
-    """Return shares of classes in leaves, of shape (trees, leaves, classes), from noisy counts.
+    """Return (shares of classes in leaves, which part of what is to be known noise leaves) from noisy counts.
+
+    Shares have the shape (trees, leaves, classes). The part is 1 where there is no noise.
 
     From the root down, what a node says by its own noisy counts, and what its parent says, are weighed by their errors
     (as a Kalman filter does). By how much a node differs from its parent is estimated from all nodes of a level, of all
     trees: in proportion to p (1 - p), and to how much of the parent's rows are in the other child. Where nothing but
-    noise is seen, all nodes say what the root says.
+    noise is seen, all nodes say nearly what the root says.
 
     Parameters
     ----------
@@ -399,25 +409,45 @@ def shrunk(leaves, *, shares=True):
     # (trees start from what all of them say: many that shrink to something else would be wrong together)
     parent = np.broadcast_to(prior_of(leaves), (n_trees, 1, n_classes))
     left, above = np.zeros_like(parent), None  # the parent's error, and its rows
+    apart, usual = np.zeros_like(parent), (_USUAL if shares else _USUAL_NUMBERS) / max(len(levels) - 1, 1)
     for depth, level in enumerate(levels):
         noise = variance * (n_leaves >> depth)
-        rows = np.maximum(level.sum(axis=2, keepdims=True), max(math.sqrt(noise * n_classes), 1.0))
-        told, even = level / rows, np.clip(parent * (1.0 - parent), 1e-6, 0.25)
+        seen_rows = level.sum(axis=2, keepdims=True)
+        rows = np.maximum(seen_rows, max(math.sqrt(noise * n_classes), 1.0))
+        # (a node whose rows are drowned by noise says nothing, and not that all shares are small)
+        told = (level - parent * seen_rows) / rows
+        if shares or not depth:  # (numbers may be off on either side, and are not less sure for it)
+            even = np.clip(parent * (1.0 - parent), 1e-6, 0.25)
         errors, spread = noise / rows**2 + even / rows, left
         if depth:
             parts = np.clip(1.0 - rows / above, 0.05, 1.0) ** 2 * even
             weights = parts / (errors + left) ** 2
-            seen = (weights * (np.square(told - parent) - errors - left)).sum() / (weights * parts).sum()
-            spread = left + min(max(seen, 0.0), 1.0) * parts
+            information = (weights * parts).sum()
+            seen = (weights * (np.square(told) - errors - left)).sum() / information
+            own = likely_spread(seen, information / 2, usual) * parts
+            spread, apart = left + own, apart + own
         gain = spread / (spread + errors)
-        found = parent + gain * (told - parent)
+        found = parent + gain * told
         if shares:
             found = np.maximum(np.maximum(found, np.minimum(parent, 0.5 * np.sqrt(gain * errors))), 1e-9)
             found /= found.sum(axis=2, keepdims=True)
         left = (1.0 - gain) * spread
         if depth + 1 < len(levels):
-            parent, left, above = (np.repeat(a, 2, axis=1) for a in (found, left, rows))
-    return found
+            parent, left, above, apart = (np.repeat(a, 2, axis=1) for a in (found, left, rows, apart))
+    drowned = left * (noise / rows**2) / errors
+    return found, 1.0 - float((rows * drowned).sum() / max((rows * apart).sum(), 1e-12))
+
+
+def likely_spread(seen, information, usual):
+    """Return by how much nodes differ, from an unbiased estimate and the inverse of its variance, in (0, 1].
+
+    It is the mean of what is likely then: normal around the estimate and, before anything was seen, around 0, and not
+    below 0. So noise never makes all nodes alike: what they say is little, and orders rows all the same.
+    """
+    precision = information + usual**-2
+    mean, deviation = seen * information / precision, precision**-0.5
+    at = max(mean / deviation, -30.0)
+    return min(deviation * (at + math.exp(norm.logpdf(at) - norm.logcdf(at))), 1.0)
 
 
 def prior_of(leaves):

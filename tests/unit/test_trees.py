@@ -7,17 +7,18 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
-from sklearn.metrics import roc_auc_score
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from dpestim import config_context
 from dpestim._core import trees
 from dpestim.accounting import Ledger
+from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.ensemble import DPGradientBoostingClassifier, DPRandomForestClassifier, DPRandomForestRegressor
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import Neighbours
-from dpestim.rng import WordSource
+from dpestim.rng import WordReader, WordSource
 from dpestim.statistics import Quantile
 from dpestim.statistics.noise import noise_for
 from dpestim.statistics.summary import Grid
@@ -27,8 +28,8 @@ from dpestim.testing._trees import check_tree_law
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 from dpestim.tree import base as tree_base
 from dpestim.tree._binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
-from dpestim.tree._tree import information, purity, squared, surprises
-from dpestim.tree.base import Leaves
+from dpestim.tree._tree import information, parts_of_level, purity, squared, surprises, uniform_places
+from dpestim.tree.base import Leaves, likely_spread
 from dpestim.tree.columns import bins_between
 
 
@@ -291,7 +292,7 @@ def test_decision_paths_end_in_leaves_and_start_at_roots():
     assert ((nodes[:, 3:5].sum(axis=1) == 1) == (nodes[:, 1] == 1)).all()
 
 
-def test_no_forest_is_surer_than_its_surest_tree():
+def test_no_forest_is_surer_than_its_surest_tree_but_for_noise():
     forest = DPRandomForestClassifier(20.0, bounds=(0, 2), classes=[0, 1], n_estimators=60, max_depth=3, random_state=0)
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (5000, 4)).astype(float)
@@ -301,17 +302,19 @@ def test_no_forest_is_surer_than_its_surest_tree():
     told = np.array([values[leaf] for values, leaf in zip(forest.values_, forest.apply(X).T)])
     odds, said = np.log(p / prior), np.log(told / prior)
     odds, said = odds[:, 1] - odds[:, 0], said[..., 1] - said[..., 0]
-    assert (odds <= said.max(axis=0) + 1e-9).all()
-    assert (odds >= said.min(axis=0) - 1e-9).all()
+    # (trees shrink by what noise of one does to them, and noise of 60 is less: with this epsilon by next to nothing)
+    assert (odds <= 1.05 * said.max(axis=0)).all()
+    assert (odds >= 1.05 * said.min(axis=0)).all()
     assert forest.score(X, y) > 0.88  # (0.9 is what can be known)
 
 
-@pytest.mark.parametrize(("n_rows", "epsilon", "shape", "numbers"), [
-    (0, 1.0, (3, 2), (3, 2)), (398, 1.0, (3, 5), (3, 2)), (800, 1.0, (10, 4), (3, 2)), (14_000, 1.0, (30, 6), (10, 4)),
-    (10**6, 1.0, (30, 8), (10, 8))])
-def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape, numbers):
+@pytest.mark.parametrize(("n_rows", "epsilon", "shape"), [(0, 1.0, (3, 2)), (398, 1.0, (6, 4)), (2000, 1.0, (10, 5)),
+                                                          (14_000, 1.0, (30, 6)), (10**6, 1.0, (30, 8))])
+def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape):
     assert DPRandomForestClassifier(epsilon)._shape(n_rows) == shape
-    assert DPRandomForestRegressor(epsilon)._shape(n_rows) == numbers
+    assert DPRandomForestClassifier(epsilon, delta=1e-300)._shape(n_rows) == shape  # (no normal noise is less)
+    assert DPRandomForestClassifier(epsilon, delta=1e-5, rows="disjoint")._shape(n_rows) == shape
+    assert DPRandomForestClassifier(epsilon, delta=1e-5)._shape(n_rows)[0] == (30 if n_rows < 900 else 60)
     assert DPRandomForestClassifier(epsilon, n_estimators=7, max_depth=3)._shape(n_rows) == (7, 3)
 
 
@@ -536,3 +539,125 @@ def test_forests_of_a_target_far_from_the_middle_keep_its_mean():
     model = DPRandomForestRegressor(4.0, bounds=(-1, 1), target_bounds=(0, 100), random_state=0).fit(X, y)
     assert abs(model.predict(X).mean() - y.mean()) < 1
     assert model.predict(X).min() >= 0
+
+
+# ---------------------------------------------------------------- many nodes, many rows
+
+
+def test_scores_of_numbers_are_exact_up_to_the_number_of_rows_that_is_public():
+    """They were sums of up to 2^72 in 64 bits, and a fit raised at 2^25 rows, also where their number is secret."""
+    m = np.array([1, 2, 3, 1 << 25, (1 << 31) - 1, (1 << 31) - 2])
+    s = np.array([-4095, 4095, 0, -(1 << 25) * 2048 + 7, ((1 << 31) - 1) * 2048 - 1, -((1 << 31) - 2) * 2047 - 5])
+    assert squared(np.stack([m, s], axis=1)).tolist() == [a * a // b for a, b in zip(s.tolist(), m.tolist())]
+    counts = np.array([[(1 << 31) - 1, 0], [1 << 30, (1 << 30) - 1]])
+    assert purity(counts).tolist() == [16 * (a * a + b * b) // (a + b) for a, b in counts.tolist()]
+
+
+@pytest.mark.parametrize("cls", [DPDecisionTreeClassifier, DPDecisionTreeRegressor])
+def test_trees_take_as_many_rows_as_summaries_do(cls, monkeypatch):
+    est = cls(**cls._test_params()[2])
+    X, y = est._test_data(20)
+    read = cls._read
+    for n_rows, good in ((1 << 28, True), (1 << 31, False)):
+        monkeypatch.setattr(cls, "_read", lambda self, *args, n=n_rows: (read(self, *args)[0], n, 3))
+        if good:
+            est.fit(X, y)
+        else:
+            with pytest.raises(ValueError, match=r"fewer than 2\^31 rows"):
+                est.fit(X, y)
+
+
+def test_a_deep_tree_asks_no_node_that_has_no_rows():
+    """Of 2^16 nodes and 40 rows: each was asked for the scores of all candidates, for minutes."""
+    est = DPDecisionTreeClassifier(1.0, bounds=(-1, 1), classes=[0, 1], max_depth=16, random_state=0)
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (40, 5)), rng.integers(0, 2, 40)
+    trial, domain = est._trial(), est._domain(5)
+    law, grow, _ = trial._parts(trial._read(X, y, True)[0], 40, domain, Fraction(1), Fraction(0))
+    asked = []
+    features, _, _ = grow(lambda node, scores: asked.append(node) or law.draw(scores, WordSource(node)),
+                          lambda level, n: uniform_places(n, 1 << level, WordSource(level)))
+    assert len(asked) <= 16 * 40
+    assert features.shape == (1, (1 << 16) - 1)
+    # n = 65,535 nodes of which at most 640 have rows, 5 columns: chi-square of 4 degrees of freedom, alpha = 1e-6
+    seen = np.bincount(np.delete(features[0], asked), minlength=5)
+    assert ((seen - seen.mean()) ** 2 / seen.mean()).sum() < 33.4
+
+
+def test_choices_in_nodes_without_rows_have_the_law_of_equal_scores(monkeypatch):
+    # n = 60,000, alpha = 1e-6: chi-square of 6 degrees of freedom, which half a bin more or less of a place exceeds
+    seen = np.bincount(uniform_places(7, 60_000, WordSource(0)), minlength=7)
+    want = [float(low) for low, _ in PermuteAndFlipLaw(Fraction(1), 1, 0, True).enclosures(np.zeros(7, int)).values()]
+    np.testing.assert_allclose(want, 1 / 7)
+    assert ((seen - 60_000 / 7) ** 2 / (60_000 / 7)).sum() < 38.3
+    assert ((np.array([*seen[:6], seen[6] // 2]) - 60_000 / 7) ** 2 / (60_000 / 7)).sum() > 38.3
+    # words beyond the last whole number of times that n divides 2^64 are drawn again: else first places are likelier
+    top = np.full(4, (1 << 64) - 1, np.uint64)
+    monkeypatch.setattr(WordReader, "dense", lambda self, stage, column, *args: top if column == 0 else
+                        np.arange(1, 17, dtype=np.uint64) << np.uint64(61))
+    assert uniform_places(7, 4, WordSource(0)).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_levels_in_parts_have_all_rows_once(most):
+    nodes = np.random.default_rng(0).integers(0, 16, 30).astype(np.int32)
+    counts = np.bincount(nodes, minlength=16)
+    found = {}
+    for now, inside, own in parts_of_level(np.flatnonzero(counts), counts, nodes, most):
+        assert (now[own] == nodes[inside]).all()
+        found.update((int(row), int(now[k])) for row, k in zip(np.arange(30)[inside], own))
+    assert found == dict(enumerate(nodes.tolist()))
+
+
+# ---------------------------------------------------------------- what few and noisy rows say
+
+
+def test_nodes_never_say_nothing_at_all_and_say_no_more_than_is_seen():
+    """Where noise hid that nodes differ, all rows got one answer, and an AUC of .500."""
+    assert 0 < likely_spread(-0.5, 1e6, 0.2) < 1e-3
+    assert 0 < likely_spread(-3.0, 1.0, 0.2) < likely_spread(0.0, 1.0, 0.2) < likely_spread(3.0, 1.0, 0.2) < 0.4
+    assert likely_spread(0.3, 1e8, 0.2) == pytest.approx(0.3, rel=1e-3)
+    assert likely_spread(7.0, 1e8, 0.2) == 1.0
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (120, 8)), rng.integers(0, 3, 120)
+    for cls, delta, seed in product((DPRandomForestClassifier, DPRandomForestRegressor), (0.0, 1e-5), range(3)):
+        own = {"classes": [0, 1, 2]} if cls is DPRandomForestClassifier else {"target_bounds": (0, 2)}
+        model = cls(0.2, delta=delta, bounds=(-1, 1), random_state=seed, structure=seed, **own).fit(X, y)
+        told = model.predict(X) if cls is DPRandomForestRegressor else model.predict_proba(X)[:, 0]
+        assert np.ptp(told) > 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_forests_of_few_rows_of_numbers_are_not_far_below_the_mean(delta):
+    """Medians of 7 fits to 309 patients of 442 with an epsilon of .1: R^2 was -.41 and below."""
+    X, y = load_diabetes(return_X_y=True)
+    scores = []
+    for seed in range(7):
+        rows, held, target, truth = train_test_split(X, y, random_state=seed, test_size=0.3)
+        model = DPRandomForestRegressor(0.1, delta=delta, bounds=(-0.2, 0.2), target_bounds=(0, 400), random_state=seed)
+        scores.append(model.fit(rows, target).score(held, truth))
+    assert np.median(scores) > -0.2
+
+
+def test_many_noisy_trees_are_as_sure_as_they_may_be():
+    """Noise of 30 trees averages out; each shrank by its own, and all together said too little: .85 of the prior's."""
+    rng, found = np.random.default_rng(0), []
+    X = rng.uniform(-1, 1, (4000, 4))
+    y = (X[:, 0] + 0.2 * rng.normal(size=4000) > 0).astype(int)
+    for seed in range(5):
+        model = DPRandomForestClassifier(1.0, delta=1e-5, bounds=(-1, 1), classes=[0, 1], random_state=seed,
+                                         structure=seed, n_estimators=30, max_depth=4).fit(X[:500], y[:500])
+        found.append(log_loss(y, model.predict_proba(X)) / math.log(2))
+    assert np.median(found) < 0.75
+
+
+def test_trees_of_a_rare_class_find_it():
+    """Half of the budget was for leaves, of which there are few: medians of AUC were .66."""
+    rng, scores = np.random.default_rng(7), []
+    X = rng.lognormal(0, 1, (20_000, 8))
+    signal = np.log(X[:, 0] * X[:, 1]) + rng.normal(size=20_000)
+    y = (signal > np.quantile(signal, 0.95)).astype(int)
+    for seed in range(5):
+        model = DPDecisionTreeClassifier(1.0, bounds=(0, 50), classes=[0, 1], random_state=seed).fit(X, y)
+        scores.append(roc_auc_score(y, model.predict_proba(X)[:, 1]))
+    assert np.median(scores) > 0.7
