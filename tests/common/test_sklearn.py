@@ -9,6 +9,7 @@ from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
 from dpestim.linear_model import DPLogisticRegression
+from dpestim.local import PrivatizedColumns
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.shuffle import BooleanSum, ShuffledEstimator
