@@ -13,10 +13,10 @@ import json
 import platform
 import time
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri
 
 import dpestim
 from dpestim import linear_model, local, shuffle, statistics
@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[1]
 EPSILONS = (0.1, 1.0, 4.0)
 #: A cell outside this is named, with the reason.
 ALLOWED = (0.92, 0.99)
-N, FEW, Z = 2000, 60, float(ndtri(0.975))
+N, FEW = 2000, 60
+#: What a cell may take beyond the repetitions that are asked for.
+SECONDS = 0.3
 
 
 def _clip(x):
@@ -230,8 +232,8 @@ REASONS = {
     "Covariance": ("", "holds for any data and any number of entries"),
     "Correlation": ("", "ends follow from those of three covariances, each of which holds"),
     "Quantile": ("", "values that many share: an end that is off by a step holds too"),
-    "": ("normal quantiles where few reports decide", "at least its level: integers, or noise that exceeds what is "
-         "counted"),
+    "": ("normal quantiles, where few reports or few rows decide", "at least its level: integers, or noise that "
+         "exceeds what is counted"),
 }
 
 
@@ -246,10 +248,16 @@ def entries():
     return found
 
 
-def cell(cls, function, shape, epsilon, repetitions):
-    """Return (share of intervals that hold, how many there were), None where there were none."""
-    held = []
-    for seed in range(repetitions):
+def cell(cls, function, shape, epsilon, repetitions, seconds=SECONDS):
+    """Return (share of intervals that hold, standard error of that); None for the share where there were none.
+
+    Ten times as many repetitions as asked for, if that takes so many seconds at most.
+    """
+    held, start = [], time.process_time()
+    for k in range(10 * repetitions):
+        if k >= repetitions and time.process_time() - start > seconds:
+            break
+        seed = zlib.crc32(f"{cls.__name__} {shape} {epsilon} {k}".encode())
         x = SHAPES[shape](np.random.default_rng([seed, 5]), N)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -257,8 +265,19 @@ def cell(cls, function, shape, epsilon, repetitions):
                 held.append(function(cls, x, epsilon, seed, shape))
             except ValueError:  # (no interval can be had)
                 continue
-    held = np.concatenate(held) if held else np.empty(0)
-    return (round(float(held.mean()), 3), len(held)) if len(held) else (None, 0)
+    means = np.array([one.mean() for one in held if len(one)])
+    if not len(means):
+        return None, 0.0
+    # (numbers of one repetition may have their errors in common)
+    error = max(float(means.std()), (0.95 * 0.05 / np.mean([len(one) for one in held if len(one)])) ** 0.5)
+    return round(float(np.concatenate(held).mean()), 4), round(error / len(means) ** 0.5, 4)
+
+
+def is_outside(share, error):
+    """Return -1 or 1 where a share is below or above what is allowed, and chance does not explain it; else 0."""
+    if share is None:
+        return 0
+    return -1 if share + 3 * error < ALLOWED[0] else 1 if share - error > ALLOWED[1] else 0
 
 
 @functools.cache
@@ -309,12 +328,13 @@ def page(rows, repetitions, seconds):
         "# What intervals cover", "",
         "Written by `python -m benchmarks.coverage --write`. A cell is the share of intervals of nominally 95 % that "
         "hold the truth: that of the rows at hand, or of their population where an interval says so (means of the "
-        f"local model, linear models). {N:,} rows ({FEW} in \"few rows\"), {repetitions} repetitions, all numbers of "
-        "an estimator together; delta is 1e-6 in the shuffle model and 1e-5 in linear models. A dash: no interval can "
-        f"be had, or no coefficient is identified. dpestim {dpestim.__version__}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, {platform.machine()}, {seconds:,.0f} s of one core.", "",
-        f"Cells below {ALLOWED[0]} or above {ALLOWED[1]} are bold. With {repetitions} repetitions of one number a cell "
-        f"of .95 is within {1.96 * (0.95 * 0.05 / repetitions) ** 0.5:.3f} of it, 19 times of 20.", "",
+        f"local model, linear models). {N:,} rows ({FEW} in \"few rows\"), {repetitions} to {10 * repetitions} "
+        "repetitions, as time allows, each with rows and noise of its own; all numbers of an estimator together. Delta "
+        "is 1e-6 in the shuffle model and 1e-5 in linear models. A dash: no interval can be had, or no coefficient is "
+        f"identified. dpestim {dpestim.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"{platform.machine()}, {seconds:,.0f} s of one core.", "",
+        f"Bold: below {ALLOWED[0]} by more than three standard errors of what was measured, or above {ALLOWED[1]} by "
+        "one. Other cells that differ from .95 differ by chance, as far as these repetitions tell.", "",
         "| intervals of | epsilon | " + " | ".join(SHAPES) + " |",
         "|---|---|" + "---|" * len(SHAPES),
     ]
@@ -322,15 +342,11 @@ def page(rows, repetitions, seconds):
     for name, epsilon, cells in rows:
         texts = []
         for shape in SHAPES:
-            share, _ = cells[shape]
-            low = share is not None and share < ALLOWED[0]
-            if share is None:
-                texts.append("-")
-            elif low or share > ALLOWED[1]:
-                texts.append(f"**{share:.2f}**")
-                outside.setdefault(name, [[], []])[0 if low else 1].append(f"{shape} at {epsilon:g}")
-            else:
-                texts.append(f"{share:.2f}")
+            side = is_outside(*cells[shape])
+            text = "-" if cells[shape][0] is None else f"{cells[shape][0]:.2f}"
+            texts.append(f"**{text}**" if side else text)
+            if side:
+                outside.setdefault(name, [[], []])[side > 0].append(f"{shape} at {epsilon:g}")
         lines.append(f"| {name} | {epsilon:g} | " + " | ".join(texts) + " |")
     lines += ["", "## Cells outside, and why", ""]
     for name, (low, high) in outside.items():
@@ -349,7 +365,7 @@ def page(rows, repetitions, seconds):
 def main(arguments=None):
     """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__.split("\n")[0])
-    parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--repetitions", type=int, default=30, help="at least; ten times as many where it is quick")
     parser.add_argument("--only", nargs="*", help="parts of names")
     parser.add_argument("--write", action="store_true", help="write docs/coverage.md")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "coverage.json", help="where cells are kept")
