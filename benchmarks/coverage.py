@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[1]
 EPSILONS = (0.1, 1.0, 4.0)
 #: A cell outside this is named, with the reason.
 ALLOWED = (0.92, 0.99)
+#: An estimator of which more than this hold, over all cells, is named too: single cells are too few to tell.
+CAUTIOUS = 0.98
 N, FEW = 2000, 60
 #: What a cell may take beyond the repetitions that are asked for.
 SECONDS = 0.3
@@ -277,7 +279,7 @@ def is_outside(share, error):
     """Return -1 or 1 where a share is below or above what is allowed, and chance does not explain it; else 0."""
     if share is None:
         return 0
-    return -1 if share + 3 * error < ALLOWED[0] else 1 if share - error > ALLOWED[1] else 0
+    return -1 if share + 2 * error < ALLOWED[0] else 1 if share - error > ALLOWED[1] else 0
 
 
 @functools.cache
@@ -333,7 +335,7 @@ def page(rows, repetitions, seconds):
         "is 1e-6 in the shuffle model and 1e-5 in linear models. A dash: no interval can be had, or no coefficient is "
         f"identified. dpestim {dpestim.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"{platform.machine()}, {seconds:,.0f} s of one core.", "",
-        f"Bold: below {ALLOWED[0]} by more than three standard errors of what was measured, or above {ALLOWED[1]} by "
+        f"Bold: below {ALLOWED[0]} by more than two standard errors of what was measured, or above {ALLOWED[1]} by "
         "one. Other cells that differ from .95 differ by chance, as far as these repetitions tell.", "",
         "| intervals of | epsilon | " + " | ".join(SHAPES) + " |",
         "|---|---|" + "---|" * len(SHAPES),
@@ -348,6 +350,10 @@ def page(rows, repetitions, seconds):
             if side:
                 outside.setdefault(name, [[], []])[side > 0].append(f"{shape} at {epsilon:g}")
         lines.append(f"| {name} | {epsilon:g} | " + " | ".join(texts) + " |")
+    shares = {}
+    for name, _, cells in rows:
+        shares.setdefault(name, []).extend(share for share, _ in cells.values() if share is not None)
+    cautious = {name: float(np.mean(own)) for name, own in shares.items() if own and np.mean(own) > CAUTIOUS}
     lines += ["", "## Cells outside, and why", ""]
     for name, (low, high) in outside.items():
         below, above = next(reasons for start, reasons in REASONS.items() if name.startswith(start))
@@ -357,6 +363,10 @@ def page(rows, repetitions, seconds):
         if high:
             parts.append(f"above: {len(high)} of {len(EPSILONS) * len(SHAPES)} cells ({above})")
         lines.append(f"* **{name}** {'; '.join(parts)}.")
+    lines += ["", "## Wider than they had to be", "", f"More than {CAUTIOUS} of the intervals of all cells hold.", ""]
+    lines += [f"* **{name}**: {share:.3f} "
+              f"({next(reasons for start, reasons in REASONS.items() if name.startswith(start))[1]})."
+              for name, share in cautious.items()]
     lines += ["", "## Intervals that are measured elsewhere", "",
               *(f"* `{name}`: {why}." for name, why in ELSEWHERE.items())]
     return "\n".join(lines) + "\n"

@@ -21,7 +21,7 @@ from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 WORSE = 1.5
 #: More categories than this are not planned.
 _MOST_CATEGORIES = 1 << 16
-#: One of these was best in all of 60 settings: 3 to 5,000 categories, 1,000 to 10^6 users, epsilon .1 to 4.
+#: One of these was best in all settings that were tried: 3 to 5,000 categories, 1,000 to 10^6 users, epsilon .1 to 1.
 SHORT_LIST = ("GRRFrequencyEstimator", "SSFrequencyEstimator", "OUEFrequencyEstimator")
 
 
