@@ -1,5 +1,6 @@
 """What every run of the suite says and asserts about itself; it holds with and without workers (pytest-xdist)."""
 
+import gc
 import os
 import tempfile
 
@@ -28,6 +29,12 @@ def temporary_folder(tmp_path_factory):
 def pytest_report_header(config):
     kind = "debug (checked loops)" if build.DEBUG else f"release ({build.VECTOR_BITS}-bit vectors)"
     return f"dpestim kernels: {kind}, from {os.path.dirname(build.__file__)}"
+
+
+def pytest_collection_finish():
+    """Spare the collector of garbage what stays until the end: modules and thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

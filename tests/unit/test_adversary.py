@@ -220,7 +220,7 @@ def test_empty_buckets_are_counted_by_neighbouring_fractions(d, g):
 def test_many_values():
     """Of many values the mean under a uniform prior is exact, and another prior's is as close as the text says."""
     rng = np.random.default_rng(0)
-    d, g, n = 200, 30, 4000
+    d, g, n = 200, 30, 1500
     own, other = 30 / 59, 1 / 59
     bucket = np.empty((n, d), np.int64)
     a, b = rng.random((2, n, 1))

@@ -11,7 +11,7 @@ import pytest
 
 from dpestim.privacy import exact
 
-N_RANDOM = 4_000
+N_RANDOM = 2_000
 
 
 def random_laws(n, seed):
