@@ -132,7 +132,7 @@ class ShapeFunctionDisplay(Display):
             self.figure_.colorbar(self.curve_, ax=ax, label="added to the score")
             return self._close(xlabel=self.names[0], ylabel=self.names[1])
         self.curve_ = ax.stairs(self.scores, self.edges[0], baseline=None, label=self.label, **kwargs)
-        if self.level is not None and self.standard_errors is not None:
+        if self.level is not None and self.standard_errors is not None and np.isfinite(self.standard_errors).all():
             wide = ndtri((1 + self.level) / 2) * np.asarray(self.standard_errors)
             self.band_ = ax.stairs(self.scores + wide, self.edges[0], baseline=self.scores - wide, fill=True,
                                    alpha=0.25, color=self.curve_.get_edgecolor())
