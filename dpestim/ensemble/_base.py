@@ -3,18 +3,20 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Integral
+from itertools import combinations
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.accounting import RenyiCurve
 from dpestim.central.model import CentralModel
+from dpestim.ensemble._pairs import Pairs
 from dpestim.ensemble._rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.privacy import Neighbours
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
@@ -24,7 +26,7 @@ _RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOV
 _MERGED, _SIDE = 64, 16
 #: Which part of itself the curvature of a class may be off by, for noise in its share, where bands are stated.
 _HIDDEN = 0.1
-_MOST_ROUNDS = 1000
+_MOST_ROUNDS, _MOST_PAIRS = 1000, 100
 
 _SHARED = """\
     Parameters
@@ -34,9 +36,12 @@ _SHARED = """\
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). 0: Laplace noise, which is much larger; declare
         one, such as 1e-5, if you can.
-{columns}{own}    interactions : list of pairs of int or str, default=None
+{columns}{own}    interactions : int or list of pairs of int or str, default=None
         Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins; a side of
-        categories has 15 at most, and so has one of numbers, beside the bin for missing ones.
+        categories has 15 at most, and so has one of numbers, beside the bin for missing ones. A number: so many pairs
+        are chosen privately, by what single columns leave of the targets. None: no pairs.
+    interactions_share : float, default=0.1
+        The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
         1 where there is none, as Laplace noise grows with them.
@@ -144,12 +149,15 @@ class Boosting(BinnedColumns, CentralModel):
         targets, kind, learned = self._targets(y, n_rows, strict)
         trial._declare(trial._bins(trial.n_features_in_, numbers))
         find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
+        for_pairs = trial._share_of_pairs() * epsilon if trial._candidates else Fraction(0)
+        rest -= for_pairs
         replaces = self._neighbours is Neighbours.SUBSTITUTION
         cost = trial._cost(kind).leading(rest, delta, n_rows if replaces else None)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
+        pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost) if for_pairs else None
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:
-            curve = law.curve if find is None else law.curve + RenyiCurve.pure(epsilon - rest)
+            curve = law.curve if rest == epsilon else law.curve + RenyiCurve.pure(epsilon - rest)
             guarantee = replace(guarantee, curve=curve)
         self._charge(guarantee, n_rows if replaces else None, getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
@@ -161,11 +169,19 @@ class Boosting(BinnedColumns, CentralModel):
         codes, sizes = trial._term_codes(numbers, columns), [trial._size(sides) for sides in trial._sides]
         rows = self._histograms(codes, sizes, targets, kind, cost, law, Answers(source), self.n_jobs)
         ordered = [sides[0][1] if len(sides) == 1 else tuple(sides) for sides in trial._sides]
+
+        def later(rows, curves, spread):
+            first = len(trial._terms)
+            for pair in pairs.choose(rows, curves, ordered[1:], spread):
+                trial._add_pair(pair)
+            return list(zip(trial._term_codes(numbers, columns, first), [*map(trial._size, trial._sides[first:])],
+                            [*map(tuple, trial._sides[first:])]))
+
         with one_thread(_MERGED):  # (several threads would only wait for each other)
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
                                    law.variance_steps / cost.weight**2, n_rows if replaces else None,
                                    math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
-                                   cost.lead, pure=cost.pure)
+                                   cost.lead, pure=cost.pure, later=later if pairs else None)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
@@ -211,7 +227,17 @@ class Boosting(BinnedColumns, CentralModel):
     def _cost(self, kind):
         """Return what is released of a row, where there are so many outputs (`Histograms`)."""
         replaces = self._neighbours is Neighbours.SUBSTITUTION
-        return Cost(len(self._sides), self._n_rounds(), max(kind, 1), replaces, not self.delta, kind == 0)
+        chosen = int(self.interactions) if self._candidates else 0
+        return Cost(len(self._sides) + chosen, self._n_rounds(), max(kind, 1), replaces, not self.delta, kind == 0)
+
+    def _share_of_pairs(self):
+        """Return the part of epsilon that chooses pairs, exactly, or raise ValueError."""
+        share = self.interactions_share
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
+            raise ValueError("interactions_share must be a number above 0 and below 1")
+        if isinstance(self.interactions, Integral) and share + self._share_of_edges() >= 1:
+            raise ValueError("interactions_share and edges_share must add up to less than 1")
+        return canonical_amount(share, "interactions_share")
 
     def _n_rounds(self):
         return int(self.max_iter or (8 if self.delta else 1))
@@ -260,6 +286,14 @@ class Boosting(BinnedColumns, CentralModel):
         self._terms = [(), *((j,) for j in range(d))]
         self._sides = [((1, False),), *(((sizes[j], ordered[j]),) for j in range(d))]
         names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", ()))}
+        self._candidates = ()
+        if isinstance(self.interactions, Integral):
+            open_ = [j for j in range(d) if ordered[j] or sizes[j] <= _SIDE]
+            self._candidates = tuple(combinations(open_, 2))
+            if len(self._candidates) < self.interactions:
+                raise ValueError(f"interactions must be at most {len(self._candidates)}: there are so many pairs of "
+                                 f"columns of numbers, or of at most {_SIDE - 1} categories")
+            return
         for pair in () if self.interactions is None else self.interactions:
             pair = [names.get(j, j) if isinstance(j, str) else j for j in pair]
             if any(isinstance(j, str) or not 0 <= j < d for j in pair) or pair[0] == pair[1]:
@@ -268,13 +302,17 @@ class Boosting(BinnedColumns, CentralModel):
                 raise ValueError(f"interactions must be of columns with at most {_SIDE - 1} categories")
             if any(set(pair) == set(term) for term in self._terms):
                 raise ValueError("interactions must name each pair of columns once")
-            self._terms.append(tuple(int(j) for j in pair))
-            self._sides.append(tuple((min(sizes[j], _SIDE), ordered[j]) for j in pair))
+            self._add_pair(pair)
 
-    def _term_codes(self, numbers, columns):
-        """Return the bin of each row, for each term: a function of the row and of what is public."""
+    def _add_pair(self, pair):
+        self._terms.append(tuple(int(j) for j in pair))
+        own = [(self.bins_[j].size + self.bins_[j].ordered, self.bins_[j].ordered) for j in pair]
+        self._sides.append(tuple((min(size, _SIDE), ordered) for size, ordered in own))
+
+    def _term_codes(self, numbers, columns, first=0):
+        """Return the bin of each row, for each term from `first` on: a function of the row and of what is public."""
         singles, out = self._codes(numbers, columns, self.bins_), []
-        for term, sides in zip(self._terms, self._sides):
+        for term, sides in zip(self._terms[first:], self._sides[first:]):
             if len(term) < 2:
                 out.append(singles[term[0]] if term else np.zeros(singles.shape[1], np.uint8))
                 continue
@@ -297,11 +335,15 @@ class Boosting(BinnedColumns, CentralModel):
         if self.max_iter is not None:
             _whole("max_iter", self.max_iter, 1, _MOST_ROUNDS)
         self._check_bins()
-        if self.interactions is not None and (not isinstance(self.interactions, tuple | list | np.ndarray) or any(
+        self._share_of_pairs()
+        if isinstance(self.interactions, Integral):
+            _whole("interactions", self.interactions, 1, _MOST_PAIRS)
+        elif self.interactions is not None and (not isinstance(self.interactions, tuple | list | np.ndarray) or any(
                 not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2
                 or any(isinstance(j, bool) or not isinstance(j, Integral | str) for j in pair)
                 for pair in self.interactions)):
-            raise ValueError("interactions must be None or a list of pairs of columns, by number or name")
+            raise ValueError("interactions must be None, how many pairs are to be chosen, or a list of pairs of "
+                             "columns, by number or name")
         check_random_state(self.random_state)
         check_n_jobs(self.n_jobs)
         return epsilon, delta

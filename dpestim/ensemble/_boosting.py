@@ -61,8 +61,8 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
-                 edges_share=0, classes=None, interactions=None, max_iter=None, neighbours="substitution", ledger=None,
-                 random_state=None, n_jobs=None):
+                 edges_share=0, classes=None, interactions=None, interactions_share=0.1, max_iter=None,
+                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -72,6 +72,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
         self.edges_share = edges_share
         self.classes = classes
         self.interactions = interactions
+        self.interactions_share = interactions_share
         self.max_iter = max_iter
         self.neighbours = neighbours
         self.ledger = ledger
@@ -151,6 +152,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
              "edges_share": 0.2, "n_jobs": 2, **box},
             {"epsilon": 4.0, "delta": 1e-5, "classes": [0, 1], "categories": {0: [-1.0, 0.0, 1.0]},
              "interactions": [(0, 1)], **box},
+            {"epsilon": 2.0, "classes": [0, 1, 2], "interactions": 2, "interactions_share": 0.25, **box},
         ]
 
 
@@ -191,8 +193,8 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
-                 edges_share=0, target_bounds=None, interactions=None, max_iter=None, neighbours="substitution",
-                 ledger=None, random_state=None, n_jobs=None):
+                 edges_share=0, target_bounds=None, interactions=None, interactions_share=0.1,
+                 max_iter=None, neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -202,6 +204,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         self.edges_share = edges_share
         self.target_bounds = target_bounds
         self.interactions = interactions
+        self.interactions_share = interactions_share
         self.max_iter = max_iter
         self.neighbours = neighbours
         self.ledger = ledger
@@ -263,4 +266,5 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         return [
             {"epsilon": 1.0, "edges_share": 0.1, **box},
             {"epsilon": 2.0, "delta": 1e-5, "neighbours": "add_remove", "interactions": [(0, 2)], **box},
+            {"epsilon": 2.0, "delta": 1e-5, "neighbours": "add_remove", "interactions": 1, **box},
         ]

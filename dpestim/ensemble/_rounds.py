@@ -63,6 +63,11 @@ class Cost:
         return math.ceil(exact * (1 << _BITS)) + self.n_outputs
 
     @property
+    def largest(self):
+        """The largest sum of sizes of the residuals of a row, rounded likewise."""
+        return replace(self, pure=True).most
+
+    @property
     def weight(self):
         """The integer a row adds to its bin of a histogram of counts."""
         times = 2 if self.replaces else 1
@@ -172,9 +177,36 @@ class Histograms:
         whole = np.rint(off * off * self._cost.square).astype(np.int64).sum()
         return float(self._noisy(np.array([whole]))[0]) / self._cost.square
 
+    @property
+    def unit(self):
+        """What an integer of the sums stands for, per unit of residual."""
+        return self._cost.unit
+
+    def strength(self, first, second, *groups):
+        """Return the sum of the sizes of the sums of residuals in the cells of two columns, an integer: **not noisy**.
+
+        For `choose` alone. Groups say what bins of either term are together.
+        """
+        if self._pending:
+            self._pass(first)
+        one, two = (group[self._codes[term]] for term, group in zip((first, second), groups))
+        return int(np.abs(self._sums_of((one * (int(groups[1].max()) + 1) + two).astype(np.uint8))).sum())
+
+    def choose(self, law, scores):
+        """Return the place of one of several scores, which `strength` made: a private choice."""
+        return self._answers.choose(law, scores)
+
+    def extend(self, codes, size):
+        """Take a term more."""
+        self._codes.append(np.ascontiguousarray(codes, np.uint8))
+        self._sizes.append(size)
+
     def _pass(self, term):
         """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""
-        codes, n_outputs = self._codes[term], self._scores.shape[1]
+        return self._sums_of(self._codes[term])[: self._sizes[term]]
+
+    def _sums_of(self, codes):
+        n_outputs = self._scores.shape[1]
         before, change = self._pending or (codes, np.zeros((_CODES, n_outputs)))
 
         def task(first, last):
@@ -185,7 +217,7 @@ class Histograms:
 
         sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs)
         self._pending = None
-        return np.sum(sums, axis=0)[: self._sizes[term]]
+        return np.sum(sums, axis=0)
 
     def merge(self, term, group):
         """Take bins of a term together: a public function of what was released."""
@@ -230,8 +262,13 @@ def unsure_of(curve, rows, noise, kind):
     """
     if not kind:
         return 0.0
-    share = expit(curve.scores[0]) if kind == 1 else softmax(curve.scores[0])
+    share = sure_of(curve.scores[0], kind)
     return np.minimum(math.sqrt(noise) / rows / np.maximum(share * (1 - share), 1e-9), 1.0)
+
+
+def sure_of(scores, kind):
+    """Return the shares of classes that scores stand for: of one of two, or of each."""
+    return expit(scores) if kind == 1 else softmax(scores)
 
 
 def _and_missing(codes):
@@ -240,7 +277,7 @@ def _and_missing(codes):
 
 
 def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
-          pure=False):
+          pure=False, later=None):
     """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
 
     The first term has one bin: all rows start with what its first round says.
@@ -267,6 +304,9 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         How many times as precise the sums of all rows are as others.
     pure : bool, default=False
         Whether noise is Laplace's: its squares vary by 5/2 of what those of normal noise do, less in an average.
+    later : callable, default=None
+        From rows, curves and the sampling variance of a residual to more terms, (codes, number of bins, order) each,
+        which have as many rounds when those of all others are over.
     """
     everybody = float(rows.counts(0)[0])
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
@@ -281,7 +321,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
     wide = bins_for(signal * math.sqrt(spread))
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
-    for term, in_order in enumerate(ordered):
+
+    def declare(term, in_order):
         size = rows.size(term)
         # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
         group = np.arange(size)
@@ -298,13 +339,27 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
                             curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
                             in_order is True))
+
+    def learn(first):
+        pace = 2 if signal < _CLEAR else 1
+        for k in range(0, n_rounds, pace):
+            for term, curve in enumerate(curves[first:], first):
+                times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
+                if times:
+                    alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
+                    sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
+                    rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+
+    for term, in_order in enumerate(ordered):
+        declare(term, in_order)
     rows.add(0, curves[0].scores)
-    pace = 2 if signal < _CLEAR else 1
-    for k in range(0, n_rounds, pace):
-        for term, curve in enumerate(curves):
-            times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
-            if times:
-                alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
-                sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
-                rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+    learn(0)
+    if later is not None:
+        shares = sure_of(start, kind)
+        varies = spread if kind == 0 else np.sqrt(shares * (1 - shares)).sum() ** 2
+        first = len(curves)
+        for term, (codes, size, sides) in enumerate(later(rows, curves[1:], varies), first):
+            rows.extend(codes, size)
+            declare(term, sides)
+        learn(first)
     return curves, groups

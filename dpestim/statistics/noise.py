@@ -120,3 +120,8 @@ class Answers:
         """Return integers with the noise of a law, an array of int64 of the same shape."""
         at, self._n_answers = self._n_answers, self._n_answers + 1
         return law.add(np.array(integers, np.int64), self._source.part(at))
+
+    def choose(self, law, scores):
+        """Return the place that a law of choices draws by integer scores."""
+        at, self._n_answers = self._n_answers, self._n_answers + 1
+        return law.draw(np.array(scores, np.int64), self._source.part(at))

@@ -1,8 +1,8 @@
 """Boosting: what neighbours can tell apart, given all answers, on tiny data.
 
-What is private of a fit are edges, where they are found, and noisy histograms (`_histograms`). Answers are told, the
-same to both neighbours, so that every question is the same; how far the integers behind them are apart, and their
-noise, is all that is left.
+What is private of a fit are edges, where they are found, choices of pairs, noisy histograms (`_histograms`). Answers
+are told, the same to both neighbours, so that every question is the same; how far the integers behind them are apart,
+and their noise, is all that is left.
 """
 
 import math
@@ -25,9 +25,15 @@ def check_boosting_law(estimator):
     epsilon, delta = canonical_epsilon(est.epsilon), float(est.delta)
     for pair in neighbours(est):
         for pattern in range(PATTERNS):
-            (law, one, edges), (other, two, others) = (asked(est, X, y, pattern) for X, y in pair)
+            (law, one, edges, picks), (other, two, others, likewise) = (asked(est, X, y, pattern) for X, y in pair)
             spent, paid = loss_of_edges(edges, others), sum(part.law.epsilon for part in edges.parts) if edges else 0
-            require(paid + law.epsilon <= epsilon, "edges and histograms must share epsilon")
+            require(len(picks) == len(likewise), "neighbours must be asked for as many choices")
+            for (choice, scores), (same, theirs) in zip(picks, likewise):
+                require(choice == same and len(scores) == len(theirs), "neighbours must get choices of one law")
+                # (weights of a choice and their sum move by as much as its scores do, each)
+                far = 2 * choice.rate * int(np.abs(scores - theirs).max())
+                spent, paid = spent * exp_upper(far), paid + choice.epsilon
+            require(paid + law.epsilon <= epsilon, "edges, choices and histograms must share epsilon")
             require(law == other, "neighbours must get noise of one law")
             require([len(a) for a in one] == [len(b) for b in two], "neighbours must be asked the same")
             moved = [abs(int(a) - int(b)) for part in zip(one, two) for a, b in zip(*part)]
@@ -41,8 +47,8 @@ def check_boosting_law(estimator):
 
 
 def asked(est, X, y, pattern):
-    """Return (the law of the noise, the integers that were to get it, the plan of edges) of a fit that is told all."""
-    integers, laws, plans = [], [], []
+    """Return (law of the noise, integers that were to get it, plan of edges, choices) of a fit that is told all."""
+    integers, laws, plans, choices = [], [], [], []
 
     class Even(type(est)):
         def _edges_to_find(self, *data):
@@ -80,6 +86,10 @@ def asked(est, X, y, pattern):
             self._asked = term, False
             return self._is_told(super().sums(term))
 
+        def choose(self, law, scores):
+            choices.append((law, scores))
+            return pattern % len(scores)
+
         def squares(self, start):
             self._asked = len(self._sizes), False
             found = super().squares(start)
@@ -90,7 +100,7 @@ def asked(est, X, y, pattern):
     est.__class__ = Even
     est._histograms = Told
     est.fit(X, y)
-    return laws[0], integers, plans[0]
+    return laws[0], integers, plans[0], choices
 
 
 BOOSTING_CHECKS = (check_boosting_law,)
