@@ -40,11 +40,17 @@ class Round:
     weights: np.ndarray
 
 
-def gradients_of(link, rows, targets, weights):
-    """Return the gradients of rows' losses, in parts of their largest norm; of what does not count 0."""
+def gradients_of(link, rows, targets, weights, even=False):
+    """Return the gradients of rows' losses, in parts of their largest norm; of what does not count 0.
+
+    `even`: a loss counts 1 / |z| for the row z, so that gradients are as long as slopes are, whatever row it is.
+    """
     with np.errstate(all="ignore"):
         margins = rows @ np.asarray(weights, np.float64).T
         slopes = link.slopes(margins[:, 0] if link.n_outputs == 1 else margins, targets).reshape(len(rows), -1)
+        if even:
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            rows = rows / np.where(lengths > 0, lengths, 1.0)
         found = (slopes[:, :, None] * rows[:, None, :]).reshape(len(rows), -1) / link.most
     return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
 

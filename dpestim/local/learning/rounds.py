@@ -37,6 +37,10 @@ class GradientModel(PrivateModel):
 
     _checked_as = "rounds"
     _trust, _neighbours = "local", Neighbours.LOCAL
+    #: Whether losses of rows count one by their length, so that their gradients use all of the norm that noise is for.
+    _even = False
+    #: How many of the first steps are to be cut to the longest one: the more, the fewer rounds.
+    _first = 1
     #: The round that is open, the reports of its users so far, and the average of all weights.
     _round = _group = _average = None
     #: What the rows were read by: (norm, classes, (middle, half)); and classes that only `partial_fit` was told.
@@ -208,7 +212,7 @@ class GradientModel(PrivateModel):
         parts = []
         for at in range(0, len(rows), many):
             few = slice(at, at + many)
-            gradients = gradients_of(link, rows[few], targets[few], round_.weights)
+            gradients = gradients_of(link, rows[few], targets[few], round_.weights, self._even)
             read = columns.read(columns.parts(gradients), self.n_jobs, True)
             parts.append(columns.randomize(read, source, at, self.n_jobs))
         return np.concatenate(parts) if parts else np.empty((0, columns.report_width), columns.dtype)
@@ -317,7 +321,7 @@ class GradientModel(PrivateModel):
         if self.n_rounds is not None:
             return int(self.n_rounds)
         link = self._link(self._domain[1])
-        wanted = n_rows * (self.learning_rate / self._longest_step() / link.most) ** 2 / self._noise()
+        wanted = n_rows * (self.learning_rate / self._longest_step() / link.most) ** 2 / self._noise() / self._first
         return int(min(max(wanted, _FEWEST), _MOST))
 
     def _inferred(self):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpestim.inputs import bound_array, class_array, label_codes, target_numbers
-from dpestim.links import LOGISTIC, softmax, squared
+from dpestim.links import LOGISTIC, cut, cut_logs, softmax, squared
 from dpestim.local.learning.rounds import GradientModel
 from dpestim.models import PrivateClassifier, PrivateRegressor, checked_number
 
@@ -49,10 +49,10 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
         Public list of at least two classes. None learns it, which leaks.
     n_rounds : int, default=None
         Groups of a `fit`. None: by the numbers of rows and columns and epsilon (``sgd.md``), 4 to 256.
-    learning_rate : float, default=0.3
+    learning_rate : float, default=0.6
         How far noise alone may move the margins of rows, about; steps follow from it and from the noise.
     fit_intercept : bool, default=True
-    intercept_scaling : float, default=0.5
+    intercept_scaling : float, default=0.2
         The constant that is appended to rows of norm at most 1.
     warm_start : bool, default=False
         Whether `fit` continues where the last one ended, with other users, instead of beginning anew.
@@ -118,10 +118,11 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     (10, 10)
     """
 
-    _declared = ("classes", "data_norm")
+    _declared, _even = ("classes", "data_norm"), True
+    _first = 4
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, classes=None, n_rounds=None,
-                 learning_rate=0.3, fit_intercept=True, intercept_scaling=0.5, warm_start=False, ledger=None,
+                 learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
                  random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.mechanism = mechanism
@@ -178,13 +179,13 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
         """Return the logarithm of the probability of each class for each row."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)], axis=1)
-        return scores - logsumexp(scores, axis=1, keepdims=True)
+            return cut_logs(np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)], axis=1))
+        return cut_logs(scores - logsumexp(scores, axis=1, keepdims=True))
 
     # ---------------------------------------------------------------- inside
 
     def _link(self, classes):
-        return LOGISTIC if len(classes) == 2 else softmax(len(classes))
+        return cut(LOGISTIC if len(classes) == 2 else softmax(len(classes)))
 
     def _declared_domain(self):
         return class_array(self.classes if self._told is None else self._told), (0.0, 1.0)
