@@ -69,6 +69,6 @@ plt.show()
 
 # %%
 # Lines are means over five seeds, and still jagged where noise is large. With 9,000 rows the central classifier is
-# as good as the one without privacy, but for some thousandths, from an epsilon of 0.5 on. The local one is not with an
-# epsilon of 8: its noise falls with epsilon times the root of the number of users, so that four times as many are worth
-# about twice the epsilon. It is for a million users, or for where nobody can be trusted with the rows.
+# as good as the one without privacy, but for some thousandths, from an epsilon of 0.5 on. The local one is so from an
+# epsilon of about 4 on: its noise falls with epsilon times the root of the number of users, so that four times as many
+# are worth about twice the epsilon. It is for very many users, or for where nobody can be trusted with the rows.

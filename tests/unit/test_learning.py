@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.exceptions import BudgetExceededError
 from dpestim.inputs import clipped_rows, row_shape
-from dpestim.links import LOGISTIC
+from dpestim.links import LOGISTIC, cut, cut_logs, softmax
 from dpestim.local import LDPSGDClassifier, LDPSGDRegressor, Round
 from dpestim.privacy import Neighbours
+from dpestim.rng import WordSource
 
 
 def rows(n=4000, d=3, seed=0):
@@ -33,16 +35,19 @@ def regressor(epsilon=2.0, **params):
 # ---------------------------------------------------------------- what users send
 
 
-def differences(mechanism, scale):
-    """Return z statistics of the mean report of 40,000 like users against `scale` times their gradient."""
-    n, x, weights = 40_000, np.array([0.4, -1.0, 0.3]), np.array([[0.5, -1.0, 2.0, 0.3]])
+def differences(mechanism, scale, centre=0.0):
+    """Return z statistics of the mean report of 40,000 like users against `scale` times what they are to send."""
+    n, x, weights = 40_000, np.array([0.4, -1.0, 0.3]), np.array([[0.5, -1.0, 2.0, 0.3]])  # (a margin above 0)
     est = model(4.0, mechanism=mechanism)
-    round_ = Round(0, weights)
+    round_ = Round(0, weights, centre)
     reports = est.privatize(np.tile(x, (n, 1)), np.ones(n, bool), round_)
     est.next_round(n_features=3)
     est.aggregate(reports)
-    z = clipped_rows(x[None], 1.5, 0.5)
-    gradient = LOGISTIC.slopes(z @ weights[0], np.ones(1))[0] * z[0]
+    z = clipped_rows(x[None], 1.5, 0.2)
+    direction = z[0] - [*np.broadcast_to(0.0 if centre is None else centre, 3), 0.0]
+    gradient = 2 * LOGISTIC.slopes(z @ weights[0], np.ones(1))[0] * direction / np.linalg.norm(direction)
+    if centre is None:
+        gradient = z[0] * [1, 1, 1, 0]
     return (est._group.mean_ - scale * gradient) / est._group.standard_error_
 
 
@@ -52,6 +57,34 @@ def test_reports_are_gradients_without_bias_and_another_one_is_told(mechanism):
     limit = stats.norm.isf(1e-6 / 8)  # alpha = 1e-6 over four coordinates and two sides; n = 40,000
     assert np.abs(differences(mechanism, 1.0)).max() < limit
     assert np.abs(differences(mechanism, 1.5)).max() > limit
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("centre", [None, [0.3, -0.1, 0.2]])
+def test_rows_are_sent_where_a_centre_is_asked_for_and_gradients_about_it_are(centre):
+    limit = stats.norm.isf(1e-6 / 8)  # alpha = 1e-6 over four coordinates and two sides; n = 40,000
+    assert np.abs(differences("privunit", 1.0, centre)).max() < limit
+    assert np.abs(differences("privunit", 1.5, centre)).max() > limit
+
+
+def test_slopes_are_never_longer_than_at_the_start_and_minimise_what_is_told():
+    """The mean slope over classes of the law that `cut_logs` says is 0; for two classes, and for four."""
+    rng = np.random.default_rng(0)
+    for n in (2, 4):
+        margins = rng.normal(0, 3, (200, n))
+        if n == 2:
+            margins[:, 0] = 0.0
+        link = cut(LOGISTIC if n == 2 else softmax(n))
+        logs = margins - np.log(np.exp(margins).sum(axis=1, keepdims=True))
+        told, mean = np.exp(cut_logs(logs)), 0.0
+        for j in range(n):
+            slopes = link.slopes(margins[:, 1] if n == 2 else margins, np.full(200, 2.0 * j - 1 if n == 2 else j))
+            lengths = np.abs(slopes) if n == 2 else np.linalg.norm(slopes, axis=1)
+            assert lengths.max() * (1 - 1e-12) <= link.most < np.sqrt(1 - 1 / n) + 1e-12
+            mean = mean + (told[:, j] * slopes.T).T
+        assert np.abs(mean).max() < 1e-12
+        assert np.array_equal(told.argsort(axis=1), margins.argsort(axis=1))
+        assert np.abs(told - np.exp(logs)).max() > 0.05
 
 
 @pytest.mark.parametrize("mechanism", ["privunit", "duchi", "pm"])
@@ -74,6 +107,11 @@ def test_odd_models_of_a_server_are_just_other_inputs():
             est.next_round(n_features=3)
             est.aggregate(reports)
             assert np.isfinite(est.next_round().weights).all()
+    for value in (np.nan, np.inf, 1e308):
+        assert np.isfinite(est._answers(*est._read(X, y), Round(0, np.zeros((1, 4)), value), WordSource(0))).all()
+    for wrong in (np.zeros(2), "x", np.zeros((1, 3))):
+        with pytest.raises(ValueError, match="round_ must have a centre"):
+            est.privatize(X, y, Round(0, np.zeros((1, 4)), wrong))
     for wrong in (np.zeros((1, 3)), np.zeros((2, 4)), 0.0):
         with pytest.raises(ValueError, match="round_ must have weights of shape"):
             est.privatize(X, y, Round(0, wrong))
@@ -101,6 +139,10 @@ def test_strict_mode_sends_a_gradient_of_zero_for_what_does_not_count():
             reports = est.privatize(other_X, other_y)
             zero = est.privatize(np.full_like(X, np.inf), y)
         assert np.array_equal(reports, zero)
+    for centre in ([0.3, -0.1, 0.2], None):
+        with config_context(strict=True):
+            reports = est.privatize(np.full_like(X, np.nan), y, Round(0, np.zeros((1, 4)), centre))
+        assert np.array_equal(reports, zero)
 
 
 # ---------------------------------------------------------------- rounds
@@ -113,7 +155,7 @@ def test_fit_is_its_rounds():
     groups = []
     spy = model(n_rounds=5)
     spy.__class__ = type("Spy", (LDPSGDClassifier,), {"_answers": lambda self, Z, t, r, s: (
-        groups.append(Z[:, :3] / row_shape(3, 0.5)[0] * 1.5), LDPSGDClassifier._answers(self, Z, t, r, s))[1]})
+        groups.append(Z[:, :3] / row_shape(3, 0.2)[0] * 1.5), LDPSGDClassifier._answers(self, Z, t, r, s))[1]})
     spy.fit(X, y)
     assert len(groups) == 5
     assert {tuple(np.round(row, 6)) for group in groups for row in group} == {
@@ -127,6 +169,41 @@ def test_fit_is_its_rounds():
     assert np.array_equal(server.coef_, whole.coef_)
     assert server.n_rounds_ == whole.n_rounds_ == 5
     assert server.privacy_.seeded
+
+
+def test_a_fit_of_many_begins_with_a_centre_and_takes_steps_about_it():
+    """The verbs give the model of the fit; a shift of all rows is one of the intercept."""
+    X, y = rows(1200)
+    X, asked = X / 3 + [0.5, 0.2, 0.0], []
+    whole = model(n_rounds=3)
+    whole.__class__ = type("Spy", (LDPSGDClassifier,), {"_answers": lambda self, Z, t, r, s: (
+        asked.append((r, Z, t)), LDPSGDClassifier._answers(self, Z, t, r, s))[1]})
+    whole.fit(X, y)
+    assert [r.centre is None for r, _, _ in asked] == [True, False, False, False]
+    assert [len(t) for _, _, t in asked] == [60, 380, 380, 380]
+    assert np.abs(asked[1][0].centre - asked[0][1][:, :3].mean(axis=0)).max() < 0.5
+    server = model()
+    for k, (round_, Z, targets) in enumerate(asked):
+        mine = server.next_round(n_features=3, centre=k == 0)
+        assert np.array_equal(mine.weights, round_.weights)
+        server.aggregate(server._answers(Z, targets, mine, WordSource(0)))
+    server.next_round()
+    assert np.array_equal(server.coef_, whole.coef_)
+    assert server.n_rounds_ == whole.n_rounds_ == 3
+    with pytest.raises(ValueError, match="centre must be False"):
+        server.next_round(centre=True)
+    with pytest.raises(ValueError, match="centre must be False"):
+        model(fit_intercept=False).next_round(n_features=3, centre=True)
+
+
+def test_steps_about_a_centre_leave_the_margin_there_to_the_intercept():
+    est, centre, tail = model(), np.array([0.3, -0.1, 0.2]), row_shape(3, 0.2)[1]
+    est.next_round(n_features=3)
+    for mean, moved in ((np.array([0.5, -0.2, 0.1, 0.0]), False), (np.array([0.0, 0.0, 0.0, 0.4]), True)):
+        est._round, est._group = Round(1, np.zeros((1, 4)), centre), SimpleNamespace(mean_=mean, n_users_=1000)
+        est._step()
+        assert np.abs(est._round.weights).max() > 0.1
+        assert (abs(est._round.weights[0] @ [*centre, tail]) > 1e-3) == moved
 
 
 def test_batches_of_a_round_add_up_and_rounds_without_reports_take_no_step():

@@ -133,3 +133,38 @@ def test_what_passes_through_is_what_was_said():
     assert len(step.get_feature_names_out()) == 1
     assert step.fit(X).transform(X).shape == (50, 2)
     assert any("pass through are raw" in note for note in step.privacy_.notes)
+
+
+def test_shifted_intercepts_are_all_that_is_changed():
+    """Three columns that say the same, and a rare class: the shares of true rows come nearer; ranks stay."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 4, 12_000)
+    rows, y = np.column_stack([code] * 3), rng.random(12_000) < np.array([0.01, 0.05, 0.3, 0.45])[code]
+    grr = GRRFrequencyEstimator(categories=[range(4)] * 3)
+    step = PrivatizedColumns([("codes", grr, [0, 1, 2])], epsilon=6.0, random_state=0)
+    plain = LogisticRegression().fit(step.fit_transform(rows), y)
+    before, shifted, true = plain.intercept_.copy(), step.shift_intercept(plain, y), step.transform(rows)
+    assert np.array_equal(shifted.coef_, plain.coef_)
+    assert np.array_equal(plain.intercept_, before)
+    off, left = (abs(m.predict_proba(true)[:, 1].mean() - y.mean()) for m in (plain, shifted))
+    assert left < off
+    assert shifted.score(true, y) >= plain.score(true, y)
+    with pytest.raises(ValueError, match="model must be a logistic regression"):
+        step.shift_intercept(plain, y + 1)
+    with pytest.raises(ValueError, match="model must be a logistic regression"):
+        step.shift_intercept(grr, y)
+    with pytest.raises(ValueError, match="correction must be 'posterior'"):
+        step.set_params(correction="unbiased").shift_intercept(plain, y)
+
+
+def test_shifted_intercepts_of_independent_columns_are_exact():
+    """Of a number and a code, with three classes and with two: mean probabilities of true rows are shares of labels."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 3, 12_000), rng.beta(2, 4, 12_000)])
+    for edges in ([0.3, 1.0], [0.75]):
+        y = np.digitize(rows[:, 1] + rows[:, 0] / 4, edges)
+        step = PrivatizedColumns(PAIR, epsilon=3.0, random_state=0)
+        plain = LogisticRegression(C=100).fit(step.fit_transform(rows), y)
+        off, left = (np.abs(m.predict_proba(step.transform(rows)).mean(axis=0) - np.bincount(y) / len(y)).max()
+                     for m in (plain, step.shift_intercept(plain, y)))
+        assert left < 0.01 < 0.03 < off

@@ -58,6 +58,10 @@ class _Categories:
         p, q = (np.asarray(part, np.float64) for part in self.law.support_pair())
         return (supports - q) / (p - q)
 
+    def draws(self, rng, n):
+        """Return the features of n values of the estimated distribution."""
+        return np.eye(len(self.known))[rng.choice(len(self.known), n, p=self.known / self.known.sum())]
+
     def of_values(self, values, n_jobs):
         """Return the features of true values; what is no category has none."""
         n = self.law.n_categories
@@ -97,6 +101,11 @@ class _Numbers:
         seen = np.maximum(self.known @ model.rows, 1e-300)
         means = (self.known * model.middles) @ model.rows / seen
         return self.column.to_units(means)[model.output[codes], None]
+
+    def draws(self, rng, n):
+        """Return the feature of n values of the estimated distribution."""
+        middles = model_of(self.law, BINS).middles
+        return self.column.to_units(rng.choice(middles, n, p=self.known / self.known.sum()))[:, None]
 
     def of_values(self, values, n_jobs):
         """Return the feature of true values, clipped to the bounds."""

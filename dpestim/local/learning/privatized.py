@@ -1,5 +1,6 @@
 """Chosen columns are reported once, and made into features for a plain model, corrected for the noise."""
 
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 
@@ -25,6 +26,8 @@ _CHOICES = {"remainder": ("drop", "passthrough"), "correction": ("posterior", "u
             "predict_on": ("raw", "privatized")}
 _LABELS = "It covers the chosen columns; labels for a model behind them are not protected."
 _RAW = "Columns that pass through are raw: nothing protects them."
+#: Rows that stand for true ones where an intercept is shifted, and the most shifts.
+_DRAWS, _SHIFTS = 4096, 200
 
 
 class ChosenColumns(Columns):
@@ -61,9 +64,14 @@ class PrivatizedColumns(TransformerMixin, Client):
     variance where epsilon is small: let a penalty be weak (a large C), or scale them. Of 28,000 synthetic rows with
     three independent columns at epsilon = 2 a logistic regression has an accuracy of 0.859 with "posterior", 0.767
     (that of the likeliest class) without bias, and 0.866 on raw rows; the user guide has more, dependent columns too.
-    With little epsilon for each column a model overshoots on raw rows: of 14,000 rows of Adult with five columns the
-    accuracy is 0.747, 0.784 and 0.796 at epsilon = 1, 2 and 4, where the likeliest class has 0.764, and the AUC 0.775,
-    0.831 and 0.864. Below about 0.4 for a column compare with the likeliest class, and take fewer columns.
+    Columns that say the same twice count twice, and true rows are spread more than expectations, so that a model
+    overshoots on raw rows where classes are not even: `shift_intercept` mends what the shares of the classes tell. Of
+    14,000 rows of Adult with five columns and C = 1 the accuracy is 0.729, 0.756 and 0.756 at epsilon = 1, 2 and 4
+    without and 0.743, 0.782 and 0.789 with it, where the likeliest class has 0.761; the AUC is 0.800, 0.838 and 0.845.
+    In 30 settings of eight tables the log-loss was never more than 0.001 worse for it, and the accuracy 0.006 better in
+    the mean (0.001 without Adult, and 0.009 worse at worst). With C = 0.3 it was never below the likeliest class on
+    Adult, and up to 0.05 less accurate on yrbss. Below about 0.4 for a column compare with the likeliest class all the
+    same, and take fewer columns.
 
     **Complexity.** O(n) for each feature, and the estimation of a distribution for each column of numbers (below 1 s).
 
@@ -186,6 +194,39 @@ class PrivatizedColumns(TransformerMixin, Client):
         values = [feature.of_values(values, self.n_jobs) for feature, values in zip(
             self._made_features(), (value for part in parts for value in part))]
         return np.hstack([*values, self._rest(X)])
+
+    def shift_intercept(self, model, y):
+        """Return a copy of a logistic regression with the intercept at which true rows get the shares of classes in y.
+
+        A model that was fitted to expectations saw less spread than true rows have; where classes are not even it then
+        finds too many rows of the rare ones. True rows are drawn from `distributions_`, each column by itself.
+
+        Parameters
+        ----------
+        model : LogisticRegression
+            The fitted model behind this step; it is not changed.
+        y : array-like of shape (n_rows,)
+            The labels that it was fitted to. They are not protected, and nothing is charged.
+
+        Returns
+        -------
+        LogisticRegression
+            Its coefficients are those of `model`: rows are ranked as before.
+        """
+        if self._columns is None or self.correction != "posterior" or self._others():
+            raise ValueError("correction must be 'posterior', fit must come first, and no column may pass through")
+        known, counts = np.unique(np.asarray(y), return_counts=True)
+        if not all(hasattr(model, name) for name in ("coef_", "intercept_", "predict_proba")) or not np.array_equal(
+                known, model.classes_):
+            raise ValueError("model must be a logistic regression that was fitted, to labels of the classes in y")
+        rng, shifted, shares = np.random.default_rng(0), deepcopy(model), counts / counts.sum()
+        rows = np.hstack([feature.draws(rng, _DRAWS) for feature in self._made_features()])
+        for _ in range(_SHIFTS):
+            move = np.log(shares) - np.log(np.maximum(shifted.predict_proba(rows).mean(axis=0), 1e-300))
+            shifted.intercept_ = shifted.intercept_ + (move[1] - move[0] if len(move) == 2 else move)
+            if np.abs(move).max() < 1e-6:
+                break
+        return shifted
 
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each category, the feature for a number, and columns that pass through."""

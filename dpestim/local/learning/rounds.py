@@ -16,8 +16,10 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import Stage, WordSource, check_random_state
 
-#: Rounds of a `fit`, and the exponent of the average.
-_FEWEST, _MOST, _TAIL = 4, 256, 8
+#: Rounds of a `fit`, how many of the first steps are cut to the longest one, and the exponent of the average.
+_FEWEST, _MOST, _FIRST, _TAIL = 4, 256, 4, 8
+#: The part of a fit's users whose rows make a centre, and the most noise (its square) that this may have.
+_CENTRE, _UNCLEAR = 0.05, 0.25
 #: Where weights are kept: no fit comes near it, and floats stay finite whatever the noise.
 _RADIUS = 1e4
 #: Users whose gradients are held at a time have so many numbers together.
@@ -49,13 +51,16 @@ class GradientModel(PrivateModel):
 
     # ---------------------------------------------------------------- the verbs of both sides
 
-    def next_round(self, n_features=None):
+    def next_round(self, n_features=None, centre=False):
         """Close the open round, if there is one with reports, by a step; open the next, and return what to broadcast.
 
         Parameters
         ----------
         n_features : int, default=None
             Columns of X: needed for the first round of a model that has seen no row.
+        centre : bool, default=False
+            Whether the first group answers with its rows, and all others with gradients about the mean of those: for
+            models with an intercept, and for so many users that their noise is small.
 
         Returns
         -------
@@ -75,6 +80,10 @@ class GradientModel(PrivateModel):
             trial._open()
         elif n_features not in (None, trial.n_features_in_):
             raise ValueError(f"n_features must be {trial.n_features_in_}, as in the rounds before")
+        if centre:
+            if not trial.fit_intercept or trial._round.number or trial._group is not None:
+                raise ValueError("centre must be False but in the first round of a model with an intercept")
+            trial._round = Round(0, trial._round.weights, None)
         if trial._group is not None:
             trial._step()
         self._adopt(trial)
@@ -109,6 +118,11 @@ class GradientModel(PrivateModel):
         weights, error = attempt(lambda: np.asarray(round_.weights, np.float64))
         if error or weights.shape != trial._round.weights.shape:
             raise ValueError(f"round_ must have weights of shape {trial._round.weights.shape}, all of them numbers")
+        d = trial.n_features_in_
+        if round_.centre is not None:
+            shape, error = attempt(lambda: np.shape(np.asarray(round_.centre, np.float64)))
+            if error or shape not in ((), (d,)):
+                raise ValueError(f"round_ must have a centre of {d} numbers, 0.0 or None")
         self._charge(trial._promised(), len(rows), getattr(trial, "feature_names_in_", ()))
         return trial._answers(rows, targets, round_, WordSource(self.random_state))
 
@@ -165,13 +179,15 @@ class GradientModel(PrivateModel):
             raise ValueError(f"strict mode: {' and '.join(trial._inferred())} would be learned from the data: declare "
                              "what is public")
         rows, targets = trial._read(X, y)
-        n_rounds = 1 if one_group else min(trial._n_rounds(len(rows)), max(1, len(rows)))
+        n_centre = 0 if one_group else trial._n_centre(len(rows))
+        n_rounds = 1 if one_group else min(trial._n_rounds(len(rows) - n_centre), max(1, len(rows)))
         trial._made = promise = trial._promised()
         self._charge(promise, len(rows), getattr(trial, "feature_names_in_", ()))
         trial._warn_if_inferred()
         source = WordSource(self.random_state)
-        for group in _groups(source.part(_GROUPS + trial._round.number), len(rows), n_rounds):
-            round_ = trial.next_round()
+        groups = _groups(source.part(_GROUPS + trial._round.number), len(rows), n_rounds, n_centre)
+        for k, group in enumerate(groups):
+            round_ = trial.next_round(centre=n_centre > 0 and k == 0)
             if len(group):
                 trial.aggregate(trial._answers(rows[group], targets[group], round_, source))
         trial.next_round()
@@ -204,11 +220,18 @@ class GradientModel(PrivateModel):
     def _answers(self, rows, targets, round_, source):
         """Return the reports of users in a round."""
         link, columns = self._link(self._domain[1]), self.transformer_._columns_now()
+        shift = np.zeros(rows.shape[1])
+        if round_.centre is not None and self.fit_intercept:
+            shift[:-1] = round_.centre
         source, many = source.part(round_.number), max(1, _CELLS // max(1, self._average.size))
         parts = []
         for at in range(0, len(rows), many):
             few = slice(at, at + many)
-            gradients = gradients_of(link, rows[few], targets[few], round_.weights)
+            if round_.centre is None:
+                gradients = np.zeros((len(rows[few]), self._average.size))
+                gradients[:, : self.n_features_in_] = rows[few, : self.n_features_in_]
+            else:
+                gradients = gradients_of(link, rows[few], targets[few], round_.weights, shift)
             read = columns.read(columns.parts(gradients), self.n_jobs, True)
             parts.append(columns.randomize(read, source, at, self.n_jobs))
         return np.concatenate(parts) if parts else np.empty((0, columns.report_width), columns.dtype)
@@ -228,16 +251,35 @@ class GradientModel(PrivateModel):
 
     def _step(self):
         """Close the round: a step against the mean gradient, as long as its noise, which is known, allows."""
-        link, weights = self._link(self._domain[1]), self._round.weights
-        gradient = np.nan_to_num(self._group.mean_).reshape(weights.shape) * link.most
+        link, weights, centre = self._link(self._domain[1]), self._round.weights, self._round.centre
+        mean = np.nan_to_num(self._group.mean_)
+        if centre is None:
+            self._round, self._group = Round(self._round.number + 1, weights, self._centre_of(mean)), None
+            return
+        gradient = mean.reshape(weights.shape) * link.most
         k, noise = self._n_steps + 1, self._noise() * link.most**2
         length = min(self._longest_step(), self.learning_rate * math.sqrt(self._group.n_users_ / (k * noise)))
-        weights = weights - length * gradient * self._scales()
+        step = length * gradient * self._scales()
+        if np.ndim(centre):  # (weights are those of rows that are not shifted)
+            step[:, -1] -= step[:, :-1] @ centre / row_shape(self.n_features_in_, self._tail())[1]
+        weights = weights - step
         weights *= min(1.0, _RADIUS / max(float(np.linalg.norm(weights)), 1e-300))
         share = (1 + _TAIL) / (k + _TAIL)
         self._average = (1 - share) * self._average + share * weights
-        self._round, self._group, self._n_steps = Round(self._round.number + 1, weights), None, k
+        self._round, self._group, self._n_steps = Round(self._round.number + 1, weights, centre), None, k
         self._publish()
+
+    def _centre_of(self, mean):
+        """Return the mean of the rows of a group, shortened by what noise explains, and to what a row may have."""
+        mean = mean[: self.n_features_in_]
+        square, noise = float(mean @ mean), len(mean) * self._noise() / self._group.n_users_
+        return mean * (max(0.0, 1 - noise / max(square, 1e-300)) * min(1.0, 1 / max(math.sqrt(square), 1e-300)))
+
+    def _n_centre(self, n_rows):
+        """Return how many users of a `fit` answer with their rows: none where their mean would be noise."""
+        n = int(_CENTRE * n_rows)
+        useful = self.fit_intercept and not self._round.number and self._group is None and n
+        return n if useful and self.n_features_in_ * self._noise() / n <= _UNCLEAR else 0
 
     def _scales(self):
         """Return how many times longer steps are in each coordinate: so many that noise moves the intercept as rows."""
@@ -317,7 +359,7 @@ class GradientModel(PrivateModel):
         if self.n_rounds is not None:
             return int(self.n_rounds)
         link = self._link(self._domain[1])
-        wanted = n_rows * (self.learning_rate / self._longest_step() / link.most) ** 2 / self._noise()
+        wanted = n_rows * (self.learning_rate / self._longest_step() / link.most) ** 2 / self._noise() / _FIRST
         return int(min(max(wanted, _FEWEST), _MOST))
 
     def _inferred(self):
@@ -354,12 +396,12 @@ class GradientModel(PrivateModel):
         parallel.check_n_jobs(self.n_jobs)
 
 
-def _groups(source, n_rows, n_groups):
-    """Return the rows of each group: drawn, as rows may come sorted, and without looking at them."""
+def _groups(source, n_rows, n_groups, n_first):
+    """Return the rows of each group, and before them those of the first: drawn, as rows may come sorted, unseen."""
     order = np.arange(n_rows)
     if n_groups > 1:
         order = source.reader().dense(Stage.SUBSET, 0, 0, 0, n_rows).argsort(kind="stable")
-    return np.array_split(order, n_groups)
+    return [order[:n_first]] * bool(n_first) + np.array_split(order[n_first:], n_groups)
 
 
 def _whole(name, value, least, most):
