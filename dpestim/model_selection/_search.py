@@ -16,6 +16,7 @@ from dpestim.model_selection._scores import count_rows, size_aside, split, take,
 from dpestim.noise import BitStream
 from dpestim.pipeline import check_pipeline
 from dpestim.pipeline.private import quietly
+from dpestim.pipeline.report import report_on
 from dpestim.privacy.config import config_context
 from dpestim.rng import WordSource
 
@@ -263,6 +264,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return the ledger that pays: as for all, else that of the private steps, which must not slip through."""
         ledger = super()._find_ledger()
         return declared_ledger(self) if ledger is None else ledger
+
+    def _refuse_targets(self, y, n_rows):
+        """Raise ValueError where y is nothing that a candidate may learn from; pipelines ask before they pay."""
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        with config_context(strict=True) if self._is_strict() else nullcontext():
+            for model in plan_of(self).models:
+                for step in report_on(model, trusted=self.trusted).steps:
+                    if hasattr(step.estimator, "_refuse_targets"):
+                        step.estimator._refuse_targets(y, n_rows)
 
     def _rehearse(self, plan, X, y, n_train):
         """Let each candidate read all rows, and as many as it will train on, up to where it would pay."""

@@ -19,6 +19,7 @@ import pytest
 
 from dpestim.accounting import Ledger, LedgerError
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy._entering import Entering
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
 
@@ -269,9 +270,9 @@ def test_who_may_only_read_can_read(path, monkeypatch):
 
 def test_an_interrupt_in_a_transaction_locks_nobody_out(path, monkeypatch):
     ledger = Ledger(1.0, path=path)
-    for name in ("_add_to_totals", "_check"):
+    for owner, name in ((Entering, "_append"), (Ledger, "_check")):
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 ledger.charge(TENTH)
     from dpestim.privacy import _store
