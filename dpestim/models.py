@@ -51,8 +51,9 @@ class PrivateModel(PrivateEstimator):
         if hasattr(ledger, "record_score"):
             ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
 
-    def _refuse_targets(self, y, n_rows):
-        """Raise ValueError where y is nothing that this may learn from, whatever the rows are; for who pays later."""
+    def _refuse_ahead(self, y, n_rows):
+        """... And targets y that this may not learn from."""
+        super()._refuse_ahead(y, n_rows)
         if y is None:
             if get_tags(self).target_tags.required:
                 raise ValueError("fit requires y to be passed, but the target y is None")

@@ -131,8 +131,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         check_random_state(self.random_state)
         return epsilon, Fraction(0)
 
-    def _refuse_targets(self, y, n_rows):
-        super()._refuse_targets(y, n_rows)
+    def _refuse_ahead(self, y, n_rows):
+        super()._refuse_ahead(y, n_rows)
         if self.score_func == "covariance":
             target_numbers(y, n_rows, strict=self._is_strict())
         elif self.classes is not None:

@@ -265,15 +265,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         ledger = super()._find_ledger()
         return declared_ledger(self) if ledger is None else ledger
 
-    def _refuse_targets(self, y, n_rows):
-        """Raise ValueError where y is nothing that a candidate may learn from; pipelines ask before they pay."""
+    def _refuse_ahead(self, y, n_rows):
+        """... And what a candidate would refuse."""
+        super()._refuse_ahead(y, n_rows)
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
         with config_context(strict=True) if self._is_strict() else nullcontext():
             for model in plan_of(self).models:
                 for step in report_on(model, trusted=self.trusted).steps:
-                    if hasattr(step.estimator, "_refuse_targets"):
-                        step.estimator._refuse_targets(y, n_rows)
+                    if step.privacy is not None:
+                        step.estimator._refuse_ahead(y, n_rows)
 
     def _rehearse(self, plan, X, y, n_train):
         """Let each candidate read all rows, and as many as it will train on, up to where it would pay."""

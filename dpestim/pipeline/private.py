@@ -33,10 +33,10 @@ class PrivatePipeline(Pipeline):
     """A pipeline that refuses to fit where a step would leak.
 
     Before every fit `check_pipeline` looks at the steps; a leaking one is a ValueError that names it and says what to
-    use instead, before anything is learned or charged. So are targets that a step does not take, and a total above
-    what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. The total is set aside until
-    the fit ends (`dpestim.accounting.Ledger.reserve`), so that no other process spends it in between. What steps of
-    other packages raise in a fit may show values, and is told without its message. In strict mode
+    use instead, before anything is learned or charged. So are parameters and targets that a step does not take, and a
+    total above what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. The total is set
+    aside while the fit runs (`dpestim.accounting.Ledger.reserve`), so that nobody else spends it in between. What steps
+    of other packages raise in a fit may show values, and is told without its message. In strict mode
     (`dpestim.config_context`) all steps must be private estimators.
 
     **Privacy.** The sum of what its private steps promise, under their neighbouring relation, whoever they say must be
@@ -109,16 +109,15 @@ class PrivatePipeline(Pipeline):
     def _reserved(self, X, y):
         """Refuse, before the first step is charged, what a later one would refuse; set aside what all of them cost.
 
-        Steps that leak, targets that a step does not take, and a total that is more than is left in a ledger.
+        Steps that leak, parameters and targets that a step does not take, and a total above what is left in a ledger.
         """
         report = self._refuse_leaks(X)
         owed = []  # (a list, as handles of ledgers need not be hashable)
         for step in report.steps:
             if step.privacy is None:
                 continue
-            if hasattr(step.estimator, "_refuse_targets"):
-                step.estimator._refuse_targets(y, _count_rows(X, y))
-            ledger = None if step.privacy.is_nothing else step.estimator._find_ledger()
+            step.estimator._refuse_ahead(y, _count_rows(X, y))
+            ledger = None if step.privacy.is_nothing else step.estimator._payer(step.estimator._find_ledger())
             same = [costs for known, costs in owed if known is ledger or known == ledger]
             if same:
                 same[0].append(step.privacy)

@@ -148,7 +148,10 @@ def test_files_of_the_first_version_open_as_they_are(path):
     ledger.for_users("north").charge(TENTH)
     with pytest.raises(LedgerError, match=r"0\.466666 of 2"):
         ledger.for_users("north").charge(PrivacyGuarantee(1))
-    assert len(Ledger.open(path)) == 5
+    with ledger.for_users("north").reserve([TENTH, TENTH]) as reservation:
+        reservation.charge(TENTH)
+    assert len(Ledger.open(path)) == 9
+    assert ledger.spent().epsilon == Fraction(1, 3) + TENTH.epsilon * 3 + 1
 
 
 def test_whatever_bytes_are_damaged_a_file_is_refused_or_read_as_it_was(path):
