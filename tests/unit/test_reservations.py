@@ -12,6 +12,7 @@ import _host
 import joblib
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
 from dpestim import config_context
@@ -22,6 +23,7 @@ from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import PrivatePipeline
 from dpestim.preprocessing import DPSimpleImputer, DPStandardScaler
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy._account import GIVEN_BACK
 
 HALF, TENTH = PrivacyGuarantee(Fraction(1, 2)), PrivacyGuarantee(Fraction(1, 10))
 WAYS = ("basic", "zcdp", "rdp")
@@ -219,9 +221,9 @@ def test_whatever_is_done_in_whatever_order_nothing_is_overdrawn(way):
 
 def test_no_denominator_gives_back_more_than_was_set_aside():
     ledger = Ledger(3, durability="fast")
-    odd = [PrivacyGuarantee(Fraction(1, 3**k)) for k in (1500, 2100, 2700)]
-    with ledger.reserve([PrivacyGuarantee(Fraction(1, 7**900)), *odd]):
-        for one in odd:
+    odd = [PrivacyGuarantee(Fraction(1, below)) for below in (3**2500, 5**1700, 7**1400)]
+    with ledger.reserve([TENTH, *odd]):
+        for one in odd:  # (what is left has a denominator of 12,000 bits, which no file may hold)
             ledger.charge(one)
     ledger.verify()
     released = sum(entry["epsilon"] for entry in ledger.entries() if entry["kind"] == "release")
@@ -244,6 +246,19 @@ def test_changes_of_what_was_given_back_are_noticed(path, change):
     connection.close()
     with pytest.raises(LedgerError):
         Ledger.open(path)
+
+
+def test_more_than_there_is_cannot_be_given_back(path):
+    ledger = Ledger(1, path=path)
+    ledger.charge(HALF)
+    with ledger.reserve([TENTH]):
+        forged = ledger._handle(ledger.path, ledger.uuid, "others", "full", (2,))
+        forged.charge(TENTH)  # (it pays for itself: the reservation is another's)
+        assert kinds(ledger) == ["release", "reservation", "release"]
+        with ledger._entering() as entering:
+            entering._append(GIVEN_BACK, (-HALF.epsilon, Fraction(0)), PrivacyGuarantee(0), "", ("entry 2",))
+        with pytest.raises(LedgerError, match="entry 4"):
+            ledger.verify()
 
 
 FORKS = """
@@ -362,17 +377,24 @@ def test_the_whole_budget_is_enough_for_a_pipeline(last):
     holds(ledger)
 
 
+@pytest.mark.parametrize("beside", ["union", "columns", "nested"])
 @pytest.mark.parametrize("made", ["inside", "outside"])
-def test_steps_in_threads_draw_on_the_reservation(made):
+def test_steps_in_threads_draw_on_the_reservation(made, beside):
     ledger = Ledger(1, durability="fast")
     with ledger if made == "inside" else contextlib.nullcontext():
         own = None if made == "inside" else ledger
-        parts = FeatureUnion([("a", DPStandardScaler(0.25, bounds=(-1, 1), ledger=own)),
-                              ("b", DPStandardScaler(0.25, bounds=(-1, 1), ledger=own))], n_jobs=2)
+        parts = [(name, DPStandardScaler(0.25, bounds=(-1, 1), ledger=own)) for name in "ab"]
+        if beside == "nested":
+            two = [(name, DPStandardScaler(0.125, bounds=(-1, 1), ledger=own)) for name in "cd"]
+            parts[1] = "b", PrivatePipeline(two)
+        if beside == "columns":
+            parts = ColumnTransformer([(name, part, [k]) for k, (name, part) in enumerate(parts)], n_jobs=2)
+        else:
+            parts = FeatureUnion(parts, n_jobs=2)
         with joblib.parallel_backend("threading", n_jobs=2):
             PrivatePipeline([("parts", parts), ("model", model(own))]).fit(X, Y)
     assert ledger.spent().epsilon == 1
-    assert kinds(ledger).count("release") == 3
+    assert kinds(ledger).count("release") == (4 if beside == "nested" else 3)
     holds(ledger)
 
 
