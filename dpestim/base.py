@@ -1,5 +1,6 @@
 """What every estimator of dpestim shares: an honest pickle, ledger and strict mode of the block, a registry."""
 
+import contextlib
 import importlib
 import inspect
 from functools import lru_cache
@@ -10,12 +11,15 @@ from sklearn.base import BaseEstimator
 from dpestim import _notebook
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
+from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
 PICKLE_FORMAT = 3
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis")
+#: Methods that raise ValueError for parameters, and ask for no data.
+_CHECKS_OF_PARAMETERS = ("_check", "_check_parameters", "_check_call_parameters", "_checked_bounds")
 
 
 class PrivateEstimator(BaseEstimator):
@@ -24,6 +28,9 @@ class PrivateEstimator(BaseEstimator):
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
     #: for it last; its clones and pickles take it along
     _bound = (None, False)
+    #: reservations (`Ledger.reserve`) on which this draws where their ledger pays, while others are fitted, too; clones
+    #: and pickles take them along
+    _reservations = ()
     #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
     _checked_as = None
 
@@ -46,6 +53,8 @@ class PrivateEstimator(BaseEstimator):
         bound = self._to_bind()
         if bound != (None, False):
             twin._bound = bound
+        if self._reservations:
+            twin._reservations = self._reservations
         return twin
 
     def __getstate__(self):
@@ -101,8 +110,33 @@ class PrivateEstimator(BaseEstimator):
         """Charge a release to the ledger, where there is one; called after validation and before words are drawn."""
         ledger = self._find_ledger()
         if ledger is not None:
-            ledger.charge(guarantee, estimator=type(self).__name__, n_rows=n_rows, columns=tuple(columns))
+            self._payer(ledger).charge(guarantee, estimator=type(self).__name__, n_rows=n_rows, columns=tuple(columns))
             self._bind(ledger)
+
+    def _refuse_ahead(self, y, n_rows):
+        """Raise ValueError for what a fit would refuse, whatever the rows hold: whoever fits several asks all first.
+
+        Here: parameters that no promise depends on.
+        """
+        check_random_state(getattr(self, "random_state", None))
+        for name in _CHECKS_OF_PARAMETERS:
+            getattr(self, name, lambda: None)()
+
+    def _payer(self, ledger):
+        """Return the handle to charge in place of a ledger: of a reservation in it on which this draws, or itself."""
+        return next((one for one in self._reservations if one == ledger), ledger)
+
+    @contextlib.contextmanager
+    def _drawing_on(self, reservations):
+        """Draw on reservations, before others, as long as the block is open."""
+        before = self._reservations
+        self._reservations = (*reservations, *before)
+        try:
+            yield
+        finally:
+            self._reservations = before
+            if not before:
+                del self._reservations  # as it was: that of the class
 
     def _bind(self, ledger):
         """Stay bound to the ledger of the block, which has just paid: it pays for every later use too.

@@ -7,13 +7,22 @@ from fractions import Fraction
 from numbers import Real
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.metrics import r2_score
+from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import category_rows, columns_of, label_codes, number_column, number_rows, refuse_infinite
+from dpestim.inputs import (
+    category_rows,
+    columns_of,
+    label_codes,
+    number_column,
+    number_rows,
+    refuse_infinite,
+    target_numbers,
+)
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 
@@ -41,6 +50,17 @@ class PrivateModel(PrivateEstimator):
         ledger = self._find_ledger()
         if hasattr(ledger, "record_score"):
             ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
+
+    def _refuse_ahead(self, y, n_rows):
+        """... And targets y that this may not learn from."""
+        super()._refuse_ahead(y, n_rows)
+        if y is None:
+            if get_tags(self).target_tags.required:
+                raise ValueError("fit requires y to be passed, but the target y is None")
+        elif is_classifier(self) and getattr(self, "classes", None) is not None:
+            label_codes(y, self.classes, n_rows, strict=self._is_strict())
+        elif is_regressor(self):
+            target_numbers(y, n_rows, strict=self._is_strict())
 
     def _trial(self):
         """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing."""

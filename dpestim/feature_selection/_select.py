@@ -131,6 +131,13 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         check_random_state(self.random_state)
         return epsilon, Fraction(0)
 
+    def _refuse_ahead(self, y, n_rows):
+        super()._refuse_ahead(y, n_rows)
+        if self.score_func == "covariance":
+            target_numbers(y, n_rows, strict=self._is_strict())
+        elif self.classes is not None:
+            label_codes(y, self.classes, n_rows, strict=self._is_strict())
+
     def _read(self, X, y, reset):
         strict = self._is_strict()
         rows = self._checked_X(X, reset=reset, total=strict)

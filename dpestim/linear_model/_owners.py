@@ -1,5 +1,6 @@
 """What owners of rows agree on before any gradient, from public numbers alone, and what it is expected to cost."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpestim.linear_model._shapes import Softmax
 
 
 class LedgersOfOwners:
-    """The ledgers of several owners as one: all are asked before any is charged.
+    """The ledgers of several owners as one: each sets aside what it will pay before any is charged.
 
     Parameters
     ----------
@@ -36,11 +37,16 @@ class LedgersOfOwners:
         if len(self._ledgers) != len(promises):
             raise ValueError(f"ledger must be one Ledger, or a list of one for each of the {len(promises)} owners")
         distinct = [one for at, one in enumerate(self._ledgers) if one not in self._ledgers[:at]]
-        for ledger in distinct:
+        own = [(one, [promise for other, promise in zip(self._ledgers, promises) if one == other]) for one in distinct]
+        for ledger, costs in own:
             if callable(getattr(ledger, "check", None)):
-                ledger.check([promise for one, promise in zip(self._ledgers, promises) if one == ledger])
-        for ledger, promise, n in zip(self._ledgers, promises, sizes):
-            ledger.charge(promise, n_rows=n, **entry)
+                ledger.check(costs)
+        with contextlib.ExitStack() as reservations:  # (somebody else may charge them between now and then)
+            for ledger, costs in own if len(promises) > 1 else ():
+                if callable(getattr(ledger, "reserve", None)):
+                    reservations.enter_context(ledger.reserve(costs, estimator=entry.get("estimator", "")))
+            for ledger, promise, n in zip(self._ledgers, promises, sizes):
+                ledger.charge(promise, n_rows=n, **entry)
 
     def record_score(self, **entry):
         """Record with every owner: rows that are shown may be anybody's."""

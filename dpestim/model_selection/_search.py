@@ -16,6 +16,7 @@ from dpestim.model_selection._scores import count_rows, size_aside, split, take,
 from dpestim.noise import BitStream
 from dpestim.pipeline import check_pipeline
 from dpestim.pipeline.private import quietly
+from dpestim.pipeline.report import report_on
 from dpestim.privacy.config import config_context
 from dpestim.rng import WordSource
 
@@ -263,6 +264,17 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return the ledger that pays: as for all, else that of the private steps, which must not slip through."""
         ledger = super()._find_ledger()
         return declared_ledger(self) if ledger is None else ledger
+
+    def _refuse_ahead(self, y, n_rows):
+        """... And what a candidate would refuse."""
+        super()._refuse_ahead(y, n_rows)
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        with config_context(strict=True) if self._is_strict() else nullcontext():
+            for model in plan_of(self).models:
+                for step in report_on(model, trusted=self.trusted).steps:
+                    if step.privacy is not None:
+                        step.estimator._refuse_ahead(y, n_rows)
 
     def _rehearse(self, plan, X, y, n_train):
         """Let each candidate read all rows, and as many as it will train on, up to where it would pay."""

@@ -1,11 +1,12 @@
 """A pipeline that refuses to fit where a step would leak, and what strict mode wants of steps."""
 
+import contextlib
+
 from sklearn.pipeline import Pipeline
 
 from dpestim.base import PrivateEstimator
-from dpestim.inputs import is_sparse, label_codes, target_numbers
+from dpestim.inputs import is_sparse
 from dpestim.inputs.quiet import restated
-from dpestim.models import PrivateModel, PrivateRegressor
 from dpestim.pipeline.report import check_pipeline
 from dpestim.privacy.config import get_config
 
@@ -32,10 +33,11 @@ class PrivatePipeline(Pipeline):
     """A pipeline that refuses to fit where a step would leak.
 
     Before every fit `check_pipeline` looks at the steps; a leaking one is a ValueError that names it and says what to
-    use instead, before anything is learned or charged. So are targets that the model does not take, and a total above
-    what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. What steps of other packages
-    raise in a fit may show values, and is told without its message. In strict mode (`dpestim.config_context`) all
-    steps must be private estimators.
+    use instead, before anything is learned or charged. So are parameters and targets that a step does not take, and a
+    total above what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. The total is set
+    aside while the fit runs (`dpestim.accounting.Ledger.reserve`), so that nobody else spends it in between. What steps
+    of other packages raise in a fit may show values, and is told without its message. In strict mode
+    (`dpestim.config_context`) all steps must be private estimators.
 
     **Privacy.** The sum of what its private steps promise, under their neighbouring relation, whoever they say must be
     trusted; no other step learns from values that are not private already.
@@ -86,45 +88,53 @@ class PrivatePipeline(Pipeline):
 
     def fit(self, X, y=None, **params):
         """Fit all steps in turn, as `Pipeline.fit` does, unless one leaks."""
-        self._look_ahead(X, y)
-        return quietly(lambda: super(PrivatePipeline, self).fit(X, y, **params), self)
+        with self._reserved(X, y):
+            return quietly(lambda: super(PrivatePipeline, self).fit(X, y, **params), self)
 
     def fit_transform(self, X, y=None, **params):
         """Fit and transform, as `Pipeline.fit_transform` does, unless a step leaks."""
-        self._look_ahead(X, y)
-        return quietly(lambda: super(PrivatePipeline, self).fit_transform(X, y, **params), self)
+        with self._reserved(X, y):
+            return quietly(lambda: super(PrivatePipeline, self).fit_transform(X, y, **params), self)
 
     def fit_predict(self, X, y=None, **params):
         """Fit and predict, as `Pipeline.fit_predict` does, unless a step leaks."""
-        self._look_ahead(X, y)
-        return quietly(lambda: super(PrivatePipeline, self).fit_predict(X, y, **params), self)
+        with self._reserved(X, y):
+            return quietly(lambda: super(PrivatePipeline, self).fit_predict(X, y, **params), self)
 
     def __getitem__(self, ind):
         """Return a step, or a part of the pipeline as a `Pipeline`, which promises nothing."""
         return Pipeline(self.steps[ind], verbose=self.verbose) if isinstance(ind, slice) else super().__getitem__(ind)
 
-    def _look_ahead(self, X, y):
-        """Refuse, before the first step is charged, what a later step would refuse when earlier ones are paid for.
+    @contextlib.contextmanager
+    def _reserved(self, X, y):
+        """Refuse, before the first step is charged, what a later one would refuse; set aside what all of them cost.
 
-        Steps that leak, targets that the model does not take, and a total that is more than is left in a ledger.
+        Steps that leak, parameters and targets that a step does not take, and a total above what is left in a ledger.
         """
         report = self._refuse_leaks(X)
-        model = self.steps[-1][1]
-        if y is not None and isinstance(model, PrivateModel) and not model._is_strict():
-            _refuse_targets(model, y)
         owed = []  # (a list, as handles of ledgers need not be hashable)
         for step in report.steps:
-            if step.privacy is None or step.privacy.is_nothing:
+            if step.privacy is None:
                 continue
-            ledger = step.estimator._find_ledger()
-            if hasattr(ledger, "check"):
-                same = [costs for known, costs in owed if known is ledger or known == ledger]
-                if same:
-                    same[0].append(step.privacy)
-                else:
-                    owed.append((ledger, [step.privacy]))
+            step.estimator._refuse_ahead(y, _count_rows(X, y))
+            ledger = None if step.privacy.is_nothing else step.estimator._payer(step.estimator._find_ledger())
+            same = [costs for known, costs in owed if known is ledger or known == ledger]
+            if same:
+                same[0].append(step.privacy)
+            elif ledger is not None:
+                owed.append((ledger, [step.privacy]))
         for ledger, costs in owed:
-            ledger.check(costs)
+            if hasattr(ledger, "check"):
+                ledger.check(costs)
+        several = sum(len(costs) for _, costs in owed) > 1  # (one charge is all or nothing by itself)
+        with contextlib.ExitStack() as stack:
+            held = [stack.enter_context(ledger.reserve(costs, estimator=type(self).__name__))
+                    for ledger, costs in owed if several and hasattr(ledger, "reserve")]
+            # the steps themselves (the report is about copies): threads and workers do not see the block
+            for step in self.get_params().values() if held else ():
+                if isinstance(step, PrivateEstimator):
+                    stack.enter_context(step._drawing_on(held))
+            yield
 
     def _refuse_leaks(self, X):
         if self.memory is not None:  # (no parameter: somebody set it)
@@ -138,13 +148,10 @@ class PrivatePipeline(Pipeline):
         return report
 
 
-def _refuse_targets(model, y):
-    """Raise ValueError where y is nothing that a model may learn from, whatever the rows are."""
-    shape = getattr(y, "shape", None)
-    if not shape and not hasattr(y, "__len__"):
-        return  # (the model says what it takes)
-    n_rows = int(shape[0]) if shape else len(y)
-    if getattr(model, "classes", None) is not None:
-        label_codes(y, model.classes, n_rows, strict=False)
-    elif isinstance(model, PrivateRegressor):
-        target_numbers(y, n_rows, strict=False)
+def _count_rows(X, y):
+    """Return how many rows there are, as far as that can be told without reading them."""
+    for data in (X, y):
+        shape = getattr(data, "shape", None)
+        if shape or hasattr(data, "__len__"):
+            return int(shape[0]) if shape else len(data)
+    return 0

@@ -24,6 +24,8 @@ FORMATS = (1, 2)
 TERMS = ("format", "uuid", "created", "epsilon", "delta", "neighbours", "relaxation")
 #: ... and those of format 2: the name of the composition, and the amounts of the budget (JSON)
 MORE_TERMS = ("composition", "amounts")
+#: Kinds of entries. What is given back of a reservation is a negative amount, and names the reservation (`names_of`).
+RELEASE, SCORE, RESERVATION, GIVEN_BACK = "release", "non-private score", "reservation", "given back"
 
 
 class Layout:
@@ -49,6 +51,10 @@ CREATE TABLE totals (users TEXT PRIMARY KEY, {totals}) WITHOUT ROWID;
         # an entry changes one page of the file and the header, whose user_version counts entries
         self.last = f"SELECT number, hash, {', '.join(self.after)} FROM entries ORDER BY number DESC LIMIT 1"
         self.total = f"SELECT {', '.join(units)} FROM totals WHERE users = ?"
+        self.all_totals = f"SELECT {', '.join(units)} FROM totals"
+        held = ", ".join(self.entry[self.charged])
+        self.reservation = f"SELECT users, estimator, {held} FROM entries WHERE number = ? AND kind = '{RESERVATION}'"
+        self.given_back = f"SELECT {held} FROM entries WHERE number > ? AND kind = '{GIVEN_BACK}' AND columns = ?"
         self.insert_total = f"INSERT OR REPLACE INTO totals VALUES (?{', ?' * len(units)})"
 
 
@@ -147,17 +153,25 @@ def verify(state, rows, totals, path):
     with suspicious(path):
         layout = state.layout
         nothing = layout.nothing
-        head, sums, most = _first(state), {}, list(nothing)
+        head, sums, rests, most = _first(state), {}, {}, list(nothing)
         for count, row in enumerate(rows, 1):
             head = link(head, count, row[1:-1])
             changed = row[0] != count or row[-1] != head
             if not changed:  # then what it holds is what was written
-                users, charged = row[5], row[1:][layout.charged]
-                sums[users] = [add(a, number(b)) for a, b in zip(sums.get(users, nothing), charged)]
-                if users:
-                    most = [max(a, b) for a, b in zip(most, sums[users])]
+                kind, _, columns, users = row[2:6]
+                charged = [signed(kind, amount) for amount in row[1:][layout.charged]]
+                sums[users] = [add(a, b) for a, b in zip(sums.get(users, nothing), charged)]
+                if kind == RESERVATION:
+                    rests[users, names_of(count)] = charged
+                elif kind == GIVEN_BACK:  # (of a reservation that there is, and no more than it has)
+                    rests[users, columns] = [a + b for a, b in zip(rests[users, columns], charged)]
+                    changed = min(rests[users, columns]) < 0
+                if users:  # (a total that fell may have been the largest)
+                    fell = kind == GIVEN_BACK
+                    most = list(map(max, *([sums[label] for label in sums if label] if fell else [most, sums[users]]),
+                                    nothing))
                 after = (*sums.get("", nothing), *most)
-                changed = list(row[-1 - len(layout.after) : -1]) != [text(amount) for amount in after]
+                changed |= list(row[-1 - len(layout.after) : -1]) != [text(amount) for amount in after]
             if changed:
                 raise LedgerError(f"entry {count} of {path} was changed or removed")
         sums.pop("", None)
@@ -215,6 +229,27 @@ def number(text):
     return Fraction(text)
 
 
+def signed(kind, text_):
+    """Return the amount of an entry, which is negative where something is given back."""
+    if kind != GIVEN_BACK:
+        return number(text_)
+    amount = -Fraction(number(text_.removeprefix("-")))
+    if text(amount) != text_:
+        raise ValueError("what is given back is a negative fraction")
+    return amount
+
+
+@lru_cache(maxsize=256)
+def names(columns):
+    """Return the names of columns as an entry keeps them."""
+    return json.dumps(columns)
+
+
+def names_of(number):
+    """Return what an entry that gives back has in place of columns: the number of its reservation."""
+    return names((f"entry {number}",))
+
+
 def text(amount):
     """Return an amount as text."""
     if isinstance(amount, float):
@@ -236,6 +271,12 @@ def add(a, b):
         return a or b
     total = a + b
     return total if total.denominator.bit_length() <= _LONGEST else Fraction(math.ceil(total * _GRID), _GRID)
+
+
+def down(amount):
+    """Return an amount with a denominator that can be written, at most 2^-1024 less."""
+    long = not isinstance(amount, float) and amount.denominator.bit_length() > _LONGEST
+    return Fraction(math.floor(amount * _GRID), _GRID) if long else amount
 
 
 def less(a, b):

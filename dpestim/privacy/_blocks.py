@@ -39,8 +39,11 @@ class Blocks:
 
     def innermost(self, default=None):
         """Return the value of the innermost block that this place can see."""
-        seen = self._seen()
-        return seen[-1][0] if seen else default
+        return (self.seen() or (default,))[-1]
+
+    def seen(self):
+        """Return the values of the blocks that this place can see, innermost last."""
+        return tuple(token[0] for token in self._seen())
 
     def values(self):
         """Return the values of all blocks that are open anywhere in the process."""

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from html import escape
 
+from dpestim.privacy._account import GIVEN_BACK, RESERVATION, SCORE, names, names_of
 from dpestim.privacy._text import bound
 
 
@@ -12,6 +13,8 @@ def _table(facts):
     way, state = facts["way"], facts["state"]
     shown, groups = [way.units[k] for k in way.shown(state.spent, state.budget)], {}
     for e in facts["entries"]:
+        if e["kind"] in (RESERVATION, GIVEN_BACK):
+            continue  # (what is left of reservations is a fact of its own)
         each = tuple(e[f"charged_{unit}"] for unit in shown)
         key = (e["kind"], e["estimator"], e["users"], each)
         count, *totals = groups.get(key, (0, *(0 for _ in shown)))
@@ -21,6 +24,20 @@ def _table(facts):
         (kind, estimator or "?", users or "(all)", str(n), bound(each[0]), *map(bound, totals))
         for (kind, estimator, users, each), (n, *totals) in groups.items()
     ]
+
+
+def _reserved(facts):
+    """Return what is set aside, in words: for whom, how much, and the number of the entry."""
+    way, state, open_ = facts["way"], facts["state"], {}
+    unit = way.units[way.shown(state.spent, state.budget)[0]]
+    for e in facts["entries"]:
+        if e["kind"] == RESERVATION:
+            open_[names_of(e["number"])] = e["number"], e["estimator"] or "?", e[f"charged_{unit}"]
+        elif e["kind"] == GIVEN_BACK:
+            *what, left = open_[names(tuple(e["columns"]))]
+            open_[names(tuple(e["columns"]))] = *what, left + e[f"charged_{unit}"]
+    return [f"{unit.replace('_', ' ')} = {bound(left)} for {who} (entry {number}; in spent, until it is given back)"
+            for number, who, left in open_.values() if left]
 
 
 def _facts(facts):
@@ -33,8 +50,9 @@ def _facts(facts):
         ("composition", facts["way"].title),
         ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
         ("remaining", facts["way"].remains(state.spent, state.budget)),
+        *(("set aside", found) for found in _reserved(facts)),
         ("entries", facts["length"]),
-        ("not private", f"{sum(e['kind'] != 'release' for e in facts['entries'])} scores compared with raw data; "
+        ("not private", f"{sum(e['kind'] == SCORE for e in facts['entries'])} scores compared with raw data; "
                         f"{sum(e['seeded'] == 'yes' for e in facts['entries'])} releases with a seed"),
         ("ledger", f"{meta['uuid']}, since {meta['created'][:19]} UTC"),
         ("file", facts["path"]),

@@ -9,6 +9,7 @@ from dpestim.exceptions import LedgerError
 from dpestim.privacy._blocks import Blocks
 
 _blocks = Blocks("dpestim_ledger")
+_reservations = Blocks("dpestim_reservation")
 
 
 def ledger():
@@ -51,3 +52,18 @@ def refuse_to_slip_through():
             "a `with ledger:` block is open in another thread or task of this process, and this release would be "
             "charged to nobody: pass ledger=, or make or clone the estimator inside the block"
         )
+
+
+def enter_reservation(handle):
+    """Open the block of a reservation, on which all charges to its ledger in this context draw; returns its token."""
+    return _reservations.enter(handle)
+
+
+def leave_reservation(token):
+    """Close the block of a reservation."""
+    _reservations.leave(token)
+
+
+def reservation_of(ledger):
+    """Return the handle of the innermost reservation around this place of a ledger, for the same users, or None."""
+    return next((handle for handle in reversed(_reservations.seen()) if handle == ledger), None)

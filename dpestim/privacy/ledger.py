@@ -5,25 +5,24 @@ processes all write to the one file. An entry, the totals and the head of the ha
 takes the write lock before it reads (``BEGIN IMMEDIATE``): no two processes can both see the last unit of budget.
 """
 
+import contextlib
 import json
 import os
 import unicodedata
 import uuid
 from datetime import UTC, datetime
-from functools import lru_cache
 
-from dpestim.exceptions import BudgetExceededError, LedgerError
+from dpestim.exceptions import LedgerError
 from dpestim.privacy import _account, ambient
-from dpestim.privacy._account import LAYOUTS, add, less, number, text
+from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy._composition import COMPOSITIONS
+from dpestim.privacy._entering import Entering, reserved
 from dpestim.privacy._store import create, remember, sweep, temporary_path, transaction
-from dpestim.privacy._text import bound
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
 
 _DURABILITIES = ("full", "fast")
-_SEEDED = {True: "yes", False: "no", None: "unknown"}
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
 
@@ -116,6 +115,9 @@ class Ledger:
     privacy accounting via a Renyi filter", NeurIPS, theorem 3.1. The proof: ``ledger.md``.
     """
 
+    #: numbers of the reservations on which this handle draws, besides those of blocks
+    _reservations = ()
+
     def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full",
                  composition="basic"):
         if isinstance(epsilon, str | os.PathLike):
@@ -207,7 +209,9 @@ class Ledger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
-        return self._enter("release", guarantee, estimator, n_rows, columns)
+        with self._entering() as entering:
+            entering.enter(RELEASE, guarantee, estimator=estimator, n_rows=n_rows, columns=columns)
+        return entering.state.length
 
     def check(self, guarantees):
         """Raise what `charge` would raise for these releases in turn, if nobody else charged before; enters nothing.
@@ -216,79 +220,68 @@ class Ledger:
         ----------
         guarantees : list of PrivacyGuarantee
         """
-        with self._transaction(write=False) as file:
-            state = self._state(file)
-            mine, beside = self._totals(file, state)
-            for guarantee in guarantees:
-                mine = self._grown(state, mine, beside, _account.costs(guarantee, state), guarantee)
+        with self._entering(write=False) as entering:
+            entering.foresee(guarantees)
 
     def record_score(self, *, estimator="", n_rows=None):
         """Enter, at epsilon 0 and flagged, that raw data were compared with: an exact release that nobody meters."""
-        nothing = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
-        return self._enter("non-private score", nothing, estimator, n_rows, ())
+        with self._entering() as entering:
+            entering.enter(SCORE, estimator=estimator, n_rows=n_rows)
+        return entering.state.length
 
-    def _enter(self, kind, guarantee, estimator, n_rows, columns):
-        with self._transaction() as file:
-            state = self._state(file)
-            layout, relation = state.layout, state.relation
-            charged = layout.nothing if kind != "release" else _account.costs(guarantee, state)
-            everybody, label = self._add_to_totals(file, state, charged, guarantee)
-            public = relation is not Neighbours.ADD_REMOVE and guarantee.neighbours is not Neighbours.ADD_REMOVE
-            length = state.length + 1
-            row = (
-                datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
-                _names(tuple(map(str, columns))), self.users, text(guarantee.epsilon), text(guarantee.delta),
-                *map(text, charged), guarantee.model, guarantee.neighbours.value,
-                _SEEDED[guarantee.seeded],
-                int(n_rows) if n_rows is not None and public else None,
-                *map(text, everybody), *map(text, label),
-            )
-            head = _account.link(state.head, length, row)
-            file.execute(layout.insert, (length, *row, head))
-            file.execute(f"PRAGMA user_version = {length}")
-            file.known = state.after(length, head, everybody, label)
+    def reserve(self, guarantees, *, estimator=""):
+        """Return a context in which what releases will cost is set aside for them, or raise what `check` would raise.
+
+        What is charged to a handle of this ledger inside, in the same thread or task, for the same users, draws on the
+        reservation; so does what is charged, in any thread or process, to the handle that ``as`` names. What costs more
+        than is left of it pays the rest as always. At the end what nothing was charged for is given back to everybody.
+        A process that dies leaves it set aside: nobody else can know that it is dead and not slow. `give_back` ends it.
+
+        Parameters
+        ----------
+        guarantees : list of PrivacyGuarantee
+        estimator : str
+            For whom, in the account.
+
+        Examples
+        --------
+        >>> from dpestim.privacy import PrivacyGuarantee
+        >>> ledger, half = Ledger(1.0), PrivacyGuarantee(0.5)
+        >>> with ledger.reserve([half, half]) as reservation:
+        ...     _ = reservation.charge(half)
+        ...     print(ledger.remaining().epsilon)
+        0
+        >>> ledger.remaining().epsilon
+        Fraction(1, 2)
+        """
+        return reserved(self, guarantees, estimator)
+
+    def give_back(self, number):
+        """Give back what is left of a reservation whose process died; no release can draw on it from then on.
+
+        It is safe at any time: what is left of a reservation is what nothing was drawn for.
+
+        Parameters
+        ----------
+        number : int
+            Of its entry; `report` shows those that are open.
+        """
+        with self._entering() as entering:
+            entering.give_back(number)
+
+    @contextlib.contextmanager
+    def _entering(self, write=True):
+        """Yield what this handle may add to the file, or only ask, in one transaction."""
+        with self._transaction(write) as file:
+            entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
+            yield entering
+            file.known = entering.state
         key = self.path, self.uuid
-        _longest[key] = max(length, _longest.get(key, 0))  # (another thread may have been faster)
-        return length
+        _longest[key] = max(entering.state.length, _longest.get(key, 0))  # (another thread may have been faster)
 
-    def _add_to_totals(self, file, state, charged, guarantee):
-        """Add an amount to its users' total, or raise BudgetExceededError; returns (everybody's, a label's most)."""
-        mine, beside = self._totals(file, state)
-        new = self._grown(state, mine, beside, charged, guarantee)
-        if not self.users:
-            return new, state.label
-        file.execute(state.layout.insert_total, (self.users, *map(text, new)))
-        return state.everybody, tuple(map(max, state.label, new))
-
-    def _totals(self, file, state):
-        """Return (what this handle's users have spent, what is added to it)."""
-        if not self.users:
-            return state.everybody, state.label
-        found = file.execute(state.layout.total, (self.users,)).fetchone()
-        with _account.suspicious(self.path):
-            return state.layout.nothing if found is None else tuple(map(number, found)), state.everybody
-
-    def _grown(self, state, mine, beside, charged, guarantee):
-        """Return a total with an amount added, or raise BudgetExceededError."""
-        new, way, budget = tuple(map(add, mine, charged)), state.layout.way, state.budget
-        k = way.short(tuple(map(add, new, beside)), budget, charged)
-        if k is None:
-            return new
-        needed, spent = charged[k], tuple(map(add, mine, beside))
-        notes = guarantee.notes
-        if guarantee.relaxation is not None and isinstance(needed, float):
-            notes = (f"Only under the relaxation {guarantee.relaxation} is it finite, "
-                     f"{bound(guarantee.relaxed_epsilon)}: a ledger that was opened with this relaxation= pays for it.",
-                     *notes)
-        people = f" for {self.users!r}" if self.users else ""
-        raise BudgetExceededError(
-            f"this release needs {way.labels[k]} = {bound(needed)} and "
-            f"{bound(less(budget[k], spent[k]), down=True)} of {bound(budget[k])} is left{people}: "
-            f"Ledger.open({self.path!r}).report() shows what was spent."
-            + ("" if isinstance(needed, float) else way.advice(spent, budget))
-            + (" A ledger has the delta that it was opened with." if way.units[k] == "delta" else "")
-            + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
-        )
+    def _draws_on(self):
+        """Return the numbers of the reservations from which charges are taken."""
+        return self._reservations or getattr(ambient.reservation_of(self), "_reservations", ())
 
     # ---------------------------------------------------------------- reading
 
@@ -333,7 +326,11 @@ class Ledger:
         return PrivacyGuarantee(epsilon, delta, self.spent().model, state.relation, False, notes)
 
     def entries(self):
-        """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite."""
+        """Return every entry, oldest first: a list of dicts; amounts are Fractions, or infinite.
+
+        What is charged adds up to what is spent: a ``"reservation"`` counts, and what is ``"given back"`` of one, to
+        releases that draw on it or at its end, is negative.
+        """
         with self._transaction(write=False) as file, _account.suspicious(self.path):
             layout = self._state(file).layout
             names = ("number", *layout.entry)
@@ -341,8 +338,10 @@ class Ledger:
             out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
             for entry in out:
                 entry["columns"] = json.loads(entry["columns"])
-                for name in ("epsilon", "delta", *layout.entry[layout.charged]):
+                for name in ("epsilon", "delta"):
                     entry[name] = number(entry[name])
+                for name in layout.entry[layout.charged]:
+                    entry[name] = signed(entry["kind"], entry[name])
         return out
 
     def __len__(self):
@@ -416,7 +415,7 @@ class Ledger:
         return self
 
     def __reduce__(self):
-        return _handle, (type(self), self.path, self.uuid, self.users, self.durability)
+        return _handle, (type(self), self.path, self.uuid, self.users, self.durability, self._draws_on())
 
     def __eq__(self, other):
         return isinstance(other, Ledger) and (self.uuid, self.users) == (other.uuid, other.users)
@@ -429,9 +428,10 @@ class Ledger:
         return f"Ledger.open({self.path!r}){label}"
 
     @classmethod
-    def _handle(cls, path, name, users, durability):
+    def _handle(cls, path, name, users, durability, reservations=()):
         ledger = cls.__new__(cls)
         ledger.path, ledger.uuid, ledger.users, ledger.durability = path, name, users, durability
+        ledger._reservations = reservations
         return ledger
 
     # ---------------------------------------------------------------- inside
@@ -467,9 +467,9 @@ class Ledger:
         remember(self.path)
 
 
-def _handle(cls, path, name, users, durability):
+def _handle(cls, path, name, users, durability, reservations=()):
     """Rebuild a pickled handle; the file is looked at when it is next used."""
-    return cls._handle(path, name, users, durability)
+    return cls._handle(path, name, users, durability, reservations)
 
 
 def _neighbours(name):
@@ -477,11 +477,6 @@ def _neighbours(name):
         return Neighbours(name)
     except ValueError:
         raise ValueError(f"neighbours must be one of {[n.value for n in Neighbours]}") from None
-
-
-@lru_cache(maxsize=256)
-def _names(columns):
-    return json.dumps(columns)
 
 
 def _checked_durability(durability):

@@ -19,6 +19,7 @@ import pytest
 
 from dpestim.accounting import Ledger, LedgerError
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy._entering import Entering
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
 
@@ -147,7 +148,10 @@ def test_files_of_the_first_version_open_as_they_are(path):
     ledger.for_users("north").charge(TENTH)
     with pytest.raises(LedgerError, match=r"0\.466666 of 2"):
         ledger.for_users("north").charge(PrivacyGuarantee(1))
-    assert len(Ledger.open(path)) == 5
+    with ledger.for_users("north").reserve([TENTH, TENTH]) as reservation:
+        reservation.charge(TENTH)
+    assert len(Ledger.open(path)) == 9
+    assert ledger.spent().epsilon == Fraction(1, 3) + TENTH.epsilon * 3 + 1
 
 
 def test_whatever_bytes_are_damaged_a_file_is_refused_or_read_as_it_was(path):
@@ -269,9 +273,9 @@ def test_who_may_only_read_can_read(path, monkeypatch):
 
 def test_an_interrupt_in_a_transaction_locks_nobody_out(path, monkeypatch):
     ledger = Ledger(1.0, path=path)
-    for name in ("_add_to_totals", "_check"):
+    for owner, name in ((Entering, "_append"), (Ledger, "_check")):
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(owner, name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 ledger.charge(TENTH)
     from dpestim.privacy import _store
