@@ -25,19 +25,17 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: strict mode, and the unit tests of estimators and of ledgers in blocks, searches and pipelines. What is marked `law`
 #: is integers, NumPy or SQLite (samples, intervals, exact sums, killed and racing processes), and that checks reject
 #: what is broken is a property of the checks. `make test` has run all that.
-SKLEARN_TESTS = (*(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
-                 *(f"unit/test_{name}.py" for name in ("adaptive", "adassp", "answers", "base_rate", "clusters",
-                                                       "collected_numbers", "columns", "config", "covariance",
-                                                       "encode",
-                                                       "federated", "inputs", "inspection", "ledger", "linear",
-                                                       "local", "local_bayes", "logistic", "margins", "mixed",
-                                                       "model_selection",
-                                                       "naive_bayes", "numbers", "one_pass", "personalized", "pools",
-                                                       "pipeline", "postprocessing", "preprocessing", "privatized",
-                                                       "share_budget", "shuffled", "sketches", "softmax",
-                                                       "sparse_vector", "stability", "statistics",
-                                                       "statistics_guarantees", "statistics_users", "trees",
-                                                       "verdicts")))
+SKLEARN_UNITS = """
+    adaptive adassp answers base_rate boosting clusters collected_numbers columns config covariance
+    encode federated inputs inspection ledger linear local local_bayes logistic margins mixed
+    model_selection naive_bayes numbers one_pass personalized pipeline pools postprocessing
+    preprocessing privatized reservations share_budget shuffled sketches softmax sparse_vector stability
+    statistics statistics_guarantees statistics_users trees verdicts
+"""
+SKLEARN_TESTS = (
+    *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages")),
+    *(f"unit/test_{name}.py" for name in SKLEARN_UNITS.split()),
+)
 
 USE = """
 import subprocess, sys
