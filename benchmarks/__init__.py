@@ -2,11 +2,13 @@
 
 Run from the root of the repository::
 
-    python -m benchmarks                  # all rows, one to three minutes
+    python -m benchmarks                  # all rows, one to three minutes; each is printed when it is measured
+    python -m benchmarks words fits       # some of them, by the names of the files
     python -m benchmarks --quick          # seconds; proves that everything runs, judges no target
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
 
-One table comes out. A row has our time, the time of a plain NumPy (or pandas) baseline, their ratio, the target for
+Rows are printed and written as they come, so an interrupted run keeps them.
+A row has our time, the time of a plain NumPy (or pandas) baseline, their ratio, the target for
 that ratio and whether it was met, and the share of the machine's limit that we reach. A row that misses its target
 stays.
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: run everything, print one table, write it as JSON."""
+"""``python -m benchmarks [NAME ...]``: run all or some, print each row as it comes, write rows as JSON."""
 
 import argparse
 import os
@@ -31,31 +31,43 @@ from benchmarks import (
     vectors,
     words,
 )
-from benchmarks._harness import Settings, header, table, write
+from benchmarks._harness import Settings, header, line, write
+
+#: In the order in which they run; `python -m benchmarks NAME ...` chooses.
+MODULES = {module.__name__.rpartition(".")[2]: module for module in (
+    frequencies, family, sketches, longitudinal, numbers, rows, vectors, keyvalue, distributions, personalized, words,
+    central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger, logistic, fits, memory,
+    profile,
+)}
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast dpestim is; see benchmarks/.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run (default all): {', '.join(MODULES)}")
     parser.add_argument("--quick", action="store_true", help="small sizes: seconds, judges no target")
     parser.add_argument("--output", default=Path(__file__).parent / "results" / "latest.json", help="JSON file")
-    arguments = parser.parse_args()
-    settings = Settings(quick=arguments.quick)
-    _harness.ONCE = arguments.quick
+    chosen = parser.parse_args(arguments)
+    unknown = sorted(set(chosen.names) - set(MODULES))
+    if unknown:
+        parser.error(f"no benchmark is called {', '.join(unknown)}: choose from {', '.join(MODULES)}")
+    settings = Settings(quick=chosen.quick)
+    _harness.ONCE = chosen.quick
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
-    start = time.perf_counter()
-    modules = (frequencies, family, sketches, longitudinal, numbers, rows, vectors, keyvalue, distributions,
-               personalized, words, central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger,
-               logistic, fits, memory, profile)
-    found = [row for module in modules for row in module.rows(settings)]
-    print(table(found))
-    facts["seconds"] = round(time.perf_counter() - start, 1)
+    start, found = time.perf_counter(), []
+    print(line(), flush=True)
+    for name in chosen.names or MODULES:
+        for row in MODULES[name].rows(settings):
+            found.append(row)
+            print(line(row), flush=True)
+        facts["seconds"] = round(time.perf_counter() - start, 1)
+        write(chosen.output, facts, found)  # after each module: an interrupted run keeps what it has
     if hasattr(os, "getloadavg"):
         facts["load after"] = f"{os.getloadavg()[0]:.2f}"  # ours included
+        write(chosen.output, facts, found)
     judged = [row for row in found if row.met is not None]
     print(f"\n{sum(row.met for row in judged)} of {len(judged)} judged targets met; {facts['seconds']} s")
-    write(arguments.output, facts, found)
-    print(f"rows written to {arguments.output}")
+    print(f"rows written to {chosen.output}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Repeats, limits of the machine, the header and the table."""
+"""Repeats, limits of the machine, the header and the lines of the table."""
 
 import gc
 import json
@@ -199,29 +199,32 @@ def show(number, unit):
     return f"{number:.3g} {unit}" if number < 100 else f"{number:.0f} {unit}"
 
 
-def table(rows):
-    """Return the rows as text."""
-    lines = [("what", "ours", "baseline", "", "ratio", "target", "met", "of limit", "note")]
-    for row in rows:
-        lines.append((
-            row.name,
-            show(row.ours, row.unit),
-            show(row.baseline, row.unit),
-            row.peer,
-            "" if row.ratio is None else f"{row.ratio:.3g}x",
-            row.target,
-            {True: "yes", False: "NO", None: "-" if row.target else ""}[row.met],
-            "" if row.share is None else f"{row.share:.0%} {row.limit}",
-            row.note,
-        ))
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    sides = [">" if k in (1, 2, 4, 5) else "<" for k in range(len(widths))]
-    text = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(line, sides, widths)).rstrip() for line in lines]
-    return "\n".join([text[0], "-" * max(map(len, text)), *text[1:]])
+#: (title, width, side) of the columns that stand before the note.
+_COLUMNS = (("what", 56, "<"), ("ours", 9, ">"), ("baseline", 9, ">"), ("", 26, "<"), ("ratio", 7, ">"),
+            ("target", 6, ">"), ("met", 3, "<"), ("of limit", 14, "<"))
+
+
+def line(row=None):
+    """Return a row as one line of text; without a row, the titles."""
+    cells = [title for title, _, _ in _COLUMNS] + ["note"] if row is None else [
+        row.name,
+        show(row.ours, row.unit),
+        show(row.baseline, row.unit),
+        row.peer,
+        "" if row.ratio is None else f"{row.ratio:.3g}x",
+        row.target,
+        {True: "yes", False: "NO", None: "-" if row.target else ""}[row.met],
+        "" if row.share is None else f"{row.share:.0%} {row.limit}",
+        row.note,
+    ]
+    shown = [f"{cell:{side}{width}}" for cell, (_, width, side) in zip(cells, _COLUMNS)]
+    return "  ".join([*shown, cells[-1]]).rstrip()
 
 
 def write(path, facts, rows):
     """Write header and rows as JSON."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"header": facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"header": facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    partial.replace(path)

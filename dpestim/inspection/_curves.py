@@ -7,6 +7,9 @@ from scipy.special import ndtri
 
 from dpestim.inspection._displays import Display, check_has, pyplot
 
+#: Names of categories that are longer in all are written at an angle.
+_SHORT = 50
+
 
 class ShapeFunctionDisplay(Display):
     """One term of an additive model: a curve over a column, with a band for the noise, or a picture of a pair.
@@ -70,8 +73,9 @@ class ShapeFunctionDisplay(Display):
         ----------
         estimator : fitted additive model
             Such as `dpestim.ensemble.DPGradientBoostingClassifier`.
-        term : int, default=0
-            Its place in `term_features_`: columns first, in their order, then pairs.
+        term : int, str or pair of str, default=0
+            The name of a column, the names of a pair of columns, or a place in `term_features_`: columns first, in
+            their order, then pairs.
         output : int, default=0
             The class, where there are several scores.
         level : float or None, default=0.95
@@ -79,7 +83,7 @@ class ShapeFunctionDisplay(Display):
         ax : matplotlib Axes or None, default=None
             None makes new ones.
         **kwargs
-            For matplotlib's `stairs`, or `pcolormesh` of a pair.
+            For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
 
         Returns
         -------
@@ -87,10 +91,8 @@ class ShapeFunctionDisplay(Display):
         """
         pyplot(cls.__name__)
         check_has(estimator, "estimator", "term_scores_", "term_edges_")
-        edges = estimator.term_edges_
-        known = len(estimator.term_features_)
-        if isinstance(term, bool) or not isinstance(term, int | np.integer) or not 0 <= term < known:
-            raise ValueError(f"term must be an int from 0 to {known - 1}")
+        edges = estimator.term_edges_  # (an error of scikit-learn's where it is not fitted)
+        term = _place(estimator, term)
         columns, edges = estimator.term_features_[term], edges[term]
         # (the last code of a column of numbers is for missing ones, which have no place on an axis)
         shape = [len(ends) - 1 for ends in edges]
@@ -114,7 +116,7 @@ class ShapeFunctionDisplay(Display):
         ax : matplotlib Axes or None, default=None
             None makes new ones.
         **kwargs
-            For matplotlib's `stairs`, or `pcolormesh` of a pair.
+            For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
 
         Returns
         -------
@@ -127,16 +129,43 @@ class ShapeFunctionDisplay(Display):
         for axis, called in zip((ax.xaxis, ax.yaxis), self.categories or ()):
             if called is not None:
                 axis.set_ticks(range(len(called)), called)
+                if axis is ax.xaxis and sum(map(len, called)) > _SHORT:
+                    ax.tick_params(axis="x", labelrotation=45)
         if len(self.edges) == 2:
             self.curve_ = ax.pcolormesh(*self.edges, np.asarray(self.scores).T, **kwargs)
             self.figure_.colorbar(self.curve_, ax=ax, label="added to the score")
             return self._close(xlabel=self.names[0], ylabel=self.names[1])
+        has_band = (self.level is not None and self.standard_errors is not None
+                    and np.isfinite(self.standard_errors).all())
+        wide = ndtri((1 + self.level) / 2) * np.asarray(self.standard_errors) if has_band else None
+        if self.categories and self.categories[0] is not None:
+            self.curve_ = ax.bar(range(len(self.scores)), self.scores, label=self.label, **kwargs)
+            if has_band:
+                self.band_ = ax.errorbar(range(len(self.scores)), self.scores, wide, fmt="none", ecolor="black",
+                                         capsize=3)
+            return self._close(xlabel=self.names[0], ylabel="added to the score")
         self.curve_ = ax.stairs(self.scores, self.edges[0], baseline=None, label=self.label, **kwargs)
-        if self.level is not None and self.standard_errors is not None and np.isfinite(self.standard_errors).all():
-            wide = ndtri((1 + self.level) / 2) * np.asarray(self.standard_errors)
+        if has_band:
             self.band_ = ax.stairs(self.scores + wide, self.edges[0], baseline=self.scores - wide, fill=True,
                                    alpha=0.25, color=self.curve_.get_edgecolor())
         return self._close(xlabel=self.names[0], ylabel="added to the score")
+
+
+def _place(estimator, term):
+    """Return the place of a term that is given by its place, by the name of its column or by those of its pair."""
+    names, features = list(getattr(estimator, "feature_names_in_", ())), estimator.term_features_
+    asked = (term,) if isinstance(term, str) else term
+    if isinstance(asked, tuple | list) and all(isinstance(name, str) for name in asked):
+        columns = {names.index(name) for name in asked if name in names}
+        found = [place for place, own in enumerate(features) if set(own) == columns and len(own) == len(asked)]
+        if found:
+            return found[0]
+        known = ["*".join(names[j] for j in own) for own in features] if names else ["none: X had no column names"]
+        raise ValueError(f"term must be the name of a column, or of the columns of a pair, in the model: "
+                         f"{', '.join(known)}")
+    if isinstance(term, bool) or not isinstance(term, int | np.integer) or not 0 <= term < len(features):
+        raise ValueError(f"term must be a name of a column or an int from 0 to {len(features) - 1}")
+    return int(term)
 
 
 def _called(bins):

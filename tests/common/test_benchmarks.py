@@ -1,7 +1,9 @@
 """Benchmarks take their mechanisms from the registry: a newcomer is timed without a line there."""
 
+import json
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -167,3 +169,26 @@ def test_the_page_of_utility_marks_the_best(benchmarks, tmp_path):
     found, measure = utility.studied("diabetes", task, 1, utility.Kept(tmp_path / "fits.json"), epsilons=[4.0])
     assert measure == "R2"
     assert ("DPRandomForestRegressor", 4.0) in found
+
+
+def test_an_interrupted_run_keeps_its_rows(benchmarks, tmp_path, capsys, monkeypatch):
+    from benchmarks import __main__ as command
+    from benchmarks._harness import Row
+
+    def interrupted(settings):
+        yield Row("second", ours=2.0)
+        raise KeyboardInterrupt
+
+    modules = {"one": SimpleNamespace(rows=lambda settings: [Row("first", ours=1.0)]),
+               "two": SimpleNamespace(rows=interrupted)}
+    monkeypatch.setattr(command, "MODULES", modules)
+    output = tmp_path / "rows.json"
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["--quick", "--output", str(output)])
+    assert [row["name"] for row in json.loads(output.read_text())["rows"]] == ["first"]
+    assert "second" in capsys.readouterr().out
+    command.main(["one", "--quick", "--output", str(output)])
+    assert "first" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command.main(["three"])
+    assert "no benchmark is called three: choose from one, two" in capsys.readouterr().err

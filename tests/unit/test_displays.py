@@ -168,9 +168,15 @@ def test_curves_of_additive_models():
         interactions=[("age", "kind")], n_bins=40, random_state=0)
     model.fit(X, (X["age"] > 50) * 0.5 + (X["kind"] == 2) * 0.4)
     for term, name in enumerate(X.columns):
-        display = ShapeFunctionDisplay.from_estimator(model, term)
-        drawn = display.curve_.get_data()
+        display = ShapeFunctionDisplay.from_estimator(model, name)
         assert display.ax_.get_xlabel() == name
+        if name == "kind":
+            scores = ShapeFunctionDisplay.from_estimator(model, term).scores
+            np.testing.assert_array_equal([bar.get_height() for bar in display.curve_], scores)
+            assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["0", "1", "2", "3", "4", "other"]
+            assert len(display.band_.lines[2][0].get_segments()) == 6
+            continue
+        drawn = display.curve_.get_data()
         assert (drawn.edges[0], drawn.edges[-1]) == ends[name]
         places = np.searchsorted(drawn.edges, X[name], side="right") - 1
         others = X.assign(**{name: X[name].iloc[0]})
@@ -181,13 +187,14 @@ def test_curves_of_additive_models():
             assert inside.any()
             np.testing.assert_allclose((model.predict(X) - model.predict(others))[inside], moved[inside], atol=1e-9)
         assert (display.band_.get_data().values > drawn.values).all()
-    pair = ShapeFunctionDisplay.from_estimator(model, 3, level=None)
+    pair = ShapeFunctionDisplay.from_estimator(model, ("kind", "age"), level=None)
     assert pair.curve_.get_array().shape == (6, 15)  # (missing numbers are not drawn)
     assert [tick.get_text() for tick in pair.ax_.get_yticklabels()] == ["0", "1", "2", "3", "4", "other"]
     assert (pair.ax_.get_xlabel(), pair.ax_.get_ylabel()) == ("age", "kind")
     assert pair.band_ is None
     plt.close("all")
-    for bad, match in (({"term": 4}, "term"), ({"term": True}, "term"), ({"output": 1}, "output")):
+    for bad, match in (({"term": 4}, "term"), ({"term": True}, "term"), ({"output": 1}, "output"),
+                       ({"term": "weight"}, r"term .*age, kind, dose, age\*kind"), ({"term": ("age", "dose")}, "term")):
         with pytest.raises(ValueError, match=match):
             ShapeFunctionDisplay.from_estimator(model, **bad)
     with pytest.raises(ValueError, match="estimator must have"):

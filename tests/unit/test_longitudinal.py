@@ -15,6 +15,7 @@ from dpestim.local import (
     LOLOHAFrequencyEstimator,
     LOSUEFrequencyEstimator,
     LOUEFrequencyEstimator,
+    RAPPORFrequencyEstimator,
 )
 from dpestim.local.categories.lgrr import LGRR
 from dpestim.local.categories.loloha import LOLOHA
@@ -175,6 +176,64 @@ def test_a_state_is_opaque_versioned_and_of_one_law():
     with pytest.raises(ValueError, match="client_state"):
         est.privatize(X, state=3)
     assert state.n_reports == 1
+
+
+@pytest.mark.parametrize("face", [*FACES, RAPPORFrequencyEstimator])
+def test_some_clients_of_a_state_report(face):
+    """Parts change the whole state; kept answers stay; all parts together report what the whole state does."""
+    est, X = face(1.0, categories=CATEGORIES, random_state=3), rows(60)
+    state, whole = est.client_state(X), est.client_state(X)
+    odd = np.arange(60) % 2 == 1
+    first = est.privatize(X[odd], state=state[odd])
+    assert first.shape[0] == 30
+    assert (state.n_reports, state[odd].n_reports, state[~odd].n_reports) == (1, 1, 0)
+    est.privatize(X[~odd], state=state[~odd])
+    est.privatize(X, state=whole)
+    kept = state._memos[0].answers.copy()
+    est.privatize(X[::-1], state=state[::-1])
+    assert (state[odd].n_reports, state.n_reports) == (2, 2)
+    np.testing.assert_array_equal(state._memos[0].answers, kept)
+    again = state[odd]
+    with pytest.raises(ValueError, match="store the whole state"):
+        pickle.dumps(again)
+    nested = again[np.arange(5)]
+    assert est.privatize(X[odd][:5], state=nested).shape[0] == 5
+    assert (nested.n_reports, state[~odd].n_reports) == (3, 2)
+    for bad in ([0, 0], 3, [60], "a", [[0]]):
+        with pytest.raises(ValueError, match="rows must be"):
+            state[bad]
+    with pytest.raises(ValueError, match="30 rows of this part"):
+        est.privatize(X, state=state[odd])
+
+
+def test_parts_of_a_state_pay_for_the_row_that_reports_most():
+    X = rows(60)
+    name = LGRRFrequencyEstimator(1.0, categories=CATEGORIES).longitudinal_privacy_.relaxation
+    with Ledger(100.0, relaxation=name) as ledger:
+        est = LGRRFrequencyEstimator(1.0, categories=CATEGORIES)
+        state = est.client_state(X)
+        for part in (slice(30), slice(30, 60)):
+            est.privatize(X[part], state=state[part])
+            assert ledger.spent().epsilon == 1
+        est.privatize(X[:3], state=state[:3])
+        assert ledger.spent().epsilon == est.privacy_of(state).relaxed_epsilon == 2
+        est.privatize(X[40:], state=state[40:])
+        assert ledger.spent().epsilon == 2
+        assert est.privacy_of(state[30:40]).epsilon == 1
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_reports_of_parts_follow_the_law(face):
+    # n = 30,000 second reports of rows whose first ones came in two parts, |z| < 5 for 6 frequencies
+    est, X = face(1.0, categories=CATEGORIES, random_state=4), rows(30_000)
+    state = est.client_state(X)
+    for part in (slice(10_000), slice(10_000, None)):
+        est.privatize(X[part], state=state[part])
+    moved = np.where(np.arange(30_000)[:, None] % 2, 0, X)
+    order = np.random.default_rng(0).permutation(30_000)
+    est.aggregate(est.privatize(moved[order], state=state[order]))
+    z = (est.frequencies_[0] - np.bincount(moved[:, 0], minlength=6) / 30_000) / est.standard_errors_[0]
+    assert np.abs(z).max() < 5
 
 
 def test_several_columns_share_both_epsilons():

@@ -119,9 +119,16 @@ class _Step:
 class _Memo:
     """What the clients keep of one column: the current cells and answers, and earlier ones by row and cell."""
 
-    def __init__(self, cells, answers):
-        self.cells, self.answers = cells, answers
-        self.keys, self.kept = np.empty(0, np.int64), np.empty((0, answers.shape[1]), answers.dtype)
+    def __init__(self, n_rows, law):
+        self.started, self.cells = np.zeros(n_rows, bool), None
+        self.answers = np.zeros((n_rows, law.answer_width), law.answer_dtype)
+        self.keys, self.kept = np.empty(0, np.int64), self.answers[:0].copy()
+
+    def start(self, rows, cells, answers):
+        """Keep the first answers of some rows."""
+        if self.cells is None:
+            self.cells = np.zeros(len(self.started), cells.dtype)
+        self.started[rows], self.cells[rows], self.answers[rows] = True, cells[rows], answers[rows]
 
     def move(self, cells, n_cells, n_fixed, draw):
         """Go to other cells: where an answer is kept take that, else one of `draw`, which is called at most once."""
@@ -145,33 +152,51 @@ class ClientState:
     """What clients keep between reports, n rows of them: opaque, and as secret as the rows themselves.
 
     `LongitudinalEstimator.client_state` makes one. Store it (it pickles, with a version) and hand it to every
-    ``privatize(X, state=state)``, which changes it. Of two copies of one state use one.
+    ``privatize(X, state=state)``, which changes it. Of two copies of one state use one. Where only some clients report,
+    ``privatize(X, state=state[rows])`` changes the state of these rows: `rows` is a mask, a slice or an array of
+    different row numbers, and X has the rows that it names, in its order.
 
     Attributes
     ----------
     n_rows : int
     n_reports : int
-        Reports so far of every row.
+        The most reports that any row has made.
     """
 
-    _version = 1
+    _version = 2
 
     def __init__(self, columns, n_rows, number):
         self._identity = columns.inferred, [c.identity() for c in columns]
-        self._memos, self._known = [None] * len(columns), columns
-        self.n_rows, self.n_reports = n_rows, 0
-        #: How many of the reports each account, a ledger and a label, has paid for; and the state's place in a seed.
+        self._memos, self._known = [_Memo(n_rows, column.law) for column in columns], columns
+        self.n_rows, self._n_calls, self._counts = n_rows, 0, np.zeros(n_rows, np.int32)
+        #: How many reports of a row each account, a ledger and a label, has paid for; and the state's place in a seed.
         self.paid, self.number = {}, number
+
+    @property
+    def n_reports(self):
+        """The most reports that any row has made."""
+        return int(self._counts.max(initial=0))
 
     def __repr__(self):
         return f"ClientState(n_rows={self.n_rows}, n_reports={self.n_reports})"
+
+    def __getitem__(self, rows):
+        """Return the part of the state that some rows keep; what the part reports, the whole state remembers."""
+        places = np.arange(self.n_rows)
+        try:
+            chosen = places[rows]
+        except (IndexError, TypeError, ValueError):
+            chosen = None
+        if chosen is None or chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen):
+            raise ValueError(f"rows must be a mask, a slice or an array of different row numbers below {self.n_rows}")
+        return _Part(self, chosen)
 
     def __getstate__(self):
         return {**vars(self), "_known": None, "version": self._version}
 
     def __setstate__(self, state):
         if state.get("version") != self._version:
-            raise ValueError(f"a client state must have version {self._version}")
+            raise ValueError(f"a client state must have version {self._version}: make a new one with client_state")
         vars(self).update({name: value for name, value in state.items() if name != "version"})
 
     def check(self, columns, n_rows=None):
@@ -183,9 +208,10 @@ class ClientState:
         if n_rows is not None and n_rows != self.n_rows:
             raise ValueError(f"X must have the {self.n_rows} rows of state, in the same order, got {n_rows}")
 
-    def report(self, columns, data, source, n_jobs):
-        """Return the next reports of rows as `Columns.read` gave them."""
-        n, first = self.n_rows, self.n_reports * self.n_rows  # (a seed gives every round words of its own)
+    def report(self, columns, data, source, n_jobs, rows=None):
+        """Return the next reports of rows as `Columns.read` gave them; `rows` are their places, None all."""
+        n, first = self.n_rows, self._n_calls * self.n_rows  # (a seed gives every call words of its own)
+        rows = np.arange(n) if rows is None else rows
 
         def walk(number, write, dtype, width, values):
             law, part = columns.laws[number], np.empty((n, width), dtype)
@@ -194,26 +220,56 @@ class ClientState:
             return part
 
         parts = []
-        for number, (column, codes) in enumerate(zip(columns, data)):
+        for number, (column, some) in enumerate(zip(columns, data)):
             law, memo = column.law, self._memos[number]
-            codes = np.ascontiguousarray(column.coder()(codes))
+            some = np.ascontiguousarray(column.coder()(some))
+            codes = np.zeros(n, some.dtype)  # (rows that do not report are walked over: words belong to places)
+            codes[rows] = some
             shape = law.answer_dtype, law.answer_width
-            if memo is None:
+            new = rows[~memo.started[rows]]
+            if len(new):
                 answers = walk(number, law.permanent, *shape, codes)
-                self._memos[number] = memo = _Memo(law.cells(codes, answers).copy(), answers)
-            else:
-                cells = law.cells(codes, memo.answers)
-                memo.move(cells, law.n_cells, law.n_fixed,
-                          lambda law=law, number=number, shape=shape, cells=cells: walk(
-                              number, law.again, *shape, cells))
-            parts.append(walk(number, law.respond, law.report_dtype, law.report_width, memo.answers))
-        self.n_reports += 1
+                memo.start(new, law.cells(codes, answers), answers)
+            cells = memo.cells.copy()
+            cells[rows] = law.cells(codes, memo.answers)[rows]
+            memo.move(cells, law.n_cells, law.n_fixed,
+                      lambda law=law, number=number, shape=shape, cells=cells: walk(
+                          number, law.again, *shape, cells))
+            parts.append(walk(number, law.respond, law.report_dtype, law.report_width, memo.answers)[rows])
+        self._n_calls += 1
+        self._counts[rows] += 1
         if len(parts) == 1:
             return parts[0]
-        out = np.empty((n, columns.report_width), columns.dtype)
+        out = np.empty((len(rows), columns.report_width), columns.dtype)
         for part, place in zip(parts, columns.slices):
             out[:, place] = part
         return out
+
+
+class _Part(ClientState):
+    """Some rows of a state; all that it learns, the whole state keeps."""
+
+    def __init__(self, whole, rows):
+        self._whole, self._rows, self.n_rows = whole, rows, len(rows)
+
+    paid = property(lambda self: self._whole.paid)
+    number = property(lambda self: self._whole.number)
+    _counts = property(lambda self: self._whole._counts[self._rows])
+
+    def __getitem__(self, rows):
+        part = super().__getitem__(rows)
+        return _Part(self._whole, self._rows[part._rows])
+
+    def __getstate__(self):
+        raise ValueError("a part of a client state must not be copied or pickled: store the whole state")
+
+    def check(self, columns, n_rows=None):
+        self._whole.check(columns)
+        if n_rows is not None and n_rows != self.n_rows:
+            raise ValueError(f"X must have the {self.n_rows} rows of this part of state, in its order, got {n_rows}")
+
+    def report(self, columns, data, source, n_jobs):
+        return self._whole.report(columns, data, source, n_jobs, self._rows)
 
 
 class LongitudinalEstimator(FrequencyEstimator):
@@ -274,7 +330,8 @@ class LongitudinalEstimator(FrequencyEstimator):
         ----------
         X : array-like or data frame of shape (n_rows, n_columns)
         state : ClientState, default=None
-            What these clients keep; it is changed. None: clients that keep nothing, and report once.
+            What these clients keep; it is changed. ``state[rows]`` where only some of them report. None: clients that
+            keep nothing, and report once.
 
         Returns
         -------
@@ -296,8 +353,10 @@ class LongitudinalEstimator(FrequencyEstimator):
         if ledger is not None:
             account = getattr(ledger, "uuid", None), getattr(ledger, "users", "")
             before = 0 if account[0] is None else state.paid.get(account, 0)
-            self._charge(self._all_reports(columns, state.n_reports + 1, before), len(data[0]), columns.names)
-            state.paid[account] = state.n_reports + 1
+            # what the row with the most reports has cost, all others have cost at most
+            now = max(state.n_reports + 1, before)
+            self._charge(self._all_reports(columns, now, before), len(data[0]), columns.names)
+            state.paid[account] = now
         return state.report(columns, data, WordSource(self.random_state).part(1 + state.number), self.n_jobs)
 
     def privacy_of(self, state):
@@ -317,6 +376,8 @@ class LongitudinalEstimator(FrequencyEstimator):
     def _all_reports(self, columns, n_reports, before=0):
         """Return what so many reports promise, less what was paid for those before."""
         once = columns.guarantee(self.random_state is not None)
+        if 0 < n_reports == before and not columns.inferred:  # (by another row: each row's reports are within these)
+            return PrivacyGuarantee(0, model="local", neighbours=Neighbours.LOCAL, seeded=once.seeded)
         if n_reports <= 1 or columns.inferred:
             return once if n_reports else PrivacyGuarantee(0)
         plain, kept = _totals(columns.laws, n_reports)
