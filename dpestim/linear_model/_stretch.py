@@ -7,7 +7,7 @@ import numpy as np
 #: How curvature falls with the number of coefficients, how many standard deviations above its mean the squared noise
 #: is taken to be, how near to their limit slopes may come, and how much of the bend of the loss is believed: chosen on
 #: six tables, judged on ten others (`_logistic.md`).
-_POWER, _CAUTION, _MOST, _BELIEF = 0.75, 0.5, 0.85, 0.25
+_POWER, _CAUTION, _MOST, _BELIEF = 0.75, 2.0, 0.85, 0.25
 
 
 def stretched(w, law, n_rows):
