@@ -24,6 +24,7 @@ from dpestim.pipeline import PrivatePipeline
 from dpestim.preprocessing import DPSimpleImputer, DPStandardScaler
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy._account import GIVEN_BACK
+from dpestim.privacy._entering import Entering
 
 HALF, TENTH = PrivacyGuarantee(Fraction(1, 2)), PrivacyGuarantee(Fraction(1, 10))
 WAYS = ("basic", "zcdp", "rdp")
@@ -190,6 +191,47 @@ def test_what_was_given_back_pays_for_nothing():
     for number in (2, 3, 99):
         with pytest.raises(ValueError, match="number must be"):
             ledger.give_back(number)
+
+
+@pytest.mark.parametrize("number", [1.0, np.float64(1), "1", "1.0", True, [1], None, -1, 10**30])
+def test_only_the_number_of_an_entry_gives_back(number):
+    """SQLite takes 1.0 for 1: what was drawn from entry 1 was given back too, and a release of 1/2 counted as none."""
+    ledger = Ledger(2, durability="fast")
+    with ledger.reserve([HALF, HALF]):
+        ledger.charge(HALF)
+        with pytest.raises(ValueError, match="number must be that of the entry of a reservation, an int"):
+            ledger.give_back(number)
+        ledger.give_back(np.int64(1))
+    ledger.verify()
+    assert ledger.spent().epsilon == HALF.epsilon
+
+
+def test_what_was_not_given_back_may_be_given_back_again(monkeypatch):
+    """The file could not be written at that moment: what is left must not be lost to this process."""
+    ledger = Ledger(1, durability="fast")
+    reservation = ledger.reserve([HALF])
+    reservation.__enter__()
+
+    give_back = Entering.give_back
+
+    def fails(self, one):
+        give_back(self, one)
+        raise OSError  # (before it is committed)
+
+    monkeypatch.setattr(Entering, "give_back", fails)
+    with pytest.raises(OSError):
+        ledger.give_back(1)
+    monkeypatch.undo()
+    reservation.__exit__(None, None, None)
+    assert ledger.spent().epsilon == 0 and kinds(ledger) == ["reservation", "given back"]
+
+
+def test_what_is_no_guarantee_is_neither_reserved_nor_checked():
+    ledger = Ledger(1, durability="fast")
+    for ask in (ledger.check, lambda costs: ledger.reserve(costs).__enter__()):
+        with pytest.raises(ValueError, match="guarantees must be a list of"):
+            ask([HALF, 0.5])
+    assert len(ledger) == 0
 
 
 @pytest.mark.parametrize("way", WAYS)
