@@ -22,7 +22,7 @@ from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import PrivatePipeline
 from dpestim.preprocessing import DPSimpleImputer, DPStandardScaler
-from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee, _account
 from dpestim.privacy._account import GIVEN_BACK
 from dpestim.privacy._entering import Entering
 
@@ -223,7 +223,31 @@ def test_what_was_not_given_back_may_be_given_back_again(monkeypatch):
         ledger.give_back(1)
     monkeypatch.undo()
     reservation.__exit__(None, None, None)
-    assert ledger.spent().epsilon == 0 and kinds(ledger) == ["reservation", "given back"]
+    assert ledger.spent().epsilon == 0
+    assert kinds(ledger) == ["reservation", "given back"]
+
+
+def test_a_block_that_is_collected_in_the_middle_of_a_charge_does_not_end_it(monkeypatch):
+    """The charge was rolled back, part of it was written all the same, and the file could not be opened any more."""
+    ledger = Ledger(1, durability="fast")
+    blocks, text, raised = [ledger.reserve([TENTH])], _account.text, []
+    blocks[0].__enter__()
+
+    def collects(amount):
+        if blocks:
+            try:
+                blocks.pop().__exit__(None, None, None)
+            except LedgerError as error:
+                raised.append(error)
+        return text(amount)
+
+    monkeypatch.setattr("dpestim.privacy._entering.text", collects)
+    ledger.for_users("north").charge(HALF)
+    assert len(raised) == 1
+    assert kinds(ledger) == ["reservation", "release"]
+    ledger.give_back(1)
+    ledger.verify()
+    assert ledger.spent().epsilon == HALF.epsilon
 
 
 def test_what_is_no_guarantee_is_neither_reserved_nor_checked():
