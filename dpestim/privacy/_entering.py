@@ -9,6 +9,7 @@ import contextlib
 import os
 from datetime import UTC, datetime
 from fractions import Fraction
+from numbers import Integral
 
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import _account, ambient
@@ -19,8 +20,8 @@ from dpestim.privacy.neighbours import Neighbours
 
 #: What costs nothing, and entries that are no releases.
 _NOTHING = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
-#: (UUID of a ledger, number) of reservations of which nothing is left; nothing is ever added to one.
-_empty = set()
+#: (UUID of a ledger, number) of reservations of which nothing is left, as was committed; nothing is ever added to one.
+empty = set()
 
 
 class Entering:
@@ -53,6 +54,9 @@ class Entering:
 
     def foresee(self, guarantees):
         """Return what releases cost together, or raise what `enter` would raise for them in turn."""
+        guarantees = list(guarantees)
+        if not all(isinstance(guarantee, PrivacyGuarantee) for guarantee in guarantees):
+            raise ValueError("guarantees must be a list of dpestim.privacy.PrivacyGuarantee")
         total, several = self.state.layout.nothing, False
         for guarantee in guarantees:
             total = tuple(map(add, total, _account.costs(guarantee, self.state)))
@@ -73,19 +77,21 @@ class Entering:
 
     def give_back(self, one):
         """Give back what is left of a reservation, or raise ValueError where there is none of this number."""
-        found = self.file.execute(self.state.layout.reservation, (one,)).fetchone()
+        # an int alone: SQLite takes 1.0 and "1.0" for 1, and what was given back to "entry 1" is not found by them
+        known = isinstance(one, Integral) and not isinstance(one, bool) and 0 < one <= self.state.length
+        found = self.file.execute(self.state.layout.reservation, (int(one),)).fetchone() if known else None
         if found is None:
-            raise ValueError("number must be that of the entry of a reservation")
-        self.users = found[0]
+            raise ValueError("number must be that of the entry of a reservation, an int")
+        one, self.users = int(one), found[0]
         self._take_back(one, tuple(map(down, self._left(one))))
-        _empty.add((self.state.terms["uuid"], one))
+        return one
 
     # ---------------------------------------------------------------- inside
 
     def _left(self, one):
         """Return what is left of a reservation; nothing of another's."""
         layout, key = self.state.layout, (self.state.terms["uuid"], one)
-        if key in _empty:
+        if key in empty:
             return layout.nothing
         with _account.suspicious(self.path):
             found = self.file.execute(layout.reservation, (one,)).fetchone()

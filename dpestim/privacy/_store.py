@@ -176,6 +176,15 @@ def _lock_of(path):
     return lock
 
 
+def _is_held(lock):
+    """Tell whether this thread holds a lock."""
+    try:
+        threading.Condition(lock).notify(0)  # (notifies nobody, and asks)
+    except RuntimeError:
+        return False
+    return True
+
+
 class _File:
     """A connection of this process to a file, and what it remembers of it."""
 
@@ -193,6 +202,9 @@ def transaction(path, durability, write):
     """Yield a `_File` in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError."""
     import sqlite3
 
+    if _is_held(_lock_of(path)):  # what a signal handler or a collected generator did here would end the other one
+        raise LedgerError(f"{path} is in use by this thread at this moment: charge it outside of signal handlers and "
+                          "finalizers (a reservation that was not ended is ended by give_back)")
     with _lock_of(path):
         file, done = None, False
         try:

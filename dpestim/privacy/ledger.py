@@ -16,7 +16,7 @@ from dpestim.exceptions import LedgerError
 from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy._composition import COMPOSITIONS
-from dpestim.privacy._entering import Entering, reserved
+from dpestim.privacy._entering import Entering, empty, reserved
 from dpestim.privacy._store import create, remember, sweep, temporary_path, transaction
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
@@ -267,7 +267,8 @@ class Ledger:
             Of its entry; `report` shows those that are open.
         """
         with self._entering() as entering:
-            entering.give_back(number)
+            number = entering.give_back(number)
+        empty.add((entering.state.terms["uuid"], number))  # (not before it is in the file)
 
     @contextlib.contextmanager
     def _entering(self, write=True):

@@ -22,8 +22,9 @@ from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import PrivatePipeline
 from dpestim.preprocessing import DPSimpleImputer, DPStandardScaler
-from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee, _account
 from dpestim.privacy._account import GIVEN_BACK
+from dpestim.privacy._entering import Entering
 
 HALF, TENTH = PrivacyGuarantee(Fraction(1, 2)), PrivacyGuarantee(Fraction(1, 10))
 WAYS = ("basic", "zcdp", "rdp")
@@ -190,6 +191,71 @@ def test_what_was_given_back_pays_for_nothing():
     for number in (2, 3, 99):
         with pytest.raises(ValueError, match="number must be"):
             ledger.give_back(number)
+
+
+@pytest.mark.parametrize("number", [1.0, np.float64(1), "1", "1.0", True, [1], None, -1, 10**30])
+def test_only_the_number_of_an_entry_gives_back(number):
+    """SQLite takes 1.0 for 1: what was drawn from entry 1 was given back too, and a release of 1/2 counted as none."""
+    ledger = Ledger(2, durability="fast")
+    with ledger.reserve([HALF, HALF]):
+        ledger.charge(HALF)
+        with pytest.raises(ValueError, match="number must be that of the entry of a reservation, an int"):
+            ledger.give_back(number)
+        ledger.give_back(np.int64(1))
+    ledger.verify()
+    assert ledger.spent().epsilon == HALF.epsilon
+
+
+def test_what_was_not_given_back_may_be_given_back_again(monkeypatch):
+    """The file could not be written at that moment: what is left must not be lost to this process."""
+    ledger = Ledger(1, durability="fast")
+    reservation = ledger.reserve([HALF])
+    reservation.__enter__()
+
+    give_back = Entering.give_back
+
+    def fails(self, one):
+        give_back(self, one)
+        raise OSError  # (before it is committed)
+
+    monkeypatch.setattr(Entering, "give_back", fails)
+    with pytest.raises(OSError):
+        ledger.give_back(1)
+    monkeypatch.undo()
+    reservation.__exit__(None, None, None)
+    assert ledger.spent().epsilon == 0
+    assert kinds(ledger) == ["reservation", "given back"]
+
+
+def test_a_block_that_is_collected_in_the_middle_of_a_charge_does_not_end_it(monkeypatch):
+    """The charge was rolled back, part of it was written all the same, and the file could not be opened any more."""
+    ledger = Ledger(1, durability="fast")
+    blocks, text, raised = [ledger.reserve([TENTH])], _account.text, []
+    blocks[0].__enter__()
+
+    def collects(amount):
+        if blocks:
+            try:
+                blocks.pop().__exit__(None, None, None)
+            except LedgerError as error:
+                raised.append(error)
+        return text(amount)
+
+    monkeypatch.setattr("dpestim.privacy._entering.text", collects)
+    ledger.for_users("north").charge(HALF)
+    assert len(raised) == 1
+    assert kinds(ledger) == ["reservation", "release"]
+    ledger.give_back(1)
+    ledger.verify()
+    assert ledger.spent().epsilon == HALF.epsilon
+
+
+def test_what_is_no_guarantee_is_neither_reserved_nor_checked():
+    ledger = Ledger(1, durability="fast")
+    for ask in (ledger.check, lambda costs: ledger.reserve(costs).__enter__()):
+        with pytest.raises(ValueError, match="guarantees must be a list of"):
+            ask([HALF, 0.5])
+    assert len(ledger) == 0
 
 
 @pytest.mark.parametrize("way", WAYS)
