@@ -14,7 +14,7 @@ from dpestim.privacy.config import get_config
 from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
-PICKLE_FORMAT = 3
+PICKLE_FORMAT = 4
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis")
@@ -33,6 +33,9 @@ class PrivateEstimator(BaseEstimator):
     _reservations = ()
     #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
     _checked_as = None
+    #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
+    #: "reports" (`merge`), or None.
+    merges = None
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
@@ -121,6 +124,17 @@ class PrivateEstimator(BaseEstimator):
         check_random_state(getattr(self, "random_state", None))
         for name in _CHECKS_OF_PARAMETERS:
             getattr(self, name, lambda: None)()
+
+    def _become(self, learned):
+        """Take over what was learned, by name, and drop what was learned before; returns self.
+
+        In this order: another thread that uses this estimator meanwhile never finds nothing.
+        """
+        vars(self).update(learned)
+        for name in vars(self).copy():
+            if name.endswith("_") and not name.startswith("_") and name not in learned:
+                vars(self).pop(name, None)
+        return self
 
     def _payer(self, ledger):
         """Return the handle to charge in place of a ledger: of a reservation in it on which this draws, or itself."""

@@ -24,6 +24,7 @@ from dpestim.inputs import (
     target_numbers,
 )
 from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.rng import WordSource
 
 
 class PrivateModel(PrivateEstimator):
@@ -68,6 +69,26 @@ class PrivateModel(PrivateEstimator):
         trial._bound = self._bound
         return trial
 
+    def _declared_trial(self):
+        """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
+        if self._inferred():
+            self._refuse_in_strict(f"{' and '.join(self._inferred())} would be learned from the data: declare what is "
+                                   "public")
+        return self._trial()
+
+    def _keep(self, guarantee, n_rows, schema, draw, source=None):
+        """Pay, draw, and hold nothing but what was drawn: the end of every fit, after all that can fail; returns self.
+
+        `draw` returns what is learned, by name, of a random source; `source` makes that of this estimator.
+        """
+        if not guarantee.is_nothing:
+            # (where records come and go, how many there are is secret)
+            known = n_rows if self._neighbours is Neighbours.SUBSTITUTION else None
+            self._charge(guarantee, known, schema.get("feature_names_in_", ()))
+        self._warn_if_inferred()
+        source = WordSource(self.random_state) if source is None else source(self)
+        return self._become({**draw(source), **schema, "privacy_": guarantee})
+
     def _inferred(self):
         """Return the parameters that would be learned from the data."""
         return [name for name in self._declared if getattr(self, name) is None]
@@ -89,7 +110,7 @@ class PrivateModel(PrivateEstimator):
                 f"{' and '.join(inferred)} {were} learned from private data: the result has no privacy guarantee "
                 "(privacy_.epsilon is infinite). Declare what is public.",
                 PrivacyLeakWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _checked_X(self, X, *, reset, total):

@@ -17,7 +17,7 @@ from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
 from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
-from dpestim.statistics.summary import Summary
+from dpestim.summaries import Summary
 
 OWN = """\
     delta : float, default=0.0

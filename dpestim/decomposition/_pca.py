@@ -255,7 +255,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         if self.method == "power":
             raise ValueError("method must be 'covariance' to summarise rows: rounds of 'power' need them again, so use "
                              "fit")
-        return super()._check_mergeable()
+        super()._check_mergeable()
 
     def _kept(self, vectors, values, total, mean, floor, rows, n_rows):
         """Return what is kept of directions with variances, out of a total, by name."""

@@ -105,13 +105,12 @@ class Forest(BinnedModel, OnePassModel):
         return self.n_estimators, self.max_depth, self.rows, int(self.structure), self.neighbours
 
     def _check_mergeable(self):
-        budget = super()._check_mergeable()
+        super()._check_mergeable()
         if self.max_depth is None or self.n_estimators is None:
             raise ValueError("max_depth and n_estimators must be declared to summarise rows: None follows from how "
                              "many there will be")
         if self._share_of_edges():
             raise ValueError("edges_share must be 0 to summarise rows: edges are found from all rows, so use fit")
-        return budget
 
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         def plan(domain, rest):

@@ -10,8 +10,8 @@ from dpestim.inputs import CategoryEncoder, first_equals, learn_categories
 from dpestim.preprocessing._base import DELTA, DPTransformer
 from dpestim.preprocessing._bins import one_hot
 from dpestim.preprocessing._names import feature_names
-from dpestim.statistics.summary import Summary
 from dpestim.statistics.tables import UnknownCategories
+from dpestim.summaries import Summary
 
 #: Stands for the categories of a column of which none was selected.
 _NOTHING = "nothing_selected"

@@ -55,7 +55,7 @@ class Covariance(SumStatistic):
         return [*sums, *products]
 
     def _numbers(self, summary):
-        grids, n = summary.identity[-1], summary.n_rows
+        grids, n = summary.domain, summary.n_rows
         d, pairs = len(grids), self._pairs(len(grids))
         sums, products = summary.totals[:d], summary.totals[d:]
         if self._replaces():

@@ -121,7 +121,7 @@ class Quantile(DPStatistic):
 
     def _plan(self, summary, epsilon):
         targets, rank = self._targets()
-        *_, one, grids = summary.identity
+        one, grids = summary.one, summary.domain
         grids, n = coarse(grids), summary.n_rows
         epsilon = epsilon / (len(targets) * len(grids))
         parts = []

@@ -26,7 +26,7 @@ class SumStatistic(DPStatistic):
         noise = noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
                           self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
-        *_, one, grids = summary.identity
+        one, grids = summary.one, summary.domain
         public = summary.n_rows if self._replaces() else None
 
         def finish(outcomes):
@@ -200,7 +200,7 @@ class Sum(SumStatistic):
         return column_sums(rows, grids)[0]
 
     def _numbers(self, summary):
-        grids = summary.identity[-1]
+        grids = summary.domain
         if self._replaces():
             return summary.totals, [grid.span for grid in grids]
         return ([total + summary.n_rows * grid.center for total, grid in zip(summary.totals, grids)],
@@ -262,7 +262,7 @@ class Mean(SumStatistic):
         return column_sums(rows, grids)[0]
 
     def _numbers(self, summary):
-        grids = summary.identity[-1]
+        grids = summary.domain
         if self._replaces():
             return summary.totals, [grid.span for grid in grids]
         return [summary.n_rows, *summary.totals], [1, *(grid.reach for grid in grids)]

@@ -16,7 +16,8 @@ from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
 from dpestim.statistics.noise import noise_for
 from dpestim.statistics.plan import Frequent, Noisy, Plan
-from dpestim.statistics.summary import BLOCK, Summary, grids_of, named
+from dpestim.statistics.summary import BLOCK, grids_of, named
+from dpestim.summaries import Summary
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
@@ -36,7 +37,7 @@ class _Table(DPStatistic):
         # a row that is replaced leaves one cell and enters another; a user may have all rows in one cell
         l1, squared = (2, 2) if self._relation() is Neighbours.SUBSTITUTION else (most, most * most)
         noise = noise_for(epsilon, self._budget()[1], l1, squared, 1)
-        n_columns = summary.identity[-3]
+        n_columns = summary.n_columns
         counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
 
         def finish(outcomes):

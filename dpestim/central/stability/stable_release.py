@@ -142,7 +142,7 @@ class StableRelease(DistanceTest, BlockMechanism):
 
     def _outcomes(self, summary, places):
         plan = self._plan(1)
-        ((code, distance),) = self._sampled(summary._rows, plan, WordSource(self.random_state))
+        ((code, distance),) = self._sampled(summary.totals, plan, WordSource(self.random_state))
         epsilon, threshold = plan["test"]
         chance = passes(distance, threshold, float(epsilon))
         return None, {None: math.log(1 - chance), plan["kind"][0][code]: math.log(chance)}
