@@ -23,7 +23,7 @@ from dpestim.inputs import (
     refuse_infinite,
     target_numbers,
 )
-from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee
 from dpestim.rng import WordSource
 
 
@@ -34,8 +34,10 @@ class PrivateModel(PrivateEstimator):
     _checked_as = "model"
     #: Parameters without which `fit` looks at the data, which leaves no guarantee.
     _declared = ()
-    #: Who is trusted, and whom the promise protects.
-    _trust, _neighbours = "central", Neighbours.SUBSTITUTION
+    #: Who is trusted.
+    _trust = "central"
+    #: Whom the promise protects, or ValueError.
+    _neighbours = property(lambda self: self._relation())
     #: Fitted attributes that hold what was learned: numbers or arrays of numbers.
     _learned = ("coef_", "intercept_")
     #: Where a fit draws otherwise than by noisy integers and private choices: where its law is checked instead.
@@ -66,7 +68,7 @@ class PrivateModel(PrivateEstimator):
     def _trial(self):
         """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing."""
         trial = type(self)(**self.get_params(deep=False))
-        trial._bound = self._bound
+        trial._bound, trial._bound_relation = self._bound, self._bound_relation
         return trial
 
     def _declared_trial(self):
@@ -83,8 +85,7 @@ class PrivateModel(PrivateEstimator):
         """
         if not guarantee.is_nothing:
             # (where records come and go, how many there are is secret)
-            known = n_rows if self._neighbours is Neighbours.SUBSTITUTION else None
-            self._charge(guarantee, known, schema.get("feature_names_in_", ()))
+            self._charge(guarantee, n_rows if self._replaces else None, schema.get("feature_names_in_", ()))
         self._warn_if_inferred()
         source = WordSource(self.random_state) if source is None else source(self)
         return self._become({**draw(source), **schema, "privacy_": guarantee})

@@ -100,7 +100,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
                  delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.n_components = n_components
         self.method = method

@@ -70,7 +70,7 @@ class Forest(BinnedModel, OnePassModel):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -102,7 +102,7 @@ class Forest(BinnedModel, OnePassModel):
 
     def _settings(self):
         # (the depth must be known before the rows are, where summaries are to add up)
-        return self.n_estimators, self.max_depth, self.rows, int(self.structure), self.neighbours
+        return self.n_estimators, self.max_depth, self.rows, int(self.structure), self._relation()
 
     def _check_mergeable(self):
         super()._check_mergeable()
@@ -352,7 +352,7 @@ class DPRandomForestClassifier(ClassTarget, Forest):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
                         edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
                         structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
@@ -422,7 +422,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
                         edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
                         structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,

@@ -15,16 +15,12 @@ from dpestim.linear_model._functional import constant_of, functional_release, ri
 from dpestim.linear_model._shrinkage import shrunken, trimmed
 from dpestim.linear_model._unshrunken import unshrunken
 from dpestim.models import checked_number, exact_number
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, gaussian_weights, laplace_weights
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.row_moments import REACH, checked_box, checked_target, row_map, summary_of
 from dpestim.summaries import Summary
-
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
-
 
 _SHARED = """
     Parameters
@@ -47,9 +43,10 @@ _SHARED = """
     target_bounds : (low, high), default=None
         Public range of y, clipped to it. None leaks as above.
     fit_intercept : bool, default=True
-    neighbours : {"substitution", "add_remove"}, default="substitution"
+    neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
-        (that there are fewer than 2^31 is public).
+        (that there are fewer than 2^31 is public). None: that of the block
+        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.
@@ -100,12 +97,6 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         if cls.__doc__:
             own = cls._more_parameters.strip("\n").rstrip() + "\n"
             cls.__doc__ = cls.__doc__.replace("{parameters}\n", _SHARED.replace("{own}", own).lstrip("\n"))
-
-    @property
-    def _neighbours(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
 
     def predict(self, X):
         """Return predictions for rows, which are clipped as in `fit`, and so is what is predicted.
@@ -160,7 +151,7 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         return (X, target_numbers(y, len(X), strict=strict)), *X.shape
 
     def _settings(self):
-        return (self.neighbours,)
+        return (self._relation(),)
 
     def _domain(self, n_columns, data=None):
         """Return how rows become integers; they are looked at where something was not declared."""
@@ -180,12 +171,9 @@ class MomentRegressor(CentralRegressor, OnePassModel):
             X, y = np.where(good[:, None], X, domain.middle), np.where(good, y, domain.target_middle)
         return summary_of(domain, X, y, ()).totals
 
-    def _replaces(self):
-        return self._neighbours is Neighbours.SUBSTITUTION
-
     def _plan(self, rows, epsilon, delta):
         """Return the release of moments, or raise ValueError."""
-        replaces, d = self._replaces(), rows.n_columns
+        replaces, d = self._replaces, rows.n_columns
         if self.method == "functional":
             return functional_release(rows, epsilon, self.sensitivity, replaces)
         if self.method == "adassp":
@@ -202,7 +190,7 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         plan, summary = self._plan(domain, epsilon, delta), Summary((domain,), n_rows, totals)
 
         def draw(source):
-            return self._found(plan, domain, plan.draw(summary, source, n_rows if self._replaces() else None))
+            return self._found(plan, domain, plan.draw(summary, source, n_rows if self._replaces else None))
 
         draw.law = plan.law
         return draw
@@ -248,7 +236,7 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
         if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
             delta = exact_number(self.delta)
-        _ = self._neighbours
+        self._relation()
         if self.bounds is not None:
             checked_box(self.bounds)
         if self.target_bounds is not None:

@@ -74,7 +74,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         Where `fit` saw a data frame with string column names.
     """
 
-    def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours="substitution", max_rows_per_user=None,
+    def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", bounds_share=0.1, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -225,7 +225,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         """Return what was summed, and how: all that another summary must share, from what parameters mean."""
         grids = grids_of(self.bounds, n_columns) if self._bounded else ()
         most = None if self.max_rows_per_user is None else self._rows()
-        settings = self.neighbours, most, self.row_choice, self._cells(n_columns)
+        settings = self._relation(), most, self.row_choice, self._cells(n_columns)
         return type(self).__name__, n_columns, one, settings, tuple(grids)
 
     def _cells(self, n_columns):
@@ -234,7 +234,7 @@ class DPStatistic(Mergeable, CentralMechanism):
 
     def _plan_of_bounds(self, rows):
         """Return the plan of a release of bounds, where they are private."""
-        return find_bounds(rows, self._shares()[0], self._relation() is Neighbours.SUBSTITUTION, self._rows())
+        return find_bounds(rows, self._shares()[0], self._replaces, self._rows())
 
     def _plan_within(self, rows, one, bounds):
         """Return the plan of a release with bounds that were found; NaN stands for those that were not."""

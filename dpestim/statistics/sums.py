@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.noise import equal_shares, noise_for
 from dpestim.statistics.plan import Noisy, Plan
@@ -27,7 +26,7 @@ class SumStatistic(DPStatistic):
                           self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
         one, grids = summary.one, summary.domain
-        public = summary.n_rows if self._replaces() else None
+        public = summary.n_rows if self._replaces else None
 
         def finish(outcomes):
             noisy = outcomes[0] / np.array(weights, float)
@@ -36,9 +35,6 @@ class SumStatistic(DPStatistic):
             return shaped(value, one), None if error is None else shaped(error, one), ends
 
         return Plan((Noisy(noise, weighted),), finish)
-
-    def _replaces(self):
-        return self._relation() is Neighbours.SUBSTITUTION
 
     def _numbers(self, summary):
         """Return exact integers, and by how much a record can change each (all of them at once)."""
@@ -123,7 +119,7 @@ class Count(SumStatistic):
     _more_parameters = "\n" + DELTA + USERS + "    "
     _about = "the number of rows that are true"
 
-    def __init__(self, epsilon=1.0, *, delta=None, neighbours="substitution", max_rows_per_user=None,
+    def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
@@ -201,7 +197,7 @@ class Sum(SumStatistic):
 
     def _numbers(self, summary):
         grids = summary.domain
-        if self._replaces():
+        if self._replaces:
             return summary.totals, [grid.span for grid in grids]
         return ([total + summary.n_rows * grid.center for total, grid in zip(summary.totals, grids)],
                 [max(abs(grid.first), abs(grid.last)) for grid in grids])
@@ -263,7 +259,7 @@ class Mean(SumStatistic):
 
     def _numbers(self, summary):
         grids = summary.domain
-        if self._replaces():
+        if self._replaces:
             return summary.totals, [grid.span for grid in grids]
         return [summary.n_rows, *summary.totals], [1, *(grid.reach for grid in grids)]
 

@@ -292,7 +292,7 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
 """ + _OWN.replace("default=0.5", "default=0.7") + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours="substitution",
+                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours=None,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -371,7 +371,7 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 target_bounds=None, max_depth=None, split_share=0.5, neighbours="substitution", ledger=None,
+                 target_bounds=None, max_depth=None, split_share=0.5, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds

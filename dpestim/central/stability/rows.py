@@ -5,7 +5,6 @@ import numpy as np
 from dpestim.central.base import CentralMechanism
 from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.inputs.frames import is_series
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import WordSource, check_random_state
 from dpestim.summaries import Mergeable, RowSummary, Summary, names_of, schema_of
@@ -133,10 +132,6 @@ class RowMechanism(Mergeable, CentralMechanism):
     def _refuse_infinite(rows):
         refuse_infinite(rows, [f"column {j}" for j in range(rows.shape[1])])
         return rows
-
-    def _relation(self):
-        """The number of records is public."""
-        return Neighbours.SUBSTITUTION
 
     def _notes(self):
         return ()

@@ -82,7 +82,7 @@ class SampleAndAggregate(BlockMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, function=None, attribute=None, n_blocks=None, bounds=None, aggregate="mean",
-                 noise="cauchy", neighbours="substitution", ledger=None, random_state=None):
+                 noise="cauchy", neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.function = function
         self.attribute = attribute
