@@ -201,8 +201,9 @@ _COLLECTOR_PARAMETERS = """
 
 
 _RELEASES = """\
-    neighbours : {"substitution", "add_remove"}, default="substitution"
-        Who is protected: one record replaced, or one record more or less.
+    neighbours : {"substitution", "add_remove"}, default=None
+        Who is protected: one record replaced, or one record more or less. None: that of the block
+        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.

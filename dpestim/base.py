@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator
 
 from dpestim import _notebook
 from dpestim.privacy import ambient
-from dpestim.privacy.config import get_config
+from dpestim.privacy.config import get_config, relation_of_block
+from dpestim.privacy.neighbours import CENTRAL, Neighbours
 from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
-PICKLE_FORMAT = 3
+PICKLE_FORMAT = 4
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis")
@@ -28,11 +29,16 @@ class PrivateEstimator(BaseEstimator):
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
     #: for it last; its clones and pickles take it along
     _bound = (None, False)
+    #: name of the relation of the block (`config_context`) in which this was made, cloned, pickled or used last
+    _bound_relation = None
     #: reservations (`Ledger.reserve`) on which this draws where their ledger pays, while others are fitted, too; clones
     #: and pickles take them along
     _reservations = ()
     #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
     _checked_as = None
+    #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
+    #: "reports" (`merge`), or None.
+    merges = None
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
@@ -40,6 +46,7 @@ class PrivateEstimator(BaseEstimator):
         bound = ambient.ledger(), self._is_strict()
         if bound != (None, False):
             self._bound = bound
+        self._bind_relation()
         return self
 
     @classmethod
@@ -53,6 +60,8 @@ class PrivateEstimator(BaseEstimator):
         bound = self._to_bind()
         if bound != (None, False):
             twin._bound = bound
+        if self._bound_relation is not None and twin._bound_relation is None:
+            twin._bound_relation = self._bound_relation
         if self._reservations:
             twin._reservations = self._reservations
         return twin
@@ -63,7 +72,8 @@ class PrivateEstimator(BaseEstimator):
         bound = self._to_bind()
         if bound != (None, False):
             state["_bound"] = bound
-        return state
+        relation = relation_of_block()
+        return state if relation is None else {**state, "_bound_relation": relation}
 
     def __setstate__(self, state):
         state = dict(state)
@@ -92,6 +102,27 @@ class PrivateEstimator(BaseEstimator):
         """Raise ValueError in strict mode."""
         if self._is_strict():
             raise ValueError(f"strict mode: {why}")
+
+    def _relation(self):
+        """Return whom a release protects, or raise ValueError: as `neighbours` says, or the block, or the ledger.
+
+        Without such a parameter the number of records is public.
+        """
+        name = getattr(self, "neighbours", Neighbours.SUBSTITUTION.value)
+        if name is None:
+            name = relation_of_block() or self._bound_relation or get_config()["neighbours"]
+            if name == "ledger":
+                ledgers = getattr(self, "ledger", None), ambient.ledger(), self._bound[0]
+                ledger = next((ledger for ledger in ledgers if ledger is not None), None)
+                return CENTRAL.get(getattr(ledger, "neighbours", None), Neighbours.SUBSTITUTION)
+        if not isinstance(name, str) or name not in CENTRAL:
+            raise ValueError(f"neighbours must be None or one of {sorted(CENTRAL)}")
+        return CENTRAL[name]
+
+    @property
+    def _replaces(self):
+        """Whether neighbours have one record replaced, so that the number of records is public."""
+        return self._relation() is Neighbours.SUBSTITUTION
 
     def _find_ledger(self):
         """Return the ledger that pays: the parameter, else that of the block, else the one bound."""
@@ -122,6 +153,17 @@ class PrivateEstimator(BaseEstimator):
         for name in _CHECKS_OF_PARAMETERS:
             getattr(self, name, lambda: None)()
 
+    def _become(self, learned):
+        """Take over what was learned, by name, and drop what was learned before; returns self.
+
+        In this order: another thread that uses this estimator meanwhile never finds nothing.
+        """
+        vars(self).update(learned)
+        for name in vars(self).copy():
+            if name.endswith("_") and not name.startswith("_") and name not in learned:
+                vars(self).pop(name, None)
+        return self
+
     def _payer(self, ledger):
         """Return the handle to charge in place of a ledger: of a reservation in it on which this draws, or itself."""
         return next((one for one in self._reservations if one == ledger), ledger)
@@ -149,6 +191,13 @@ class PrivateEstimator(BaseEstimator):
     def _bind_here(self):
         """Stay bound to the ledger of the block around this place: called by verbs that a release may follow."""
         self._bind(ambient.ledger())
+        self._bind_relation()
+
+    def _bind_relation(self):
+        """Keep the relation of the block around this place: what is released in it is about no other."""
+        relation = relation_of_block()
+        if relation is not None:
+            self._bound_relation = relation
 
     def _note_score(self, n_rows, what=""):
         """Record, where there is a ledger, that raw data were compared with: an entry of epsilon 0, flagged.

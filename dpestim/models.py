@@ -23,7 +23,8 @@ from dpestim.inputs import (
     refuse_infinite,
     target_numbers,
 )
-from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee
+from dpestim.rng import WordSource
 
 
 class PrivateModel(PrivateEstimator):
@@ -33,8 +34,10 @@ class PrivateModel(PrivateEstimator):
     _checked_as = "model"
     #: Parameters without which `fit` looks at the data, which leaves no guarantee.
     _declared = ()
-    #: Who is trusted, and whom the promise protects.
-    _trust, _neighbours = "central", Neighbours.SUBSTITUTION
+    #: Who is trusted.
+    _trust = "central"
+    #: Whom the promise protects, or ValueError.
+    _neighbours = property(lambda self: self._relation())
     #: Fitted attributes that hold what was learned: numbers or arrays of numbers.
     _learned = ("coef_", "intercept_")
     #: Where a fit draws otherwise than by noisy integers and private choices: where its law is checked instead.
@@ -65,8 +68,27 @@ class PrivateModel(PrivateEstimator):
     def _trial(self):
         """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing."""
         trial = type(self)(**self.get_params(deep=False))
-        trial._bound = self._bound
+        trial._bound, trial._bound_relation = self._bound, self._bound_relation
         return trial
+
+    def _declared_trial(self):
+        """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
+        if self._inferred():
+            self._refuse_in_strict(f"{' and '.join(self._inferred())} would be learned from the data: declare what is "
+                                   "public")
+        return self._trial()
+
+    def _keep(self, guarantee, n_rows, schema, draw, source=None):
+        """Pay, draw, and hold nothing but what was drawn: the end of every fit, after all that can fail; returns self.
+
+        `draw` returns what is learned, by name, of a random source; `source` makes that of this estimator.
+        """
+        if not guarantee.is_nothing:
+            # (where records come and go, how many there are is secret)
+            self._charge(guarantee, n_rows if self._replaces else None, schema.get("feature_names_in_", ()))
+        self._warn_if_inferred()
+        source = WordSource(self.random_state) if source is None else source(self)
+        return self._become({**draw(source), **schema, "privacy_": guarantee})
 
     def _inferred(self):
         """Return the parameters that would be learned from the data."""
@@ -89,7 +111,7 @@ class PrivateModel(PrivateEstimator):
                 f"{' and '.join(inferred)} {were} learned from private data: the result has no privacy guarantee "
                 "(privacy_.epsilon is infinite). Declare what is public.",
                 PrivacyLeakWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _checked_X(self, X, *, reset, total):

@@ -7,14 +7,13 @@ import numpy as np
 
 from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
-from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
 #: Less could not be told from the rounding of floats, which have few digits below 1e-308.
 _LEAST_DELTA = Fraction(1, 10**300)
 #: With less, nothing in floats that is divided by epsilon would be sure to be finite; no answer is of use long before.
 LEAST_EPSILON = Fraction(1, 10**100)
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 
 
 class CentralMechanism(PrivateEstimator):
@@ -46,6 +45,7 @@ class CentralMechanism(PrivateEstimator):
 
     def _pay(self):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
+        self._bind_relation()
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
 
@@ -62,11 +62,6 @@ class CentralMechanism(PrivateEstimator):
         """Return what else a reader of the guarantee should know, in sentences."""
         return (f"It holds if the answers of neighbours differ by at most {float(self.sensitivity):g} in all "
                 f"({self._distance}).",)
-
-    def _relation(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
 
     def _budget(self):
         """Return (epsilon, delta, sensitivity), exact (0 and None where it has none), or raise ValueError."""

@@ -10,17 +10,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim._docs import fill_docstring
-from dpestim.central.base import CentralMechanism, checked_delta
+from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource, check_random_state
+from dpestim.rng import check_random_state
 from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.row_moments import checked_box
+from dpestim.summaries import read_schema
 
 #: Deviations of a cluster that a row counts at most; with 4 centers were noisier, and no better where tails are heavy.
 _FAR = 2.0
@@ -83,8 +83,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     """
 
     _checked_as, _template = "answers", "neighbours"
-    #: The relation that `neighbours` declares, or ValueError.
-    _neighbours = property(CentralMechanism._relation)
     _declared = ("bounds",)
     _learned = ("cluster_centers_",)
     #: What adds noise, all of it, and what holds the rows.
@@ -116,7 +114,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     """
 
     def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.n_clusters = n_clusters
         self.delta = delta
@@ -140,36 +138,29 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         self
         """
         epsilon, delta = self._check()
-        strict = self._is_strict()
-        if strict and self._inferred():
-            raise ValueError("strict mode: bounds would be learned from the data: declare")
-        trial = self._trial()
-        rows = trial._checked_X(X, reset=True, total=strict)
+        trial = self._declared_trial()
+        rows = trial._checked_X(X, reset=True, total=self._is_strict())
         n, d = rows.shape
         bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else self.bounds, d)
         low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
         free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
         widths = (high - low)[free] if free.any() else [1.0]
-        replaces = self._neighbours is Neighbours.SUBSTITUTION
+        replaces = self._replaces
         public = n if replaces else None
         plan = Plan.of(epsilon, delta, public, widths, int(self.n_iter), int(self.n_clusters))
-        guarantee, names = self._guarantee(epsilon, delta), getattr(trial, "feature_names_in_", None)
+        guarantee = self._guarantee(epsilon, delta)
         if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `_kmeans.md`)
             guarantee = replace(guarantee, curve=plan.cells.curve)
-        self._charge(guarantee, public, () if names is None else names)
-        self._warn_if_inferred()
-        centers = np.tile(low, (int(self.n_clusters), 1))
-        if free.any():
-            varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
-            asked = self._asked(varied, low[free], high[free], self._answers(WordSource(self.random_state)),
-                                self.n_jobs, replaces)
-            centers[:, free] = _fitted(asked, plan, len(centers))
-        self.cluster_centers_, self.bounds_, self.privacy_ = np.clip(centers, low, high), (low, high), guarantee
-        self.n_features_in_ = d
-        vars(self).pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = names
-        return self
+
+        def draw(source):
+            centers = np.tile(low, (int(self.n_clusters), 1))
+            if free.any():
+                varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
+                asked = self._asked(varied, low[free], high[free], self._answers(source), self.n_jobs, replaces)
+                centers[:, free] = _fitted(asked, plan, len(centers))
+            return {"cluster_centers_": np.clip(centers, low, high), "bounds_": (low, high)}
+
+        return self._keep(guarantee, n, read_schema(trial), draw)
 
     def fit_predict(self, X, y=None):
         """Return ``fit(X).predict(X)``, labels of the very rows that were learned from: **not private**."""

@@ -72,7 +72,7 @@ class DPCovariance(ScatterModel):
     _learned = ("covariance_", "location_")
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, assume_centered=False,
-                 shrinkage="auto", neighbours="substitution", ledger=None, random_state=None):
+                 shrinkage="auto", neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds

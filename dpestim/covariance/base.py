@@ -7,17 +7,16 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._docs import fill_docstring
-from dpestim.central.base import CentralMechanism, checked_delta
+from dpestim.central.base import checked_delta
 from dpestim.covariance._repair import Scatter, scatter_of
 from dpestim.models import checked_number
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
 from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
-from dpestim.statistics.summary import Summary
+from dpestim.summaries import Summary
 
 OWN = """\
     delta : float, default=0.0
@@ -57,8 +56,6 @@ class ScatterModel(OnePassModel):
 
     _checked_as, _template = "answers", "neighbours"
     _declared = ("bounds",)
-    #: The relation that `neighbours` declares, or ValueError.
-    _neighbours = property(CentralMechanism._relation)
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers
 
@@ -76,12 +73,8 @@ class ScatterModel(OnePassModel):
 
     # ---------------------------------------------------------------- inside
 
-    @property
-    def _replaces(self):
-        return self._neighbours is Neighbours.SUBSTITUTION
-
     def _settings(self):
-        return (self.neighbours,)
+        return (self._relation(),)
 
     def _inferred(self):
         return super()._inferred() if self.data_norm is None else []

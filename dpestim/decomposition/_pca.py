@@ -100,7 +100,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
                  delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.n_components = n_components
         self.method = method
@@ -255,7 +255,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         if self.method == "power":
             raise ValueError("method must be 'covariance' to summarise rows: rounds of 'power' need them again, so use "
                              "fit")
-        return super()._check_mergeable()
+        super()._check_mergeable()
 
     def _kept(self, vectors, values, total, mean, floor, rows, n_rows):
         """Return what is kept of directions with variances, out of a total, by name."""

@@ -15,13 +15,11 @@ from dpestim.ensemble._pairs import Pairs
 from dpestim.ensemble._rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 #: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
 _MERGED, _SIDE = 64, 16
 #: Which part of itself the curvature of a class may be off by, for noise in its share, where bands are stated.
@@ -45,9 +43,10 @@ _SHARED = """\
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
         1 where there is none, as Laplace noise grows with them.
-    neighbours : {"substitution", "add_remove"}, default="substitution"
+    neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-        with half of the noise.
+        with half of the noise. None: that of the block
+        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.
@@ -121,12 +120,6 @@ class Boosting(BinnedColumns, CentralModel):
             cls.__doc__ = cls.__doc__.replace("    {parameters}\n", _SHARED).replace(
                 "{columns}", COLUMNS.replace("{n_bins}", "255")).replace("{own}", cls._own)
 
-    @property
-    def _neighbours(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
-
     def fit(self, X, y=None):
         """Fit the model to rows X and targets y; one release of epsilon.
 
@@ -140,18 +133,14 @@ class Boosting(BinnedColumns, CentralModel):
         self
         """
         epsilon, delta = self._check_parameters()
-        strict, inferred = self._is_strict(), self._inferred()
-        if strict and inferred:
-            raise ValueError(f"strict mode: {' and '.join(inferred)} would be learned from the data: declare what is "
-                             "public")
-        trial = self._trial()
+        strict, trial = self._is_strict(), self._declared_trial()
         (numbers, columns), n_rows = trial._rows(X, True)
         targets, kind, learned = self._targets(y, n_rows, strict)
         trial._declare(trial._bins(trial.n_features_in_, numbers))
         find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
         for_pairs = trial._share_of_pairs() * epsilon if trial._candidates else Fraction(0)
         rest -= for_pairs
-        replaces = self._neighbours is Neighbours.SUBSTITUTION
+        replaces = self._replaces
         cost = trial._cost(kind).leading(rest, delta, n_rows if replaces else None)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
         pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost) if for_pairs else None
@@ -193,12 +182,8 @@ class Boosting(BinnedColumns, CentralModel):
             trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
-        bound = self._bound
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        vars(self).update({k: v for k, v in vars(trial).items() if k not in self.get_params(deep=False)})
-        self._bound = bound
-        return self
+        held = *self.get_params(deep=False), "_bound", "_bound_relation", "_reservations"
+        return self._become({name: value for name, value in vars(trial).items() if name not in held})
 
     @property
     def term_scores_(self):
@@ -226,7 +211,7 @@ class Boosting(BinnedColumns, CentralModel):
 
     def _cost(self, kind):
         """Return what is released of a row, where there are so many outputs (`Histograms`)."""
-        replaces = self._neighbours is Neighbours.SUBSTITUTION
+        replaces = self._replaces
         chosen = int(self.interactions) if self._candidates else 0
         return Cost(len(self._sides) + chosen, self._n_rounds(), max(kind, 1), replaces, not self.delta, kind == 0)
 
@@ -331,7 +316,7 @@ class Boosting(BinnedColumns, CentralModel):
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
         if checked_number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1):
             delta = exact_number(self.delta)
-        self._neighbours  # noqa: B018 (refuses what is none)
+        self._relation()
         if self.max_iter is not None:
             _whole("max_iter", self.max_iter, 1, _MOST_ROUNDS)
         self._check_bins()

@@ -62,7 +62,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_share=0, classes=None, interactions=None, interactions_share=0.1, max_iter=None,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -194,7 +194,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_share=0, target_bounds=None, interactions=None, interactions_share=0.1,
-                 max_iter=None, neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds

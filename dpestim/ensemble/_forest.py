@@ -70,7 +70,7 @@ class Forest(BinnedModel, OnePassModel):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -102,16 +102,15 @@ class Forest(BinnedModel, OnePassModel):
 
     def _settings(self):
         # (the depth must be known before the rows are, where summaries are to add up)
-        return self.n_estimators, self.max_depth, self.rows, int(self.structure), self.neighbours
+        return self.n_estimators, self.max_depth, self.rows, int(self.structure), self._relation()
 
     def _check_mergeable(self):
-        budget = super()._check_mergeable()
+        super()._check_mergeable()
         if self.max_depth is None or self.n_estimators is None:
             raise ValueError("max_depth and n_estimators must be declared to summarise rows: None follows from how "
                              "many there will be")
         if self._share_of_edges():
             raise ValueError("edges_share must be 0 to summarise rows: edges are found from all rows, so use fit")
-        return budget
 
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         def plan(domain, rest):
@@ -353,7 +352,7 @@ class DPRandomForestClassifier(ClassTarget, Forest):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
                         edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
                         structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
@@ -423,7 +422,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours="substitution", ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
                         edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
                         structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,

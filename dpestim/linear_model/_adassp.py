@@ -59,7 +59,7 @@ class AdaptiveRelease:
 
     def matrix(self, summary):
         """Return A, exact."""
-        d, own = summary.identity[1].n_columns, self._constant
+        d, own = summary.domain.n_columns, self._constant
         full = np.zeros((d + 2, d + 2), dtype=object)
         full[np.triu_indices(d + 2)] = summary.totals
         full += np.triu(full, 1).T

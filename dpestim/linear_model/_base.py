@@ -16,7 +16,8 @@ from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_la
 from dpestim.linear_model._solver import MarginLoss
 from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource, check_random_state
+from dpestim.rng import check_random_state
+from dpestim.summaries import read_schema
 
 #: Rows whose scaled copies are held at a time.
 _ROWS = 1 << 14
@@ -99,34 +100,24 @@ class PerturbedModel(ClippedModel):
         self
         """
         epsilon, delta = self._check_parameters()
-        strict = self._is_strict()
-        if strict and self._inferred():
-            names = " and ".join(self._inferred())
-            raise ValueError(f"strict mode: {names} would be learned from the data: declare what is public")
-        trial = type(self)(**self.get_params(deep=False))  # so that a refused fit changes nothing
-        trial._bound = self._bound
+        strict, trial = self._is_strict(), self._declared_trial()
         X = trial._checked_X(X, reset=True, total=strict)
         task, learned = self._read_y(y, len(X), strict)
         norm = longest(X) if self.data_norm is None else float(self.data_norm)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
         # public numbers: what could fail, fails before the charge
         law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)
-        guarantee = self._guarantee(epsilon, law.delta)
-        self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
-        self._warn_if_inferred()
 
-        w, offset, law = self._minimised(X, task, law, norm, intercept, WordSource(self.random_state))
-        # decisions are w z = w (x limit / R, tail)
-        limit, tail = row_shape(X.shape[1], intercept)
-        self.coef_ = w[:, : X.shape[1]] * (limit / norm)
-        self.intercept_ = w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w))
-        self.data_norm_, self.noise_scale_, self.privacy_ = norm, law.scale, guarantee
-        self.n_features_in_ = trial.n_features_in_
-        vars(self).pop("feature_names_in_", None)
-        if hasattr(trial, "feature_names_in_"):
-            self.feature_names_in_ = trial.feature_names_in_
-        vars(self).update(learned | self._regularisation(law.strength, len(X), task))
-        return self
+        def draw(source):
+            w, offset, used = self._minimised(X, task, law, norm, intercept, source)
+            # decisions are w z = w (x limit / R, tail)
+            limit, tail = row_shape(X.shape[1], intercept)
+            return {"coef_": w[:, : X.shape[1]] * (limit / norm),
+                    "intercept_": w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w)),
+                    "data_norm_": norm, "noise_scale_": used.scale,
+                    **learned, **self._regularisation(used.strength, len(X), task)}
+
+        return self._keep(self._guarantee(epsilon, law.delta), len(X), read_schema(trial), draw)
 
     def _law(self, epsilon, delta, n_rows, size, task):
         """Return what makes the fit private; all that could fail for public reasons fails here."""

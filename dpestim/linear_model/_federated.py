@@ -25,6 +25,7 @@ from dpestim.links import LOGISTIC, softmax, squared
 from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.summaries import read_schema
 
 
 def _tells_classes(model):
@@ -167,11 +168,7 @@ class DPFederatedLinearModel(ClippedModel):
         self
         """
         self._check()
-        strict = self._is_strict()
-        if strict and self._inferred():
-            raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare")
-        trial = type(self)(**self.get_params(deep=False))
-        trial._bound = self._bound
+        strict, trial = self._is_strict(), self._declared_trial()
         X = trial._checked_X(X, reset=True, total=strict)
         targets, classes, (middle, half) = self._targets(y, len(X), strict)
         norm = longest(X) if self.data_norm is None else float(self.data_norm)
@@ -201,19 +198,14 @@ class DPFederatedLinearModel(ClippedModel):
         limit, tail = row_shape(X.shape[1], intercept)
         coef = w[:, : X.shape[1]] * (limit / norm) * half
         constant = (w[:, -1] * tail + start if self.fit_intercept else np.zeros(len(w))) * half + middle
+        learned = {"coef_": coef, "intercept_": constant, "classes_": classes}
         if self.loss == "squared":
-            self.coef_, self.intercept_ = coef[0], float(constant[0])
-        else:
-            self.coef_, self.intercept_, self.classes_ = coef, constant, classes
-        self.data_norm_, self.n_steps_, self.owner_weights_ = norm, schedule.n_steps, weights
-        self.predicted_fitness_cost_ = fitness_cost(agreements, sizes, weights, schedule, link, size)
-        self.privacy_by_owner_ = promises
-        self.privacy_ = max(promises, key=lambda promise: promise.epsilon)
-        self.n_features_in_ = trial.n_features_in_
-        vars(self).pop("feature_names_in_", None)
-        if hasattr(trial, "feature_names_in_"):
-            self.feature_names_in_ = trial.feature_names_in_
-        return self
+            learned = {"coef_": coef[0], "intercept_": float(constant[0])}
+        return self._become({
+            **learned, **read_schema(trial), "data_norm_": norm, "n_steps_": schedule.n_steps,
+            "owner_weights_": weights, "privacy_by_owner_": promises,
+            "predicted_fitness_cost_": fitness_cost(agreements, sizes, weights, schedule, link, size),
+            "privacy_": max(promises, key=lambda promise: promise.epsilon)})
 
     def predict_fitness_cost(self, sizes, *, n_features, n_classes=2, curvatures=None):
         """Predict, before any training, by how much noise will raise the mean loss of a row; no data are needed.
@@ -260,7 +252,7 @@ class DPFederatedLinearModel(ClippedModel):
         """
         self._check()
         self._refuse_in_strict("pilot_curvatures shows exact functions of rows")
-        trial = type(self)(**self.get_params(deep=False))
+        trial = self._trial()
         X = trial._checked_X(X, reset=True, total=False)
         if self._inferred():
             raise ValueError(f"{' and '.join(self._inferred())} must be declared")

@@ -55,7 +55,7 @@ class DPLinearRegression(MomentRegressor):
     """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, method="moments", sensitivity="tight", bounds=None, data_norm=None,
-                 target_bounds=None, fit_intercept=True, neighbours="substitution", ledger=None, random_state=None):
+                 target_bounds=None, fit_intercept=True, neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.method = method
@@ -130,7 +130,7 @@ class DPRidge(MomentRegressor):
     """
 
     def __init__(self, epsilon=1.0, *, alpha=1.0, delta=0.0, method="moments", bounds=None, data_norm=None,
-                 target_bounds=None, fit_intercept=True, neighbours="substitution", ledger=None, random_state=None):
+                 target_bounds=None, fit_intercept=True, neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.alpha = alpha
         self.delta = delta

@@ -15,16 +15,12 @@ from dpestim.linear_model._functional import constant_of, functional_release, ri
 from dpestim.linear_model._shrinkage import shrunken, trimmed
 from dpestim.linear_model._unshrunken import unshrunken
 from dpestim.models import checked_number, exact_number
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource, check_random_state
+from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, gaussian_weights, laplace_weights
-from dpestim.statistics.one_pass import all_rows, names_of, schema_of
+from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.row_moments import REACH, checked_box, checked_target, row_map, summary_of
-from dpestim.statistics.summary import Summary, source_of_release
-
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
-
+from dpestim.summaries import Summary
 
 _SHARED = """
     Parameters
@@ -47,9 +43,10 @@ _SHARED = """
     target_bounds : (low, high), default=None
         Public range of y, clipped to it. None leaks as above.
     fit_intercept : bool, default=True
-    neighbours : {"substitution", "add_remove"}, default="substitution"
+    neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
-        (that there are fewer than 2^31 is public).
+        (that there are fewer than 2^31 is public). None: that of the block
+        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
         around, if there is one.
@@ -87,7 +84,7 @@ _SHARED = """
 """
 
 
-class MomentRegressor(CentralRegressor):
+class MomentRegressor(CentralRegressor, OnePassModel):
     """Base of linear models that need nothing of the rows but sums of products of two columns."""
 
     _declared = ("bounds", "target_bounds")
@@ -100,109 +97,6 @@ class MomentRegressor(CentralRegressor):
         if cls.__doc__:
             own = cls._more_parameters.strip("\n").rstrip() + "\n"
             cls.__doc__ = cls.__doc__.replace("{parameters}\n", _SHARED.replace("{own}", own).lstrip("\n"))
-
-    @property
-    def _neighbours(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
-
-    # ---------------------------------------------------------------- verbs
-
-    def summarize(self, X, y=None):
-        """Add rows to the exact, secret summary; nothing is released or charged.
-
-        Parameters
-        ----------
-        X : dense array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        if self._inferred():
-            raise ValueError(f"summarize needs {' and '.join(self._inferred())} to be declared: rows that come later "
-                             "are not known yet")
-        before, trial = getattr(self, "summary_", None), self._trial()
-        X = trial._checked_X(X, reset=True, total=self._is_strict())
-        if before is not None:
-            self._refuse_others(before)
-        summary = self._summary(X, target_numbers(y, len(X), strict=self._is_strict()), self._map(X.shape[1]))
-        summary.names = names_of(trial)
-        self.summary_ = all_rows(before, summary, _width)
-        self._bind_here()
-        return self
-
-    def merge(self, other):
-        """Add what another model of the same class, parameters and columns has summarised, of other rows.
-
-        Parameters
-        ----------
-        other : estimator
-
-        Returns
-        -------
-        self
-        """
-        if type(other) is not type(self) or not isinstance(getattr(other, "summary_", None), Summary):
-            raise ValueError(f"merge needs another {type(self).__name__} that has summarised rows")
-        self._check_parameters()
-        self._refuse_others(other.summary_)
-        self.summary_ = all_rows(getattr(self, "summary_", None), other.summary_, _width)
-        self._bind_here()
-        return self
-
-    def release(self):
-        """Fit the model to all rows summarised so far; each call charges epsilon and delta.
-
-        Returns
-        -------
-        self
-        """
-        epsilon, delta, _ = self._check_parameters()
-        if not hasattr(self, "summary_"):
-            raise ValueError("nothing was summarised: call summarize first, or fit")
-        self._refuse_others(self.summary_)
-        rows, schema = self._map(_width(self.summary_)), schema_of(self.summary_, _width(self.summary_))
-        plan = self._plan(rows, epsilon, delta)
-        guarantee = self._promise_of(plan, epsilon)
-        self._charge(guarantee, self._known(self.summary_.n_rows), schema.get("feature_names_in_", ()))
-        self._finish(plan, rows, self.summary_, source_of_release(self), guarantee, schema)
-        return self
-
-    def fit(self, X, y=None):
-        """Fit the model to rows X and targets y; one release. No summary is kept, nor one of before.
-
-        Parameters
-        ----------
-        X : dense array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
-        """
-        epsilon, delta, _ = self._check_parameters()
-        strict = self._is_strict()
-        if strict and self._inferred():
-            raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare "
-                             "what is public")
-        trial = self._trial()
-        X = trial._checked_X(X, reset=True, total=strict)
-        y = target_numbers(y, len(X), strict=strict)
-        rows = self._map(X.shape[1], X, y)
-        plan = self._plan(rows, epsilon, delta)  # what could fail, fails before the charge
-        guarantee = self._promise_of(plan, epsilon)
-        self._charge(guarantee, self._known(len(X)), getattr(trial, "feature_names_in_", ()))
-        self._warn_if_inferred()
-        summary = trial._summary(X, y, rows)
-        summary.names = names_of(trial)
-        schema = schema_of(summary, X.shape[1])
-        self._finish(plan, rows, summary, WordSource(self.random_state), guarantee, schema)
-        vars(self).pop("summary_", None)  # (exact sums of other rows, perhaps of other columns)
-        return self
 
     def predict(self, X):
         """Return predictions for rows, which are clipped as in `fit`, and so is what is predicted.
@@ -251,41 +145,35 @@ class MomentRegressor(CentralRegressor):
     def _inferred(self):
         return [name for name in super()._inferred() if name != "bounds" or self.data_norm is None]
 
-    def _map(self, n_columns, X=None, y=None):
-        """Return how rows become integers; X and y are looked at where something was not declared."""
+    def _read(self, X, y, reset):
+        strict = self._is_strict()
+        X = self._checked_X(X, reset=reset, total=strict)
+        return (X, target_numbers(y, len(X), strict=strict)), *X.shape
+
+    def _settings(self):
+        return (self._relation(),)
+
+    def _domain(self, n_columns, data=None):
+        """Return how rows become integers; they are looked at where something was not declared."""
         bounds, target = self.bounds, self.target_bounds
         if "bounds" in self._inferred():
-            low, high = _range_of(X, "X", "bounds")
+            low, high = _range_of(data[0], "X", "bounds")
             bounds = (low, np.where(high - low > 1e-140, high, low))
         if target is None:
-            low, high = map(float, _range_of(y, "y", "target_bounds"))
+            low, high = map(float, _range_of(data[1], "y", "target_bounds"))
             target = (low, high if high - low > 1e-140 else low + max(1.0, abs(low)))
         return row_map(bounds, self.data_norm, target, self.fit_intercept, n_columns)
 
-    def _summary(self, X, y, rows):
+    def _sums(self, data, domain):
+        X, y = data
         if self._is_strict():
             good = np.isfinite(X).all(axis=1) & np.isfinite(y)
-            X, y = np.where(good[:, None], X, rows.middle), np.where(good, y, rows.target_middle)
-        return summary_of(rows, X, y, self._identity(rows))
-
-    def _identity(self, rows):
-        return type(self).__name__, rows, self.neighbours
-
-    def _refuse_others(self, summary):
-        if self._inferred() or summary.identity != self._identity(self._map(_width(summary))):
-            raise ValueError("summaries need the parameters of the model that they are for: these differ, or have "
-                             "changed since")
-
-    def _replaces(self):
-        return self._neighbours is Neighbours.SUBSTITUTION
-
-    def _known(self, n_rows):
-        """Return the number of rows where that is public."""
-        return n_rows if self._replaces() else None
+            X, y = np.where(good[:, None], X, domain.middle), np.where(good, y, domain.target_middle)
+        return summary_of(domain, X, y, ()).totals
 
     def _plan(self, rows, epsilon, delta):
         """Return the release of moments, or raise ValueError."""
-        replaces, d = self._replaces(), rows.n_columns
+        replaces, d = self._replaces, rows.n_columns
         if self.method == "functional":
             return functional_release(rows, epsilon, self.sensitivity, replaces)
         if self.method == "adassp":
@@ -294,13 +182,21 @@ class MomentRegressor(CentralRegressor):
             replaces, rows.fit_intercept, d)
         return MomentRelease(epsilon, delta, weights, d, replaces)
 
-    def _promise_of(self, plan, epsilon):
-        guarantee = self._guarantee(epsilon, plan.law.delta)
-        return replace(guarantee, curve=plan.law.curve) if guarantee.is_finite else guarantee
+    def _promised(self, draw, epsilon, delta):
+        guarantee = self._guarantee(epsilon, draw.law.delta)
+        return replace(guarantee, curve=draw.law.curve) if guarantee.is_finite else guarantee
 
-    def _finish(self, plan, rows, summary, source, guarantee, schema):
-        """Draw the noise, and set what is published."""
-        moments = plan.draw(summary, source, self._known(summary.n_rows))
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        plan, summary = self._plan(domain, epsilon, delta), Summary((domain,), n_rows, totals)
+
+        def draw(source):
+            return self._found(plan, domain, plan.draw(summary, source, n_rows if self._replaces else None))
+
+        draw.law = plan.law
+        return draw
+
+    def _found(self, plan, rows, moments):
+        """Return what is published of noisy moments, by name."""
         # scaled columns are (x - center) / scale, rows of the norm; the target (y - center) / scale
         per = rows.factors() / REACH
         with np.errstate(all="ignore"):
@@ -313,18 +209,16 @@ class MomentRegressor(CentralRegressor):
             found = trimmed(moments, ridge + np.append(penalty, 0.0)[: plan.size], rows.fit_intercept, plan.constant)
         else:
             found = shrunken(moments, penalty, rows.fit_intercept)
-        self.coef_ = found.w * per * rows.target_scale
-        self.intercept_ = float(rows.target_center + rows.target_scale * found.b - self.coef_ @ rows.centers)
-        for name in ("standard_errors_", "identified_", "_unshrunken"):
-            vars(self).pop(name, None)
+        coef = found.w * per * rows.target_scale
+        intercept = float(rows.target_center + rows.target_scale * found.b - coef @ rows.centers)
+        # (the map with nothing worked out: in which order shows n)
+        learned = {"coef_": coef, "intercept_": intercept, "_rows": replace(rows), "_unshrunken": None}
         if self.method == "moments":
             estimates, errors = unshrunken(moments, penalty, rows.fit_intercept, per == 0)
-            self.identified_ = np.isfinite(errors)
-            self._unshrunken, self.standard_errors_ = (x * per * rows.target_scale for x in (estimates, errors))
-        self.privacy_, self._rows = guarantee, replace(rows)  # (with nothing worked out: in which order shows n)
-        vars(self).update(schema)
-        if "feature_names_in_" not in schema:
-            vars(self).pop("feature_names_in_", None)
+            learned["identified_"] = np.isfinite(errors)
+            learned["_unshrunken"], learned["standard_errors_"] = (
+                x * per * rows.target_scale for x in (estimates, errors))
+        return learned
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns within their bounds, and targets that depend on them."""
@@ -337,12 +231,12 @@ class MomentRegressor(CentralRegressor):
         tags.regressor_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 
-    def _check_parameters(self):
-        """Return (epsilon, delta, alpha), exact; raise ValueError for a parameter that does not fit."""
+    def _check(self):
+        """Return (epsilon, delta), exact; raise ValueError for a parameter that does not fit."""
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
         if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
             delta = exact_number(self.delta)
-        _ = self._neighbours
+        self._relation()
         if self.bounds is not None:
             checked_box(self.bounds)
         if self.target_bounds is not None:
@@ -355,7 +249,7 @@ class MomentRegressor(CentralRegressor):
             checked_number("alpha", self.alpha, "in [0, 1e100]", lambda v: 0 <= v <= 1e100)
         self._check_method(delta)
         check_random_state(self.random_state)
-        return epsilon, delta, None
+        return epsilon, delta
 
     def _check_method(self, delta):
         """Raise ValueError for a method that there is not."""
@@ -367,10 +261,6 @@ class MomentRegressor(CentralRegressor):
 
     _methods, sensitivity = ("moments", "adassp"), "tight"
 
-    def _promise(self):
-        """Return what a fit will promise, at most."""
-        return self._guarantee(*self._check_parameters()[:2])
-
 
 def _range_of(values, name, parameter):
     """Return the smallest and the largest value (of each column), which leak; raise ValueError for far ones."""
@@ -378,8 +268,3 @@ def _range_of(values, name, parameter):
     if max(np.max(-low), np.max(high)) > 1e139:
         raise ValueError(f"{name} holds numbers beyond 1e139, which need {parameter} that are declared, up to 1e140")
     return low, high
-
-
-def _width(summary):
-    """Return the number of columns of X that were summarised."""
-    return summary.identity[1].n_columns

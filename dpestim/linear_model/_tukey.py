@@ -16,7 +16,8 @@ from dpestim.central.stability.distance_test import is_far, least_threshold
 from dpestim.inputs import bound_array, target_numbers
 from dpestim.noise import BitStream
 from dpestim.privacy.exact import canonical_epsilon, exp_upper
-from dpestim.rng import WordSource, check_random_state
+from dpestim.rng import check_random_state
+from dpestim.summaries import read_schema
 
 #: Coefficients lie on multiples of 2^-100 from -2^100 to 2^100.
 _DIGITS = 100
@@ -147,28 +148,24 @@ class DPTukeyRegression(CentralRegressor):
         if self.n_models is None and n_models < needed:
             warnings.warn(f"n_models: so few rows make {n_models} models; to pass the test takes about {needed}",
                           stacklevel=2)
-        self._charge(guarantee, len(X), getattr(trial, "feature_names_in_", ()))
 
-        with np.errstate(all="ignore"):
-            near = X - center
-        boxes = Boxes(models_of(near, y, n_models, bool(self.fit_intercept)), size)
-        reader = WordSource(self.random_state).reader()
-        passes = is_far(BitStream(reader, 0, _TEST), boxes.distance(half, delta), threshold, half)
-        self.refused_ = not (passes and n_models)  # (without a model there is no point to draw: its number is public)
-        w = np.zeros(size)
-        if not self.refused_:
-            w = np.array([float(Fraction(k, 1 << _DIGITS)) for k in boxes.draw(half, reader)])
-        self.coef_, self.intercept_ = w[: X.shape[1]], float(w[-1]) if self.fit_intercept else 0.0
-        if self.fit_intercept:
-            self.intercept_ -= float(self.coef_ @ center)
+        def draw(source):
+            with np.errstate(all="ignore"):
+                near = X - center
+            boxes, reader = Boxes(models_of(near, y, n_models, bool(self.fit_intercept)), size), source.reader()
+            passes = is_far(BitStream(reader, 0, _TEST), boxes.distance(half, delta), threshold, half)
+            refused = not (passes and n_models)  # (without a model there is no point to draw: its number is public)
+            w = np.zeros(size)
+            if not refused:
+                w = np.array([float(Fraction(k, 1 << _DIGITS)) for k in boxes.draw(half, reader)])
+            coef = w[: X.shape[1]]
+            intercept = float(w[-1]) - float(coef @ center) if self.fit_intercept else 0.0
+            return {"coef_": coef, "intercept_": intercept, "refused_": refused}
+
+        self._keep(guarantee, len(X), read_schema(trial), draw)
         if self.refused_ and not strict:
             warnings.warn("nothing was released, as models of the blocks disagree or are too few: predictions are NaN. "
                           "It takes more rows, a larger epsilon, or a public center= near the rows", stacklevel=2)
-        self.privacy_ = guarantee
-        self.n_features_in_ = trial.n_features_in_
-        vars(self).pop("feature_names_in_", None)
-        if hasattr(trial, "feature_names_in_"):
-            self.feature_names_in_ = trial.feature_names_in_
         return self
 
     def predict(self, X):

@@ -12,7 +12,6 @@ from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier
 from dpestim.inputs import class_array, label_codes
 from dpestim.inputs.numbers import bound_array
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.one_pass import OnePassModel
@@ -27,7 +26,6 @@ CLASSES = """\
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
 """
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 
 
 class NaiveBayes(CentralClassifier, OnePassModel):
@@ -67,21 +65,12 @@ class NaiveBayes(CentralClassifier, OnePassModel):
     def _decide(self, X):
         return self.predict_joint_log_proba(X).argmax(axis=1)
 
-    @property
-    def _neighbours(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
-
-    def _replaces(self):
-        return self._neighbours is Neighbours.SUBSTITUTION
-
     def _check(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real) or self.delta != 0:
             delta = checked_delta(self.delta)
-        self._replaces()
+        self._relation()
         if self.classes is not None:
             self._prior(np.ones(len(class_array(self.classes))))
         check_random_state(self.random_state)

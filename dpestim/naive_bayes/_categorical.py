@@ -70,7 +70,7 @@ class DPCategoricalNB(NaiveBayes):
     _declared_prior = "class_prior"
 
     def __init__(self, epsilon=1.0, *, delta=0.0, categories=None, classes=None, alpha=1.0, class_prior=None,
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.categories = categories
@@ -128,7 +128,7 @@ class DPCategoricalNB(NaiveBayes):
     def _released(self, n_rows, totals, domain, epsilon, delta):
         classes, encoders, tables = self._class_array(domain[0]), _encoders(self._lists(domain)), totals
         n_classes, sizes = len(classes), [len(encoder.categories) for encoder in encoders]
-        moved = len(tables) * (2 if self._replaces() else 1)
+        moved = len(tables) * (2 if self._replaces else 1)
         noise = noise_for(epsilon, delta, moved, moved, n_classes * sum(sizes))
 
         def draw(source):

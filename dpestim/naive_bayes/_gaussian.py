@@ -74,7 +74,7 @@ class DPGaussianNB(NaiveBayes):
     _declared_prior = "priors"
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, classes=None, priors=None, var_smoothing=1e-9,
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -115,7 +115,7 @@ class DPGaussianNB(NaiveBayes):
         more = math.isqrt(len(grids)) if not delta else math.isqrt(math.isqrt(len(grids)))
         l1, l2_squared = l1 + (more - 1) * weights[0], l2_squared + (more * more - 1) * weights[0] ** 2
         weights[0] *= more
-        if self._replaces():
+        if self._replaces:
             # it leaves one class and enters another, or stays, and moves its sums by span and its squares by reach^2
             moved = [w * c for w, c in zip(weights[1:], [*(grid.span for grid in grids), *(r * r for r in reach)])]
             l1, l2_squared = 2 * l1, max(2 * l2_squared, sum(m * m for m in moved))

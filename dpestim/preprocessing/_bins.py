@@ -135,7 +135,8 @@ class DPKBinsDiscretizer(BoundedTransformer):
         even, inner = np.linspace(low, high, self.n_bins + 1), None
         if self.strategy == "quantile":
             q = [k / self.n_bins for k in range(1, self.n_bins)]
-            inner = Quantile(epsilon, q=q, bounds=(low, high))._prepared(n_rows, totals, len(grids))
+            quantiles = Quantile(epsilon, q=q, bounds=(low, high), neighbours="substitution")
+            inner = quantiles._prepared(n_rows, totals, len(grids))
 
         def draw(source):
             edges = even if inner is None else np.vstack([low, inner(source), high])

@@ -174,7 +174,8 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     def _learn(self, n_rows, totals, grids, epsilon, delta):
         if self.strategy == "median":
             share = epsilon / len(grids)
-            draws = [Quantile(share, bounds=(grid.low, grid.high))._prepared(int(counts.sum()), [counts], 1)
+            draws = [Quantile(share, bounds=(grid.low, grid.high), neighbours="substitution")._prepared(
+                int(counts.sum()), [counts], 1)
                      for grid, counts in zip(grids, totals)]
             return lambda source: {"statistics_": np.concatenate(
                 [draw(source.part(j)) for j, draw in enumerate(draws)])}

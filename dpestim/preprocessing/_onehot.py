@@ -10,8 +10,8 @@ from dpestim.inputs import CategoryEncoder, first_equals, learn_categories
 from dpestim.preprocessing._base import DELTA, DPTransformer
 from dpestim.preprocessing._bins import one_hot
 from dpestim.preprocessing._names import feature_names
-from dpestim.statistics.summary import Summary
 from dpestim.statistics.tables import UnknownCategories
+from dpestim.summaries import Summary
 
 #: Stands for the categories of a column of which none was selected.
 _NOTHING = "nothing_selected"
@@ -178,7 +178,7 @@ class DPOneHotEncoder(DPTransformer):
         return lambda source: {"categories_": known, "counts_": np.empty(0)}
 
     def _sums(self, data, domain):
-        counter, totals = UnknownCategories(1, delta=self.delta or 0.5), []
+        counter, totals = UnknownCategories(1, delta=self.delta or 0.5, neighbours="substitution"), []
         counter._bound = (None, self._is_strict())
         for encoder, column in zip(self._encoders(len(data), self._names()), data):
             if encoder is None:
@@ -192,7 +192,8 @@ class DPOneHotEncoder(DPTransformer):
         private = [j for j, encoder in enumerate(encoders) if encoder is None]
         plans = [None] * len(encoders)
         for j, total in zip(private, totals):
-            share = UnknownCategories(epsilon / len(private), delta=Fraction(delta) / len(private))
+            share = UnknownCategories(epsilon / len(private), delta=Fraction(delta) / len(private),
+                                      neighbours="substitution")
             share._check()
             plans[j] = share._plan(Summary(share._identity(1, True), n_rows, dict(total)), share._shares()[1])
 

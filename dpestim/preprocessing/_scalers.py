@@ -261,7 +261,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         start, stop = _pair("feature_range", self.feature_range)
         ends = None
         if self.quantiles is not None:
-            ends = Quantile(epsilon, q=list(self.quantiles), bounds=(low, high))._prepared(n_rows, totals, len(grids))
+            inner = Quantile(epsilon, q=list(self.quantiles), bounds=(low, high), neighbours="substitution")
+            ends = inner._prepared(n_rows, totals, len(grids))
 
         def draw(source):
             least, most = (low, high) if ends is None else ends(source)

@@ -1,16 +1,18 @@
-"""Strict mode: a switch of the block, which clones and pickles take along.
+"""Strict mode and the default relation: settings of the block, which clones and pickles take along.
 
-The value seen by a piece of code is, in this order: that of the innermost `config_context` around it in its own
+The strict mode seen by a piece of code is, in this order: that of the innermost `config_context` around it in its own
 thread; strict, where such a block with ``strict=True`` is open in any thread of the process (code that cannot see the
-block must not escape it); that of `set_config`.
+block must not escape it); that of `set_config`. The relation seen is that of the innermost block in its own thread;
+that of the block in which an estimator was made; that of `set_config`; that of the ledger that pays; "substitution".
 """
 
 from contextlib import contextmanager
 
 from dpestim.privacy._blocks import Blocks
+from dpestim.privacy.neighbours import CENTRAL
 
-_default = False
-_blocks = Blocks("dpestim_strict")
+_default = {"strict": False, "neighbours": "ledger"}
+_blocks, _relations = Blocks("dpestim_strict"), Blocks("dpestim_neighbours")
 
 
 def get_config():
@@ -19,38 +21,49 @@ def get_config():
     Returns
     -------
     dict
-        ``{"strict": bool}``
+        ``{"strict": bool, "neighbours": str}``
 
     Examples
     --------
     >>> import dpestim
     >>> with dpestim.config_context(strict=True):
     ...     dpestim.get_config()
-    {'strict': True}
+    {'strict': True, 'neighbours': 'ledger'}
     """
     here = _blocks.innermost()
-    return {"strict": here if here is not None else True in _blocks.values() or _default}
+    return {"strict": here if here is not None else True in _blocks.values() or _default["strict"],
+            "neighbours": relation_of_block() or _default["neighbours"]}
 
 
-def set_config(*, strict):
+def relation_of_block():
+    """Return the name of the relation that the innermost block around this place sets, or None."""
+    return _relations.innermost()
+
+
+def set_config(*, strict=None, neighbours=None):
     """Set the configuration of the process, where no `config_context` is open.
 
     Parameters
     ----------
-    strict : bool
-        Whether the caller is the analyst, who must not learn a value from an error, a warning or a shape.
+    strict : bool, default=None
+        Whether the caller is the analyst, who must not learn a value from an error, a warning or a shape. None: as it
+        is.
+    neighbours : {"ledger", "substitution", "add_remove"}, default=None
+        The relation of estimators of the central model whose parameter `neighbours` is None. "ledger", as at the start:
+        that of the ledger that pays, and "substitution" without one. None: as it is.
 
     Examples
     --------
     >>> import dpestim
-    >>> dpestim.set_config(strict=False)
+    >>> dpestim.set_config(strict=False, neighbours="ledger")
     """
-    global _default
-    _default = _checked(strict)
+    _checked(strict, neighbours, ("ledger", *CENTRAL))
+    _default.update({name: value for name, value in (("strict", strict), ("neighbours", neighbours))
+                     if value is not None})
 
 
 @contextmanager
-def config_context(*, strict):
+def config_context(*, strict=None, neighbours=None):
     """Set the configuration of a block.
 
     In strict mode the caller is taken to be the analyst, who sees outcomes only: before a release is charged, dtype,
@@ -61,9 +74,16 @@ def config_context(*, strict):
     Estimators that are made, cloned or pickled inside the block stay strict, wherever they go; what a worker process
     makes by itself is not.
 
+    The relation of a block is the default of all estimators in it, also beside a ledger of another relation, which then
+    converts what it is charged or refuses it. Estimators that are made, cloned, pickled or used in the block keep it.
+
     Parameters
     ----------
-    strict : bool
+    strict : bool, default=None
+        None: as around the block.
+    neighbours : {"substitution", "add_remove"}, default=None
+        The relation of estimators of the central model whose parameter `neighbours` is None: one record replaced, or
+        one more or less. None: as around the block.
 
     Examples
     --------
@@ -75,15 +95,25 @@ def config_context(*, strict):
     Traceback (most recent call last):
         ...
     ValueError: strict mode: categories='auto' would be learned from the data: declare them
+
+    >>> from dpestim.statistics import Count
+    >>> with dpestim.config_context(neighbours="add_remove"):
+    ...     print(Count(1.0).privacy_.neighbours.value)
+    add_remove
     """
-    token = _blocks.enter(_checked(strict))
+    _checked(strict, neighbours, CENTRAL)
+    tokens = [(blocks, blocks.enter(value)) for blocks, value in ((_blocks, strict), (_relations, neighbours))
+              if value is not None]
     try:
         yield
     finally:
-        _blocks.leave(token)
+        for blocks, token in tokens:
+            blocks.leave(token)
 
 
-def _checked(strict):
-    if not isinstance(strict, bool):
+def _checked(strict, neighbours, relations):
+    """Raise ValueError for a setting that there is not."""
+    if strict is not None and not isinstance(strict, bool):
         raise ValueError("strict must be True or False")
-    return strict
+    if neighbours is not None and (not isinstance(neighbours, str) or neighbours not in relations):
+        raise ValueError(f"neighbours must be one of {list(relations)}")

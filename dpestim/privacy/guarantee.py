@@ -153,8 +153,10 @@ class PrivacyGuarantee:
         if neighbours is self.neighbours:
             return self
         if neighbours is not Neighbours.SUBSTITUTION:
+            mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
+                neighbours is Neighbours.ADD_REMOVE) else ""
             raise ValueError(f"nothing about {neighbours.value} neighbours follows from a guarantee for "
-                             f"{self.neighbours.value} neighbours")
+                             f'{self.neighbours.value} neighbours: {mend}take a ledger with neighbours="substitution"')
         if self.neighbours is Neighbours.LOCAL:
             return replace(self, neighbours=neighbours)
         exponent = self.epsilon if self.epsilon != math.inf else self.relaxed_epsilon

@@ -25,6 +25,8 @@ from dpestim.privacy.neighbours import Neighbours
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
+#: UUID -> the name of the relation
+_relations = {}
 
 
 class Ledger:
@@ -56,8 +58,9 @@ class Ledger:
         the system's folder for temporary files. A later process removes it an hour after its last charge, once this
         process has ended: a handle may outlive it.
     neighbours : {"substitution", "add_remove", "local"}, default="substitution"
-        The one relation of the account. Charges are converted where that is possible (`PrivacyGuarantee.to`): local
-        ones count as they are under substitution, add_remove ones double.
+        The one relation of the account, and the default of estimators of the central model that it pays for. Charges
+        are converted where that is possible (`PrivacyGuarantee.to`): local ones count as they are under substitution,
+        add_remove ones double.
     relaxation : str, default=None
         The name of a relaxed model, as in ``PrivacyGuarantee.relaxation``: its releases cost their `relaxed_epsilon`.
     durability : {"full", "fast"}, default="full"
@@ -285,6 +288,13 @@ class Ledger:
         return self._reservations or getattr(ambient.reservation_of(self), "_reservations", ())
 
     # ---------------------------------------------------------------- reading
+
+    @property
+    def neighbours(self):
+        """The relation of the account, and the default of estimators that it pays for: a name, which never changes."""
+        if self.uuid not in _relations:
+            _relations[self.uuid] = self._read().terms["neighbours"]
+        return _relations[self.uuid]
 
     @property
     def composition(self):

@@ -21,3 +21,7 @@ class Neighbours(Enum):
             Neighbours.SUBSTITUTION: "data sets of equal size that differ in one record",
             Neighbours.ADD_REMOVE: "data sets of which one has one record more",
         }[self]
+
+
+#: Relations of the central model, by name.
+CENTRAL = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}

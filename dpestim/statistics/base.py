@@ -1,13 +1,11 @@
 """What all statistics share: rows become a summary, summaries merge, and a release is charged once."""
 
-import copy
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from dpestim.central.base import LEAST_EPSILON, CentralMechanism, checked_delta
 from dpestim.privacy import Neighbours
@@ -17,7 +15,8 @@ from dpestim.statistics.noise import curve_of_either
 from dpestim.statistics.plan import Plan
 from dpestim.statistics.private_bounds import find_bounds, without
 from dpestim.statistics.result import Result
-from dpestim.statistics.summary import Summary, grids_of, kept_rows, read_rows, source_of_release, users_of
+from dpestim.statistics.summary import grids_of, kept_rows, read_rows, users_of
+from dpestim.summaries import Mergeable, Summary, names_of, schema_of, source_of_release
 
 #: Parameters of most statistics, for their docstrings.
 DELTA = """\
@@ -41,7 +40,7 @@ _NEEDS = ('users (whose each row is) and max_rows_per_user (how many rows of eac
           'neighbours="add_remove": another user may have another number of rows')
 
 
-class DPStatistic(CentralMechanism):
+class DPStatistic(Mergeable, CentralMechanism):
     """Base of all statistics: ``summarize`` rows, in batches, ``merge`` what others summarised, ``release``.
 
     A sub-class brings `_sums` (rows to exact sums), and `_plan`, which checks everything that can fail and returns a
@@ -75,7 +74,7 @@ class DPStatistic(CentralMechanism):
         Where `fit` saw a data frame with string column names.
     """
 
-    def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours="substitution", max_rows_per_user=None,
+    def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", bounds_share=0.1, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -102,17 +101,13 @@ class DPStatistic(CentralMechanism):
         -------
         self
         """
-        self._check()
-        if self._finds_bounds():
-            raise ValueError('bounds="private" needs all rows at once: use fit')
-        summary = self._summary_of(*self._read(X, users))
-        summary.names = list(X.columns) if hasattr(X, "columns") else None
-        before = getattr(self, "summary_", None)
-        if before is not None and users is not None:
+        self._check_mergeable()
+        rows, one = self._read(X, users)
+        if hasattr(self, "summary_") and users is not None:
             raise ValueError("users must come in one call, as nobody could count their rows otherwise; others merge")
-        self.summary_ = summary if before is None else before + summary
-        self._bind_here()
-        return self
+        summary = self._summary_of(rows, one)
+        summary.names = names_of(X, rows.shape[1])
+        return self._add_summary(summary)
 
     def merge(self, other, users=None):
         """Add what another one has summarised; the rows, and with `max_rows_per_user` the users, must be others.
@@ -127,18 +122,9 @@ class DPStatistic(CentralMechanism):
         -------
         self
         """
-        if type(other) is not type(self) or not hasattr(other, "summary_"):
-            raise ValueError(f"merge needs another {type(self).__name__} that has summarised rows")
-        if other is self or getattr(self, "summary_", None) is other.summary_:
-            raise ValueError("merge needs another one: with itself every row would count twice")
         if self.max_rows_per_user is not None and users != "disjoint":
             raise ValueError('merge with max_rows_per_user needs users="disjoint": your word that nobody is in both')
-        mine = getattr(self, "summary_", None)
-        self._check()
-        self._refuse_others(other.summary_, "merge needs a summary of the same statistic, with the same parameters")
-        self.summary_ = other.summary_ if mine is None else mine + other.summary_
-        self._bind_here()
-        return self
+        return super().merge(other)
 
     def release(self):
         """Return the noisy statistic of all rows summarised so far; each call charges epsilon.
@@ -147,12 +133,7 @@ class DPStatistic(CentralMechanism):
         -------
         Result
         """
-        self._check()
-        if not hasattr(self, "summary_"):
-            raise ValueError("nothing was summarised: call summarize first, or fit")
-        self._refuse_others(self.summary_, "release needs the parameters with which rows were summarised: these have "
-                                           "changed since; take a new estimator")
-        plan = self._plan(self.summary_, self._shares()[1])
+        plan = self._plan(self._summarised(), self._shares()[1])
         self._pay(plan.curve)
         return self._result(plan(source_of_release(self)))
 
@@ -171,32 +152,25 @@ class DPStatistic(CentralMechanism):
         """
         self._check()
         rows, one = self._read(X, users)
-        shown = copy.copy(self)  # names of columns are looked at before the release, and kept after it
-        validate_data(shown, X if hasattr(X, "columns") else np.empty((1, rows.shape[1])), reset=True,
-                      skip_check_array=True)
+        learned = schema_of(X, rows.shape[1])  # names of columns are looked at before the release
         if self._finds_bounds():
             find = self._plan_of_bounds(rows)
             plan = self._plan_within(rows, one, (-1.0, 1.0))  # (may fail)
             delta = self._budget()[1]
             self._pay(find.curve + (curve_of_either(self._shares()[1], delta) if delta else plan.curve))
             source = WordSource(self.random_state)
-            self.bounds_ = find(source.part(1))
-            drawn = self._plan_within(rows, one, self.bounds_)(source.part(0))
-            if np.isnan(self.bounds_[0]).any() and not self._is_strict():
+            bounds = learned["bounds_"] = find(source.part(1))
+            drawn = self._plan_within(rows, one, bounds)(source.part(0))
+            if np.isnan(bounds[0]).any() and not self._is_strict():
                 warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what depends "
                               "on them is NaN", UserWarning, stacklevel=2)
-            found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(self.bounds_))
+            found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(bounds))
             result = replace(self._result(drawn), about=f"{self._about}; the bounds that were found: {found}")
         else:
             plan = self._plan(self._summary_of(rows, one), self._shares()[1])
             self._pay(plan.curve)
             result = self._result(plan(WordSource(self.random_state)))
-        self.result_, self.value_, self._kept_promise = result, result.value, result.privacy
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
-            if hasattr(shown, name):
-                setattr(self, name, getattr(shown, name))
-        return self
+        return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "result_")
@@ -247,12 +221,12 @@ class DPStatistic(CentralMechanism):
         plain, last = super()._guarantee(), getattr(self, "_promised", None)
         return last if last is not None and replace(last, curve=None) == plain else plain
 
-    def _identity(self, n_columns, one):
+    def _identity(self, n_columns, one=False):
         """Return what was summed, and how: all that another summary must share, from what parameters mean."""
         grids = grids_of(self.bounds, n_columns) if self._bounded else ()
         most = None if self.max_rows_per_user is None else self._rows()
-        return (type(self).__name__, self.neighbours, most, self.row_choice, self._cells(n_columns),
-                n_columns, one, tuple(grids))
+        settings = self._relation(), most, self.row_choice, self._cells(n_columns)
+        return type(self).__name__, n_columns, one, settings, tuple(grids)
 
     def _cells(self, n_columns):
         """Return what else rows were counted by, as something that compares exactly."""
@@ -260,7 +234,7 @@ class DPStatistic(CentralMechanism):
 
     def _plan_of_bounds(self, rows):
         """Return the plan of a release of bounds, where they are private."""
-        return find_bounds(rows, self._shares()[0], self._relation() is Neighbours.SUBSTITUTION, self._rows())
+        return find_bounds(rows, self._shares()[0], self._replaces, self._rows())
 
     def _plan_within(self, rows, one, bounds):
         """Return the plan of a release with bounds that were found; NaN stands for those that were not."""
@@ -280,10 +254,10 @@ class DPStatistic(CentralMechanism):
         """Return which numbers of a value depend on these columns."""
         return np.broadcast_to(columns, shape) if shape else columns[0]
 
-    def _refuse_others(self, summary, message):
-        *_, n_columns, one, _ = summary.identity
-        if self._finds_bounds() or summary.identity != self._identity(n_columns, one):
-            raise ValueError(message)
+    def _check_mergeable(self):
+        self._check()
+        if self._finds_bounds():
+            raise ValueError('bounds="private" needs all rows at once: use fit')
 
     def _check(self):
         self._budget()
@@ -351,7 +325,7 @@ class DPStatistic(CentralMechanism):
         if grids is None:
             identity = self._identity(rows.shape[1], one)
         else:  # (bounds that were found: nothing is merged with it)
-            identity = (type(self).__name__, rows.shape[1], one, tuple(grids))
+            identity = (type(self).__name__, rows.shape[1], one, (), tuple(grids))
         return Summary(identity, len(rows), self._sums(rows, identity[-1]))
 
     def _result(self, drawn):

@@ -140,7 +140,9 @@ def n_rows(x, *, epsilon, users=None, **params):
     >>> n_rows(["tea", "coffee", None] * 500, epsilon=1.0, random_state=1).interval(0.95)
     (1497.0, 1503.0)
     """
-    if params.setdefault("neighbours", "add_remove") == "substitution":
+    if params.get("neighbours") is None:
+        params["neighbours"] = "add_remove"
+    if params["neighbours"] == "substitution":
         raise ValueError('neighbours must be "add_remove": where records are replaced the number of rows is public')
     n, error = attempt(lambda: x.shape[0] if hasattr(x, "shape") else len(x))
     if error or isinstance(x, str | bytes | dict):

@@ -80,7 +80,9 @@ def planned(statistic, X, by, groups, users=None):
     statistic.random_state = given.random_state  # (a copied generator would give every call the same noise)
     statistic._check()
     if statistic._relation() is not Neighbours.ADD_REMOVE:
-        raise ValueError('statistic must have neighbours="add_remove": a row that is replaced may move between groups')
+        raise ValueError('statistic must have neighbours="add_remove", of its own or of the block '
+                         '(config_context(neighbours="add_remove"), or a ledger of this relation): a row that is '
+                         "replaced may move between groups")
     if statistic._finds_bounds():
         raise ValueError("statistic must have declared bounds: private ones would be found for each group anew")
     if statistic.max_rows_per_user is not None and statistic._budget()[1]:

@@ -55,10 +55,10 @@ class Covariance(SumStatistic):
         return [*sums, *products]
 
     def _numbers(self, summary):
-        grids, n = summary.identity[-1], summary.n_rows
+        grids, n = summary.domain, summary.n_rows
         d, pairs = len(grids), self._pairs(len(grids))
         sums, products = summary.totals[:d], summary.totals[d:]
-        if self._replaces():
+        if self._replaces:
             return ([n * q - sums[i] * sums[j] for q, (i, j) in zip(products, pairs)],
                     [max(1, n - 1) * grids[i].span * grids[j].span for i, j in pairs])
         return ([n, *sums, *products],

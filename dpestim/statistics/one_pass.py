@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.central.model import CentralModel
-from dpestim.privacy import Neighbours
-from dpestim.rng import WordSource
-from dpestim.statistics.summary import Summary, source_of_release
+from dpestim.summaries import Mergeable, Summary, read_schema, source_of_release
 
 
-class OnePassModel(CentralModel):
+class OnePassModel(Mergeable, CentralModel):
     """Base of estimators that are functions of noisy sums: `fit`, or ``summarize`` rows, ``merge``, ``release``.
 
     A sub-class brings `_check` (exact epsilon and delta, or ValueError), `_read` (rows as the others take them),
@@ -33,13 +31,10 @@ class OnePassModel(CentralModel):
         self
         """
         epsilon, delta = self._check()
-        if self._is_strict() and self._inferred():
-            raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare")
-        trial = self._trial()
+        trial = self._declared_trial()
         data, n_rows, n_columns = trial._read(X, y, True)
         draw = trial._planned(data, n_rows, n_columns, epsilon, delta)
-        schema = {name: value for name, value in vars(trial).items() if name in ("n_features_in_", "feature_names_in_")}
-        return self._keep(draw, epsilon, delta, n_rows, schema, WordSource(self.random_state))
+        return self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
 
     def summarize(self, X, y=None):
         """Add rows to the exact, secret summary; nothing is released or charged.
@@ -56,30 +51,10 @@ class OnePassModel(CentralModel):
         self._check_mergeable()
         trial = self._trial()  # (what was learned before is of other rows, perhaps of other columns)
         data, n_rows, n_columns = trial._read(X, y, True)
-        domain = trial._domain(n_columns)
-        summary = Summary(self._identity(n_columns, domain), n_rows, trial._sums(data, domain), names=names_of(trial))
-        self.summary_ = all_rows(getattr(self, "summary_", None), summary, lambda s: s.identity[1])
-        self._bind_here()
-        return self
-
-    def merge(self, other):
-        """Add what another one has summarised; the rows must be others.
-
-        Parameters
-        ----------
-        other : estimator of the same class with the same parameters
-
-        Returns
-        -------
-        self
-        """
-        if type(other) is not type(self) or not hasattr(other, "summary_"):
-            raise ValueError(f"merge needs another {type(self).__name__} that has summarised rows")
-        self._check_mergeable()
-        self._refuse_others(other.summary_, "merge needs a summary of the same columns, with the same parameters")
-        self.summary_ = all_rows(getattr(self, "summary_", None), other.summary_, lambda s: s.identity[1])
-        self._bind_here()
-        return self
+        identity = trial._identity(n_columns)
+        names = read_schema(trial).get("feature_names_in_")
+        return self._add_summary(Summary(identity, n_rows, trial._sums(data, identity[-1]),
+                                         names=None if names is None else list(names)))
 
     def release(self):
         """Learn from all rows summarised so far, as `fit` would from all of them; each call charges epsilon.
@@ -88,14 +63,12 @@ class OnePassModel(CentralModel):
         -------
         self
         """
-        if not hasattr(self, "summary_"):
-            raise ValueError("nothing was summarised: call summarize first, or fit")
-        epsilon, delta = self._check_mergeable()
-        summary = self.summary_
-        self._refuse_others(summary, "release needs the parameters with which rows were summarised: take a new one")
-        draw = self._released(summary.n_rows, summary.totals, self._domain(summary.identity[1]), epsilon, delta)
-        kept = {**schema_of(summary, summary.identity[1]), "summary_": summary}
-        return self._keep(draw, epsilon, delta, summary.n_rows, kept, source_of_release(self))
+        summary, (epsilon, delta) = self._summarised(), self._check()
+        draw = self._released(summary.n_rows, summary.totals, self._domain(summary.n_columns), epsilon, delta)
+        kept = {"n_features_in_": summary.n_columns, "summary_": summary}
+        if summary.names is not None:
+            kept["feature_names_in_"] = np.array(summary.names, object)
+        return self._keep(self._promised(draw, epsilon, delta), summary.n_rows, kept, draw, source_of_release)
 
     # ---------------------------------------------------------------- what a sub-class brings
 
@@ -134,65 +107,21 @@ class OnePassModel(CentralModel):
         return self._guarantee(*self._check())
 
     def _check_mergeable(self):
-        budget = self._check()
-        if self._inferred() or isinstance(getattr(self, "bounds", None), str):
-            raise ValueError("bounds, categories and classes must be declared to summarise rows: to find them needs "
-                             "all rows at once, so use fit")
-        return budget
+        self._check()
+        unknown = [*self._inferred(), *("bounds" for own in [getattr(self, "bounds", None)] if isinstance(own, str))]
+        if unknown:
+            raise ValueError(f"{' and '.join(unknown)} must be declared to summarise rows: to find them needs all rows "
+                             "at once, so use fit")
 
-    def _identity(self, n_columns, domain):
-        return type(self).__name__, n_columns, self._settings(), domain
+    def _identity(self, n_columns, one=False):
+        return type(self).__name__, n_columns, one, self._settings(), self._domain(n_columns)
 
-    def _refuse_others(self, summary, message):
-        kind, n_columns, settings, domain = summary.identity
-        if kind != type(self).__name__ or settings != self._settings() or domain != self._domain(n_columns):
-            raise ValueError(message)
-
-    def _keep(self, draw, epsilon, delta, n_rows, schema, source):
-        """Pay, draw, and hold nothing but what was drawn."""
+    def _promised(self, draw, epsilon, delta):
+        """Return what a release by `draw` promises: what is known of Gaussian noise adds up to less."""
         guarantee = self._guarantee(epsilon, delta)
-        if delta and guarantee.is_finite:  # (what is known of Gaussian noise: it adds up to less)
-            curve = getattr(getattr(draw, "law", None), "curve", None)
-            guarantee = replace(guarantee, curve=getattr(draw, "curve", curve))
-        if not guarantee.is_nothing:
-            # (where records come and go, how many there are is secret)
-            known = n_rows if self._neighbours is Neighbours.SUBSTITUTION else None
-            self._charge(guarantee, known, schema.get("feature_names_in_", ()))
-        self._warn_if_inferred()
-        learned = draw(source)
-        new = {**learned, **schema, "privacy_": guarantee}
-        vars(self).update(new)  # (nothing is gone in between, for another thread that releases)
-        for name in vars(self).copy():
-            if name.endswith("_") and not name.startswith("_") and name not in new:
-                vars(self).pop(name, None)
-        return self
-
-
-def names_of(reader):
-    """Return the names of the columns that an estimator has read; None: they had none."""
-    names = getattr(reader, "feature_names_in_", None)
-    return None if names is None else list(names)
-
-
-def schema_of(summary, n_columns):
-    """Return what a model that is released from a summary says of its columns, by name."""
-    names = {} if summary.names is None else {"feature_names_in_": np.array(summary.names, object)}
-    return {"n_features_in_": n_columns, **names}
-
-
-def all_rows(before, summary, width):
-    """Return the summary of the rows of both, or raise ValueError where columns differ; `before` may be None.
-
-    `width` returns the number of columns of a summary.
-    """
-    if before is None:
-        return summary
-    if width(before) != width(summary):
-        raise ValueError(f"merge needs rows of the same columns: X has {width(summary)} features, and rows that came "
-                         f"before have {width(before)}")
-    if (before.names is None) != (summary.names is None):
-        raise ValueError("merge needs rows of the same columns: all in data frames with names of columns, or none")
-    return before + summary
+        if not (delta and guarantee.is_finite):
+            return guarantee
+        return replace(guarantee, curve=getattr(draw, "curve", getattr(getattr(draw, "law", None), "curve", None)))
 
 
 def range_of(rows, apart=True):

@@ -8,7 +8,6 @@ from numbers import Real
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.privacy import Neighbours
 from dpestim.statistics.base import SHARE, USERS, DPStatistic
 from dpestim.statistics.plan import RANK, Choice, Plan
 from dpestim.statistics.result import shaped
@@ -76,7 +75,7 @@ class Quantile(DPStatistic):
         off by with probability 0.05 at most, added for q up to 1/2 and else subtracted; it is public.
 """ + USERS + SHARE + "    "
 
-    def __init__(self, epsilon=1.0, *, q=0.5, bounds=None, level=None, rank=0, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, q=0.5, bounds=None, level=None, rank=0, neighbours=None,
                  max_rows_per_user=None, row_choice="first", bounds_share=0.1, ledger=None, random_state=None):
         super().__init__(epsilon, bounds=bounds, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, bounds_share=bounds_share, ledger=ledger, random_state=random_state)
@@ -115,13 +114,13 @@ class Quantile(DPStatistic):
     def _laws(self, q, epsilon):
         """Return the laws of the value and of its ends, of a choice that has this much of epsilon."""
         unit = 1 << RANK
-        moved = unit if self._relation() is Neighbours.SUBSTITUTION else max(q, unit - q)
+        moved = unit if self._replaces else max(q, unit - q)
         parts = (epsilon,) if self.level is None else (epsilon / 2, epsilon / 4)
         return [ExponentialLaw(part, moved * self._rows(), -RANK, False) for part in parts]
 
     def _plan(self, summary, epsilon):
         targets, rank = self._targets()
-        *_, one, grids = summary.identity
+        one, grids = summary.one, summary.domain
         grids, n = coarse(grids), summary.n_rows
         epsilon = epsilon / (len(targets) * len(grids))
         parts = []

@@ -12,7 +12,7 @@ import numpy as np
 from dpestim._core import moments
 from dpestim.inputs import bound_array, refuse_pairs
 from dpestim.parallel import one_thread
-from dpestim.statistics.summary import Summary
+from dpestim.summaries import Summary
 
 #: Rows have integer norms up to this, and targets are integers up to it: products of 2^14 rows add up below 2^53.
 REACH = 1 << 19

@@ -1,30 +1,24 @@
-"""Rows become integers: a public grid, the rows that a user may keep, and sums that are secret and merge exactly."""
+"""Rows become integers: a public grid, and the rows that a user may keep."""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 
 import numpy as np
 
 from dpestim._core import cells
 from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite, refuse_pairs
 from dpestim.inputs.quiet import attempt
-from dpestim.privacy.lineage import Lineage
 from dpestim.rng import Stage, WordSource
 from dpestim.statistics.keys import key_of
 
 #: Rows that are looked at at a time: squares of the points of the finest grid then add up below 2^57.
 BLOCK = 1 << 14
 _FINEST = 20
-#: Sums are of fewer rows than this: an assumption about all data sets, so that the relation is one of smaller ones.
-MOST_ROWS = 1 << 31
-TOO_MANY_ROWS = "X must have fewer than 2^31 rows, in all that is merged (a public assumption: fit a part of them)"
 #: The part of a random source that chooses rows of users; parts below are for noise.
 _USERS = 1 << 40
-#: From here on: parts for one release after the other of an estimator that keeps a summary, and for groups.
-_RELEASES, GROUPS = 1 << 41, 1 << 42
-_counting = Lock()
+#: Parts from here on are for groups.
+GROUPS = 1 << 42
 
 
 @dataclass(frozen=True)
@@ -205,57 +199,3 @@ def named(column, n_rows, name, strict):
 
 def _is_hashable(value):
     return not attempt(hash, value)[1]
-
-
-def source_of_release(estimator):
-    """Return a random source for one more release of an estimator, before which it has been paid for.
-
-    No two verbs of one seed share noise, in any thread: what is between their results would be exact.
-    """
-    with _counting:
-        before = getattr(estimator, "_n_released", 0)
-        estimator._n_released = before + 1
-    return WordSource(estimator.random_state).part(_RELEASES + before)
-
-
-class Summary:
-    """Exact sums of rows: as secret as the rows. Two of one identity add up to that of all rows, in any order.
-
-    Parameters
-    ----------
-    identity : tuple
-        What was summed, how: only equal ones may be merged.
-    n_rows : int
-    totals : list of int, ndarray of int64, or dict of int
-    names : list, default=None
-        Of the columns, where they have any: those of two that are added must be the same, in the same order.
-    lineage : Lineage, default=None
-        Of the summaries that were added: no copy of one is added to it, which would count rows twice.
-    """
-
-    def __init__(self, identity, n_rows, totals, lineage=None, names=None):
-        if n_rows >= MOST_ROWS:
-            raise ValueError(TOO_MANY_ROWS)
-        self.identity, self.n_rows, self.totals = identity, n_rows, totals
-        self.lineage, self.names = lineage or Lineage.new(), names
-
-    def __add__(self, other):
-        if self.identity != other.identity:
-            raise ValueError("merge needs a summary of the same statistic, with the same parameters and columns")
-        if None not in (self.names, other.names) and self.names != other.names:
-            raise ValueError("merge needs a summary of columns with the same names, in the same order")
-        if self.lineage.meets(other.lineage):
-            raise ValueError("merge needs other rows: with itself, a copy or a part of it, rows would count twice")
-        mine, theirs = self.totals, other.totals
-        if isinstance(mine, dict):
-            totals = {key: mine.get(key, 0) + theirs.get(key, 0) for key in {**mine, **theirs}}
-        elif isinstance(mine, list):
-            totals = [a + b for a, b in zip(mine, theirs)]
-        else:
-            totals = mine + theirs
-        n_rows = self.n_rows + other.n_rows
-        names = other.names if self.names is None else self.names
-        return Summary(self.identity, n_rows, totals, self.lineage | other.lineage, names)
-
-    def __repr__(self):
-        return "<Summary: exact, and therefore secret>"

@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.noise import equal_shares, noise_for
 from dpestim.statistics.plan import Noisy, Plan
@@ -26,8 +25,8 @@ class SumStatistic(DPStatistic):
         noise = noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
                           self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
-        *_, one, grids = summary.identity
-        public = summary.n_rows if self._replaces() else None
+        one, grids = summary.one, summary.domain
+        public = summary.n_rows if self._replaces else None
 
         def finish(outcomes):
             noisy = outcomes[0] / np.array(weights, float)
@@ -36,9 +35,6 @@ class SumStatistic(DPStatistic):
             return shaped(value, one), None if error is None else shaped(error, one), ends
 
         return Plan((Noisy(noise, weighted),), finish)
-
-    def _replaces(self):
-        return self._relation() is Neighbours.SUBSTITUTION
 
     def _numbers(self, summary):
         """Return exact integers, and by how much a record can change each (all of them at once)."""
@@ -123,7 +119,7 @@ class Count(SumStatistic):
     _more_parameters = "\n" + DELTA + USERS + "    "
     _about = "the number of rows that are true"
 
-    def __init__(self, epsilon=1.0, *, delta=None, neighbours="substitution", max_rows_per_user=None,
+    def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
@@ -200,8 +196,8 @@ class Sum(SumStatistic):
         return column_sums(rows, grids)[0]
 
     def _numbers(self, summary):
-        grids = summary.identity[-1]
-        if self._replaces():
+        grids = summary.domain
+        if self._replaces:
             return summary.totals, [grid.span for grid in grids]
         return ([total + summary.n_rows * grid.center for total, grid in zip(summary.totals, grids)],
                 [max(abs(grid.first), abs(grid.last)) for grid in grids])
@@ -262,8 +258,8 @@ class Mean(SumStatistic):
         return column_sums(rows, grids)[0]
 
     def _numbers(self, summary):
-        grids = summary.identity[-1]
-        if self._replaces():
+        grids = summary.domain
+        if self._replaces:
             return summary.totals, [grid.span for grid in grids]
         return [summary.n_rows, *summary.totals], [1, *(grid.reach for grid in grids)]
 

@@ -11,12 +11,12 @@ from dpestim._core import cells
 from dpestim.central.base import checked_delta
 from dpestim.central.digits import exp_bounds
 from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of
-from dpestim.privacy import Neighbours
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
 from dpestim.statistics.noise import noise_for
 from dpestim.statistics.plan import Frequent, Noisy, Plan
-from dpestim.statistics.summary import BLOCK, Summary, grids_of, named
+from dpestim.statistics.summary import BLOCK, grids_of, named
+from dpestim.summaries import Summary
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
@@ -34,9 +34,9 @@ class _Table(DPStatistic):
     def _plan(self, summary, epsilon):
         most = self._rows()
         # a row that is replaced leaves one cell and enters another; a user may have all rows in one cell
-        l1, squared = (2, 2) if self._relation() is Neighbours.SUBSTITUTION else (most, most * most)
+        l1, squared = (2, 2) if self._replaces else (most, most * most)
         noise = noise_for(epsilon, self._budget()[1], l1, squared, 1)
-        n_columns = summary.identity[-3]
+        n_columns = summary.n_columns
         counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
 
         def finish(outcomes):
@@ -89,7 +89,7 @@ class Histogram(_Table):
         Public range, needed where `bins` are numbers.
 """ + DELTA + USERS + "    "
 
-    def __init__(self, epsilon=1.0, *, bins=10, bounds=None, delta=None, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, bins=10, bounds=None, delta=None, neighbours=None,
                  max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, bounds=bounds, delta=delta, neighbours=neighbours,
                          max_rows_per_user=max_rows_per_user, row_choice=row_choice, ledger=ledger,
@@ -185,7 +185,7 @@ class ContingencyTable(_Table):
         value that is none counts as the first.
 """ + DELTA + USERS + "    "
 
-    def __init__(self, epsilon=1.0, *, categories=None, delta=None, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, categories=None, delta=None, neighbours=None,
                  max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
@@ -309,7 +309,7 @@ class UnknownCategories(_Table):
     _about = ("the number of rows of each category, by itself and before the threshold; of those that were published "
               "near it more are missed than the level says")
 
-    def __init__(self, epsilon=1.0, *, delta=None, neighbours="substitution", max_rows_per_user=None,
+    def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
@@ -350,7 +350,7 @@ class UnknownCategories(_Table):
         return high
 
     def _noise(self):
-        moved = 2 if self._relation() is Neighbours.SUBSTITUTION else self._rows()
+        moved = 2 if self._replaces else self._rows()
         return noise_for(self._budget()[0], 0, moved, moved * moved, 1)
 
     def _check(self):

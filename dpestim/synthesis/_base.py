@@ -14,9 +14,9 @@ from dpestim.central.base import LEAST_EPSILON
 from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.inputs import category_rows, columns_of
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.rng import WordSource, check_random_state
+from dpestim.rng import check_random_state
+from dpestim.summaries import read_schema
 from dpestim.synthesis._columns import Schema, checked_bins, checked_pair, declared_columns, is_pair, is_per_column
 from dpestim.synthesis._estimate import Model
 from dpestim.synthesis._tree import all_sets
@@ -53,7 +53,6 @@ ATTRIBUTES = """
     n_features_in_ : int
     feature_names_in_ : ndarray of str
     """
-_RELATIONS = {n.value: n for n in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
 #: Scores are in steps of a row over so many.
 SCALE = 1 << 10
 #: About so many sets of more than two columns are compared in a round.
@@ -119,21 +118,16 @@ class Synthesizer(CentralModel):
         wanted = wanted_sets(workload, len(sizes), self.degree)
         plan = self._plan(sizes, max(map(len, wanted), default=1))
         codes = [column.codes(values, strict) for column, values in zip(columns, columns_of(table))]
-        n_rows, guarantee = len(table), self._promise()
-        replaces = self._neighbours is Neighbours.SUBSTITUTION
-        names = vars(trial).get("feature_names_in_", ())
-        self._charge(guarantee, n_rows if replaces else None, names)
-        model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, WordSource(self.random_state))
-        learned = {name: value for name, value in vars(trial).items() if name.endswith("_in_")}
-        learned |= {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
+        n_rows, replaces = len(table), self._replaces
+
+        def draw(source):
+            model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, source)
+            return {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
                     "cliques_": model.tree.cliques,
                     "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
-                    "privacy_": guarantee, "_model": model, "_columns": columns, "_schema": schema,
-                    "_workload": workload}
-        vars(self).update(learned)
-        if "feature_names_in_" not in learned:  # (those of an earlier fit)
-            vars(self).pop("feature_names_in_", None)
-        return self
+                    "_model": model, "_columns": columns, "_schema": schema, "_workload": workload}
+
+        return self._keep(self._promise(), n_rows, read_schema(trial), draw)
 
     def sample(self, n_rows=None, random_state=None):
         """Return synthetic rows, which cost nothing, as many and as often as you like.
@@ -231,21 +225,15 @@ class Synthesizer(CentralModel):
         """Return rows of three columns of small integers; of those the third may be missing where that is declared."""
         return np.random.default_rng(seed).integers(0, 3, size=(n_rows, 3)).astype(float), None
 
-    @property
-    def _neighbours(self):
-        if not isinstance(self.neighbours, str) or self.neighbours not in _RELATIONS:
-            raise ValueError(f"neighbours must be one of {sorted(_RELATIONS)}")
-        return _RELATIONS[self.neighbours]
-
     def _moved(self):
         """Return by how many cells of a table a neighbour's table differs, each by one row."""
-        return 2 if self._neighbours is Neighbours.SUBSTITUTION else 1
+        return 2 if self._replaces else 1
 
     def _check(self):
         """Raise ValueError for a parameter that does not fit."""
         if canonical_epsilon(self.epsilon) < LEAST_EPSILON:
             raise ValueError("epsilon is too small: it must be at least 1e-100")
-        _ = self._neighbours
+        self._relation()
         check_random_state(self.random_state)
         for name, most in (("degree", 8), ("max_cells", 1 << 26)):
             value = getattr(self, name)

@@ -172,7 +172,7 @@ class MarginalSynthesizer(Synthesizer):
     _more_attributes = ATTRIBUTES
 
     def __init__(self, epsilon=1.0, *, delta=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
-                 max_cells=65_536, neighbours="substitution", ledger=None, random_state=None):
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.categories = categories

@@ -107,7 +107,7 @@ class MultiplicativeWeights(Synthesizer):
     _joined = True
 
     def __init__(self, epsilon=1.0, *, rounds=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
-                 max_cells=65_536, neighbours="substitution", ledger=None, random_state=None):
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.rounds = rounds
         self.categories = categories

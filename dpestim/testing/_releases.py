@@ -19,7 +19,7 @@ WRONG = {
     "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
     "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
     "sensitivity": (None, 0, -1.0, math.nan, math.inf, "1", True),
-    "neighbours": (None, "local", "any", 1),
+    "neighbours": ("local", "any", "ledger", 1),
     "random_state": (-1, "seed", 1.5),
 }
 
@@ -90,7 +90,7 @@ def check_release_charges(releases):
         require(guarantee.epsilon == canonical_epsilon(est.epsilon), "the charge must be the canonical epsilon")
         delta = canonical_amount(getattr(est, "delta", None) or 0, "delta")
         require(guarantee.delta == delta, "the charge must be the declared delta")
-        relation = getattr(est, "neighbours", "substitution")
+        relation = getattr(est, "neighbours", None) or "substitution"
         require(guarantee.model == "central" and guarantee.neighbours.value == relation,
                 "the charge must be for the central model and the declared neighbours")
         releases.free(est)

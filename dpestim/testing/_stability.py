@@ -207,7 +207,7 @@ def check_rows_follow_their_law(rows):
     low, high = rows.ends
     summary = est.summarize(est._test_column())
     plan = est._plan(1)
-    seen = est._sampled(est._look(summary._rows, plan), plan, WordSource(est.random_state))
+    seen = est._sampled(est._look(summary.totals, plan), plan, WordSource(est.random_state))
     drawn = [est._answer(seen, plan, WordSource(k))[0] for k in range(N)]
     log_density, atoms = est._outcomes(summary, np.linspace(low, high, 64 * PLACES))
     numbers = np.array([y for y in drawn if y is not None and y not in atoms], float)

@@ -11,9 +11,9 @@ from dpestim._core import trees
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.noise import BitStream
 from dpestim.privacy.exact import canonical_amount
-from dpestim.rng import Stage, WordSource
+from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
-from dpestim.statistics.summary import MOST_ROWS, TOO_MANY_ROWS
+from dpestim.summaries import MOST_ROWS, TOO_MANY_ROWS, read_schema
 from dpestim.tree.base import (
     BINS,
     CLASSES,
@@ -59,8 +59,8 @@ class Tree(BinnedModel):
     """Base of both trees; a sub-class brings `_scores` and `_moved`."""
 
     _more_attributes = _MORE
-    # (paid for and kept as by models of one pass, but a tree reads its rows at each level, so that nothing merges)
-    _keep, _promise = OnePassModel._keep, OnePassModel._promise
+    # (promised as by models of one pass, but a tree reads its rows at each level, so that nothing merges)
+    _promised, _promise = OnePassModel._promised, OnePassModel._promise
 
     def fit(self, X, y=None):
         """Learn from rows; one release of epsilon.
@@ -75,15 +75,12 @@ class Tree(BinnedModel):
         self
         """
         epsilon, delta = self._check()
-        if self._is_strict() and self._inferred():
-            raise ValueError(f"strict mode: {' and '.join(self._inferred())} would be learned from the data: declare")
-        trial = self._trial()
+        trial = self._declared_trial()
         data, n_rows, n_columns = trial._read(X, y, True)
         if n_rows >= MOST_ROWS:
             raise ValueError(TOO_MANY_ROWS)
         draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
-        schema = {name: value for name, value in vars(trial).items() if name in ("n_features_in_", "feature_names_in_")}
-        return self._keep(draw, epsilon, delta, n_rows, schema, WordSource(self.random_state))
+        return self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
 
     # ---------------------------------------------------------------- inside
 
@@ -295,7 +292,7 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
 """ + _OWN.replace("default=0.5", "default=0.7") + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours="substitution",
+                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours=None,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -374,7 +371,7 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
 
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 target_bounds=None, max_depth=None, split_share=0.5, neighbours="substitution", ledger=None,
+                 target_bounds=None, max_depth=None, split_share=0.5, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds

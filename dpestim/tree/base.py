@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim._core import trees
 from dpestim._docs import fill_docstring
 from dpestim.accounting import RenyiCurve
-from dpestim.central.base import CentralMechanism, checked_delta
+from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
 from dpestim.inputs import class_array, label_codes
 from dpestim.inputs.labels import target_numbers
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.noise import equal_shares, noise_for
@@ -31,9 +30,11 @@ from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 BINS = COLUMNS.replace("{n_bins}", "32")
 NEIGHBOURS = """\
-    neighbours : {"substitution", "add_remove"}, default="substitution"
+    neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
         with half of the noise; then `max_depth` must be declared. That rows are fewer than 2^31 is public.
+        None: that of the block (`dpestim.config_context`), else that of the ledger that pays,
+        else "substitution".
 """
 CLASSES = """\
     classes : array-like, default=None
@@ -62,8 +63,6 @@ class BinnedModel(BinnedColumns, CentralModel):
     """Base of models on codes; with `ClassTarget` or `NumberTarget`, and `_check_own`."""
 
     _checked_as, _template = "tree", "rows"
-    #: The relation that `neighbours` declares, or ValueError.
-    _neighbours = property(CentralMechanism._relation)
 
     def __init_subclass__(cls, **kwargs):
         """Fill in the parameters that all share in the docstring."""
@@ -86,10 +85,6 @@ class BinnedModel(BinnedColumns, CentralModel):
         check_random_state(self.random_state)
         self._check_own()
         return epsilon, delta
-
-    @property
-    def _replaces(self):
-        return self._neighbours is Neighbours.SUBSTITUTION
 
     def _read(self, X, y, reset):
         if y is None:

@@ -323,7 +323,7 @@ def test_what_does_not_fit_is_refused_by_name():
         "interactions": ([(0, 0)], [(0, 9)], [(0, 1), (1, 0)], 0, True, 2.0, 7, 101, [(0, 1, 2)],
                          [("age", 0)], [3]),
         "interactions_share": (0, 1, True, "a", None),
-        "neighbours": ("rows", None), "delta": (1.0, -1),
+        "neighbours": ("rows", 1), "delta": (1.0, -1),
     }.items():
         for value in values:
             model = DPGradientBoostingClassifier(**{"classes": [0, 1], **BOX, name: value})

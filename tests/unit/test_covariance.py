@@ -480,7 +480,7 @@ def test_bad_parameters_are_refused_before_anything_is_paid(cls):
     X = rows(50)
     for name, values in {"shrinkage": (-0.1, 1.1, "none", math.nan, None, True), "assume_centered": (1, "no", None),
                          "data_norm": (0, -1, math.inf, "1"), "delta": (-1e-9, 1, "0", None),
-                         "epsilon": (0, 81), "neighbours": (None, "local", 1)}.items():
+                         "epsilon": (0, 81), "neighbours": ("local", 1)}.items():
         for value in values:
             ledger = Ledger(100, delta=0.1, durability="fast")
             with pytest.raises(ValueError, match=name):

@@ -103,8 +103,10 @@ def test_columns_of_other_names_are_not_added():
     for add in (lambda: est.merge(other), lambda: est.summarize(frame[["b", "a"]]), lambda: other.summarize(frame)):
         with pytest.raises(ValueError, match="same names, in the same order"):
             add()
-    est.summarize(frame.to_numpy()).summarize(frame)
-    assert est.merge(Mean(80.0, bounds=(0, 1)).summarize(frame)).summary_.n_rows == 36
+    assert est.merge(Mean(80.0, bounds=(0, 1)).summarize(frame)).summary_.n_rows == 18
+    ages, incomes = (Mean(80.0, bounds=(0, 1)).summarize(frame[name]) for name in "ab")  # (series have names, too)
+    with pytest.raises(ValueError, match="same names"):
+        ages.merge(incomes)
 
 
 def test_tuples_in_a_list_are_categories_whichever_row_is_first():

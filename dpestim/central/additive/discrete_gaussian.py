@@ -192,7 +192,7 @@ class DiscreteGaussianMechanism(AdditiveMechanism):
     _noise = DiscreteGaussianLaw
     _sizes = (1, 2)  # one integer needs less noise; of several, all have one law
 
-    def __init__(self, epsilon=1.0, *, delta=None, sensitivity=None, bounds=None, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, delta=None, sensitivity=None, bounds=None, neighbours=None,
                  ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, bounds=bounds, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)

@@ -191,7 +191,7 @@ class GaussianMechanism(AdditiveMechanism):
     _noise = RoundedGaussianLaw
 
     def __init__(self, epsilon=1.0, *, delta=None, sensitivity=None, bounds=None, calibration="analytic",
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, bounds=bounds, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)
         self.delta = delta

@@ -47,7 +47,7 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
     #: Numbers of answers, of whose curves one follows from that of any number.
     _sizes = (1,)
 
-    def __init__(self, epsilon=1.0, *, sensitivity=None, bounds=None, neighbours="substitution", ledger=None,
+    def __init__(self, epsilon=1.0, *, sensitivity=None, bounds=None, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
         self.sensitivity = sensitivity

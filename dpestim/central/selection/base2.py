@@ -170,7 +170,7 @@ class Base2ExponentialMechanism(SelectionMechanism):
         How many sensitivities below the best scores are told apart, at most; public, from 1 to 1,000.
     """
 
-    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, cap=100, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, cap=100, neighbours=None,
                  ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, monotone=monotone, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)

@@ -111,7 +111,7 @@ class SelectionMechanism(CentralMechanism):
         added. It is declared, never looked for; the same epsilon then goes twice as far.
     """
 
-    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, neighbours="substitution", ledger=None,
+    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
         self.sensitivity = sensitivity

@@ -110,7 +110,7 @@ class ExponentialMechanism(SelectionMechanism):
         of two as its step, and about 2^40 points.
     """
 
-    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, bounds=None, neighbours="substitution",
+    def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, bounds=None, neighbours=None,
                  ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, monotone=monotone, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)

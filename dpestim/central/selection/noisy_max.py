@@ -164,7 +164,7 @@ default="exponential"
     """
 
     def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, noise="exponential",
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, monotone=monotone, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)
         self.noise = noise

@@ -168,7 +168,7 @@ class SparseVector(CentralMechanism):
     _run = None
 
     def __init__(self, epsilon=1.0, *, sensitivity=None, max_positives=1, monotone=False, numeric_share=0,
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.sensitivity = sensitivity
         self.max_positives = max_positives

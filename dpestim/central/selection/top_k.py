@@ -215,7 +215,7 @@ class TopK(SelectionMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, k=1, sensitivity=None, monotone=False, method="peeling",
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         super().__init__(epsilon, sensitivity=sensitivity, monotone=monotone, neighbours=neighbours, ledger=ledger,
                          random_state=random_state)
         self.k = k

@@ -6,7 +6,6 @@ from numbers import Integral
 
 import numpy as np
 
-from dpestim.central.base import CentralMechanism
 from dpestim.central.stability.rehearsal import made_of, rehearse
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.inputs import number_rows
@@ -20,7 +19,6 @@ class BlockMechanism(RowMechanism):
 
     _template = "neighbours"
     _is_symmetric = False
-    _relation = CentralMechanism._relation
     _shared_parameters = """\
     attribute : str, default=None
         Which attribute of a fitted estimator.
@@ -40,7 +38,7 @@ class BlockMechanism(RowMechanism):
     def _check_function(self):
         """Raise ValueError unless there is a function that can be run on blocks, or None."""
         if self.n_blocks is None:
-            if self._has_blocks() and self.neighbours == "add_remove":
+            if self._has_blocks() and not self._replaces:
                 raise ValueError("n_blocks must be given with neighbours='add_remove': the number of rows is private")
         elif not isinstance(self.n_blocks, Integral) or not 2 <= self.n_blocks < 2**24:  # (True is 1)
             raise ValueError("n_blocks must be None or an int of at least 2")
@@ -57,7 +55,7 @@ class BlockMechanism(RowMechanism):
     def _look(self, rows, plan):
         """Raise ValueError where a mistake in what is public would cost an answer; return the rows."""
         if self._has_blocks():
-            if self.neighbours == "substitution" and self._count(len(rows)) > len(rows):
+            if self._replaces and self._count(len(rows)) > len(rows):
                 raise ValueError(f"n_blocks must be at most the number of rows (n_samples={len(rows)}): empty blocks "
                                  "say nothing")
             if self.function is not None:
@@ -66,7 +64,7 @@ class BlockMechanism(RowMechanism):
         return rows
 
     def _read_table(self, X, strict):
-        private = self.neighbours == "add_remove"  # the number of rows
+        private = not self._replaces  # the number of rows
         rows = number_rows(X, strict=strict, fewest=0 if strict and private else 1)
         return rows if strict else self._refuse_infinite(rows)
 
@@ -89,7 +87,7 @@ class BlockMechanism(RowMechanism):
         """Return the block of each row, by words that know nothing of the rows."""
         n_blocks = self._count(len(rows))
         words = source.reader().dense(Stage.SUBSET, 0, 0, 0, len(rows))
-        if self.neighbours == "add_remove":
+        if not self._replaces:
             return ((words >> np.uint64(32)) * np.uint64(n_blocks) >> np.uint64(32)).astype(np.intp)
         blocks = np.empty(len(rows), np.intp)
         blocks[np.argsort(words, kind="stable")] = np.arange(len(rows)) % n_blocks

@@ -145,7 +145,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
 
     def _outcomes(self, summary, places):
         plan = self._plan(1)
-        ((value, distance),), (grid,), (steps,) = self._look(summary._rows, plan), plan["grids"], plan["steps"]
+        ((value, distance),), (grid,), (steps,) = self._look(summary.totals, plan), plan["grids"], plan["steps"]
         test, threshold, rest = plan["test"]
         chance = passes(distance, threshold, float(test))
         center = grid.number(value)

@@ -1,45 +1,16 @@
 """What mechanisms on rows of data share: reading, summaries that merge, paying, and scikit-learn's `fit`."""
 
-import copy
-
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from dpestim.central.base import CentralMechanism
 from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.inputs.frames import is_series
-from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
-from dpestim.privacy.lineage import Lineage
 from dpestim.rng import WordSource, check_random_state
+from dpestim.summaries import Mergeable, RowSummary, Summary, names_of, schema_of
 
 
-class Summary:
-    """What a mechanism keeps of rows until a release: as secret as they are, and nothing of it is shown.
-
-    `merge` returns the summary of both parts together. It pickles, so that parts may come from elsewhere, and knows
-    what it was made of, so that nothing is counted twice.
-    """
-
-    def __init__(self, kind, rows, is_flat, lineage=None):
-        self._kind, self._rows, self._is_flat = kind, rows, is_flat
-        self._lineage = lineage or Lineage.new()
-
-    def merge(self, other):
-        """Return the summary of these rows followed by those of another; each person must be in one of them only."""
-        same = isinstance(other, Summary) and other._kind == self._kind and other._is_flat == self._is_flat
-        if not same or other._rows.shape[1:] != self._rows.shape[1:]:
-            raise ValueError("other must be a summary made by a mechanism of equal parameters, of as many columns")
-        if self._lineage.meets(other._lineage):
-            raise ValueError("other must be of other rows: it is this summary, a copy, or a part of it")
-        return Summary(self._kind, np.concatenate([self._rows, other._rows]), self._is_flat,
-                       self._lineage | other._lineage)
-
-    def __repr__(self):
-        return "Summary(secret)"
-
-
-class RowMechanism(CentralMechanism):
+class RowMechanism(Mergeable, CentralMechanism):
     """Base of what takes rows: `summarize`, `release`, and `fit`, which is both.
 
     A sub-class brings `_plan` (all that is public, or ValueError), `_kept` (rows as they are summarised) and `_answer`.
@@ -65,18 +36,19 @@ class RowMechanism(CentralMechanism):
         -------
         Summary
         """
-        is_flat = self._takes_columns and (is_series(X) or _is_flat(X))
+        is_flat, table = self._takes_columns and (is_series(X) or _is_flat(X)), X
         if is_flat:
-            X = X.to_frame() if is_series(X) else [[x] for x in X] if isinstance(X, list) else X.reshape(-1, 1)
-        return self._summarize(X, y, is_flat)
+            table = X.to_frame() if is_series(X) else [[x] for x in X] if isinstance(X, list) else X.reshape(-1, 1)
+        return self._summarize(table, y, is_flat, X)
 
-    def _summarize(self, X, y, is_flat=False):
+    def _summarize(self, X, y, is_flat=False, given=None):
         self._bind_here()
         strict = self._is_strict()
         rows = self._read_table(X, strict)
-        plan = self._plan(rows.shape[1])
-        kind, kept = self._kept(rows, y, plan, strict)
-        return Summary((type(self).__name__, rows.shape[1], *kind), kept, is_flat)
+        n_columns = rows.shape[1]
+        kind, kept = self._kept(rows, y, self._plan(n_columns), strict)
+        return RowSummary((type(self).__name__, n_columns, is_flat, kept.shape[1:], kind), len(kept), kept,
+                          names=names_of(X if given is None else given, n_columns))
 
     def release(self, X, y=None):
         """Return a private answer about all rows: one release, charged before any noise is drawn.
@@ -91,18 +63,18 @@ class RowMechanism(CentralMechanism):
         The answer, as in `value_`; of a flat column a number by itself.
         """
         summary = X if isinstance(X, Summary) else self.summarize(X, y)
-        if summary._kind[0] != type(self).__name__:
+        if summary.identity[0] != type(self).__name__:
             raise ValueError(f"the summary must be one of {type(self).__name__}.summarize")
-        plan = self._plan(summary._kind[1])
-        if summary._kind[2:] != self._kind(plan):
+        plan = self._plan(summary.n_columns)
+        if summary.domain != self._kind(plan):
             raise ValueError("the summary must be made by a mechanism of equal parameters")
         check_random_state(self.random_state)
-        seen = self._look(summary._rows, plan)
+        seen = self._look(summary.totals, plan)
         source = WordSource(self.random_state)
         seen = self._sampled(seen, plan, source)  # as secret as the rows; it may warn, and a warning may be an error
         self._pay()
         answer = self._answer(seen, plan, source)
-        if summary._is_flat and len(answer) == 1:
+        if summary.one and len(answer) == 1:
             return answer[0].item() if isinstance(answer, np.ndarray) else answer[0]
         return answer
 
@@ -119,16 +91,9 @@ class RowMechanism(CentralMechanism):
         self
         """
         summary = self._summarize(X, y)
-        shown = copy.copy(self)  # names of columns are looked at before the release, and kept after it
-        columns = X if hasattr(X, "columns") else np.empty((1, summary._kind[1]))
-        validate_data(shown, columns, reset=True, skip_check_array=True)
+        learned = schema_of(X, summary.n_columns)  # names of columns are looked at before the release
         promised, value = self._guarantee(), self.release(summary)
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
-            if hasattr(shown, name):
-                setattr(self, name, getattr(shown, name))
-        self.value_, self._kept_promise = value, promised
-        return self
+        return self._become({**learned, "value_": value, "_kept_promise": promised})
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "value_")
@@ -167,10 +132,6 @@ class RowMechanism(CentralMechanism):
     def _refuse_infinite(rows):
         refuse_infinite(rows, [f"column {j}" for j in range(rows.shape[1])])
         return rows
-
-    def _relation(self):
-        """The number of records is public."""
-        return Neighbours.SUBSTITUTION
 
     def _notes(self):
         return ()

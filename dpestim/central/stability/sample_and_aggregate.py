@@ -82,7 +82,7 @@ class SampleAndAggregate(BlockMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, function=None, attribute=None, n_blocks=None, bounds=None, aggregate="mean",
-                 noise="cauchy", neighbours="substitution", ledger=None, random_state=None):
+                 noise="cauchy", neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.function = function
         self.attribute = attribute
@@ -157,7 +157,7 @@ class SampleAndAggregate(BlockMechanism):
 
     def _outcomes(self, summary, places):
         plan, (grid,) = self._plan(1), self._plan(1)["grids"]
-        ((value, scale),) = self._sampled(summary._rows, plan, WordSource(self.random_state))
+        ((value, scale),) = self._sampled(summary.totals, plan, WordSource(self.random_state))
         if self.aggregate == "median":
             step = grid.number(scale)
             return self._law(plan).log_density((places - grid.number(value)) / step) - math.log(step), {}

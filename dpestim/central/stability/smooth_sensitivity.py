@@ -193,7 +193,7 @@ class SmoothSensitivity(StatisticMechanism):
     def _outcomes(self, summary, places):
         """Return the logarithm of the density of what is released of a flat column, before rounding; for the checks."""
         plan = self._plan(1)
-        ((value, scale),), (grid,) = self._look(summary._rows, plan), plan["grids"]
+        ((value, scale),), (grid,) = self._look(summary.totals, plan), plan["grids"]
         step = grid.number(scale)
         return plan["noise"].log_density((places - grid.number(value)) / step) - math.log(step), {}
 

@@ -67,7 +67,7 @@ class StableRelease(DistanceTest, BlockMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, delta=None, candidates=None, function=None, attribute=None, n_blocks=None,
-                 neighbours="substitution", ledger=None, random_state=None):
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.candidates = candidates
@@ -98,7 +98,7 @@ class StableRelease(DistanceTest, BlockMechanism):
     def _read_table(self, X, strict):
         if self.function is not None:
             return super()._read_table(X, strict)
-        if strict and self.neighbours == "add_remove" and getattr(X, "shape", ())[:1] == (0,) and len(X.shape) == 2:
+        if strict and not self._replaces and getattr(X, "shape", ())[:1] == (0,) and len(X.shape) == 2:
             return np.empty(X.shape)  # the number of rows is private, none is a number like any other
         rows = category_rows(X, strict=strict)
         if not strict and isinstance(rows, np.ndarray) and rows.dtype.kind == "f":
@@ -142,7 +142,7 @@ class StableRelease(DistanceTest, BlockMechanism):
 
     def _outcomes(self, summary, places):
         plan = self._plan(1)
-        ((code, distance),) = self._sampled(summary._rows, plan, WordSource(self.random_state))
+        ((code, distance),) = self._sampled(summary.totals, plan, WordSource(self.random_state))
         epsilon, threshold = plan["test"]
         chance = passes(distance, threshold, float(epsilon))
         return None, {None: math.log(1 - chance), plan["kind"][0][code]: math.log(chance)}

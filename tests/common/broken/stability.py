@@ -89,7 +89,7 @@ class KeepsRows(SmoothSensitivity):
     """Keeps the scale of the noise after a fit."""
 
     def fit(self, X, y=None):
-        self.noise_scale_ = self._look(self.summarize(X)._rows, self._plan(X.shape[1]))
+        self.noise_scale_ = self._look(self.summarize(X).totals, self._plan(X.shape[1]))
         return super().fit(X, y)
 
 

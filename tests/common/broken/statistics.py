@@ -6,7 +6,8 @@ from dpestim.privacy import Neighbours
 from dpestim.statistics import ContingencyTable, Count, Histogram, Mean, Quantile, Sum, UnknownCategories, Variance
 from dpestim.statistics.base import DPStatistic
 from dpestim.statistics.plan import Noisy, Plan
-from dpestim.statistics.summary import Summary, grids_of
+from dpestim.statistics.summary import grids_of
+from dpestim.summaries import Summary
 
 REPLACED = {"epsilon": 1.0, "bounds": (-3.0, 5.0)}
 MORE = {**REPLACED, "neighbours": "add_remove"}
