@@ -9,6 +9,7 @@ from pathlib import Path
 from sklearn.base import BaseEstimator
 
 from dpestim import _notebook
+from dpestim._docs import SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
 from dpestim.rng import check_random_state
@@ -33,6 +34,7 @@ class PrivateEstimator(BaseEstimator):
     _reservations = ()
     #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
     _checked_as = None
+    __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
