@@ -6,11 +6,33 @@ import inspect
 from dpestim.base import SUBPACKAGES, all_estimators
 
 
-def mechanism_table(*, tables=True):
-    """Return for each task which estimator to take, and (`tables`) all there are, in Markdown, from the registry."""
+#: The page of the guide (`docs/guide`) for each package with estimators; those of `local` by its own packages.
+PAGE_OF = {
+    "local.categories": "frequencies", "local.numbers": "numbers", "local.estimates": "numbers",
+    "local.keyvalue": "numbers", "local.learning": "learning", "shuffle": "shuffle", "central": "mechanisms",
+    "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
+    "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
+    "feature_selection": "preparing", "synthesis": "synthesis",
+}
+
+
+def page_of(cls):
+    """Return which page of the guide an estimator is for: what is relaxed has a page of its own."""
+    if _is_relaxed(cls):
+        return "relaxed"
+    parts = cls.__module__.split(".")[1:]
+    return PAGE_OF[".".join(parts[:2]) if parts[0] == "local" else parts[0]]
+
+
+def mechanism_table(*, tables=True, page=None):
+    """Return for each task which estimator to take, and (`tables`) all there are, in Markdown, from the registry.
+
+    `page` is the page of the guide that it is for; None: all.
+    """
     tasks = {}
     for name, cls in sorted(all_estimators(), key=lambda item: _place(*item)):
-        tasks.setdefault(task_of(cls), []).append((name, cls))
+        if page is None or page_of(cls) == page:
+            tasks.setdefault(task_of(cls), []).append((name, cls))
     parts = []
     for task, members in tasks.items():
         guide = [f"| {when} | `dpestim.{name}` | {why} |" for when, name, why in _guide(members)]
