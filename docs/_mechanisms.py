@@ -5,7 +5,6 @@ import inspect
 
 from dpestim.base import SUBPACKAGES, all_estimators
 
-
 #: The page of the guide (`docs/guide`) for each package with estimators; those of `local` by its own packages.
 PAGE_OF = {
     "local.categories": "frequencies", "local.numbers": "numbers", "local.estimates": "numbers",
