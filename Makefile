@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test lint bench docs wheel debug-test readme clean
+.PHONY: demo test lint bench docs wheel debug-test picture clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -62,9 +62,9 @@ debug-test: $(VENV)/.built
 	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider \
 		$(WORKERS) $(KERNEL_TESTS)
 
-# put the registry's table into the README
-readme: $(VENV)/.built
-	$(BIN)/python -c "from dpestim._docs import write_table; write_table('README.md')"
+# draw the picture of the README again
+picture: $(VENV)/.built
+	$(BIN)/python docs/_picture.py
 
 # the environment: remade when what it depends on changes
 $(VENV)/.installed: pyproject.toml

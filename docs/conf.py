@@ -8,14 +8,18 @@ import importlib
 import inspect
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import dpestim
-from dpestim._docs import mechanism_table, task_of
 from dpestim._version import __version__
 from dpestim.base import SUBPACKAGES, all_estimators
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from _mechanisms import PAGE_OF, mechanism_table, task_of  # noqa: E402  (it is found by now)
+
 GENERATED = HERE / "generated"
 
 project = "dpestim"
@@ -65,11 +69,13 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     # all pages but those of the gallery, where pictures take the room
-    "secondary_sidebar_items": {key: ["page-toc"] for key in ("*", "generated/api/*", "generated/proofs/*")},
+    "secondary_sidebar_items": {
+        key: ["page-toc"] for key in ("*", "guide/*", "generated/api/*", "generated/proofs/*")
+    },
     "footer_start": ["sphinx-version"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {page: [] for page in ("getting_started", "user_guide", "known_limits")}
+html_sidebars = {page: [] for page in ("getting_started", "howto", "mechanisms", "glossary", "known_limits")}
 
 
 def generate(app, config):
@@ -79,7 +85,9 @@ def generate(app, config):
         (GENERATED / name).mkdir(parents=True)
     (GENERATED / "api" / "index.rst").write_text(api_index(), encoding="utf-8")
     (GENERATED / "mechanisms.md.inc").write_text(linked(mechanism_table()), encoding="utf-8")
-    (GENERATED / "which.md.inc").write_text(linked(mechanism_table(tables=False)), encoding="utf-8")
+    for page in {*PAGE_OF.values(), "relaxed"}:
+        text = linked(mechanism_table(tables=False, page=page))
+        (GENERATED / f"which_{page}.md.inc").write_text(text, encoding="utf-8")
     (GENERATED / "benchmarks.rst.inc").write_text(benchmarks_text(), encoding="utf-8")
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
         place = proof.relative_to(HERE.parent)
@@ -138,6 +146,12 @@ def link_proofs(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"``(_?)(\w+)\.md``", link, line) for line in lines]
 
 
+def refuse_anything(app, what, name, obj, options, signature, annotation):
+    """Stop the build where an estimator's page would say that it takes any arguments."""
+    if what == "class" and "*args" in (signature or ""):
+        raise ValueError(f"{name} is shown as {signature}")
+
+
 def skip_foreign(app, what, name, obj, skip, options):
     """Leave out what is inherited from scikit-learn (or Python) and documented there."""
     owner = getattr(getattr(obj, "fget", obj), "__module__", None) or "dpestim"
@@ -148,4 +162,5 @@ def setup(app):
     """Connect the functions above."""
     app.connect("config-inited", generate)
     app.connect("autodoc-process-docstring", link_proofs)
+    app.connect("autodoc-process-signature", refuse_anything)
     app.connect("autodoc-skip-member", skip_foreign)

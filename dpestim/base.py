@@ -9,6 +9,7 @@ from pathlib import Path
 from sklearn.base import BaseEstimator
 
 from dpestim import _notebook
+from dpestim._docs import SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config, relation_of_block
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
@@ -39,6 +40,7 @@ class PrivateEstimator(BaseEstimator):
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
     #: "reports" (`merge`), or None.
     merges = None
+    __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpestim._docs import SignatureOfInit
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import BLOCK_WORDS
@@ -83,6 +84,7 @@ class Randomizer:
     relaxed_kind = "low"
     #: What else a reader of the guarantee should know, in sentences.
     notes = ()
+    __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):
         """Keep the arguments: they are the identity of the law."""

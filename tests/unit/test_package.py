@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,13 @@ from pathlib import Path
 import pytest
 
 import dpestim
-from dpestim._docs import mechanism_table, task_of
 from dpestim.base import SUBPACKAGES, all_estimators
 
 PACKAGE = Path(dpestim.__file__).parent
 ROOT = Path(__file__).parents[2]
+#: What the site makes of the registry when it is built.
+TABLES = runpy.run_path(str(ROOT / "docs" / "_mechanisms.py"))
+mechanism_table, task_of = TABLES["mechanism_table"], TABLES["task_of"]
 
 #: Layer of each module; an import may only point down (or stay inside one room).
 LAYERS = {
@@ -153,10 +156,16 @@ def test_the_registry_covers_every_sub_package_with_estimators():
     assert {p for p in LAYERS if LAYERS[p] in (4, 5, 6, 7) and (PACKAGE / p).exists()} == set(SUBPACKAGES)
 
 
-def test_the_readme_holds_the_table_of_the_registry():
-    assert mechanism_table() in (ROOT / "README.md").read_text(encoding="utf-8"), (
-        "README's table of mechanisms is out of date: run `make readme`"
-    )
+def test_readers_of_signatures_find_that_of_init():
+    """Sphinx asks a class for `__signature__`, and then its `__new__`, which takes anything."""
+    for name, cls in all_estimators():
+        init = inspect.signature(cls.__init__)
+        expected = init.replace(parameters=list(init.parameters.values())[1:])
+        assert cls.__signature__ == inspect.signature(cls) == expected, name
+        assert "args" not in expected.parameters, name
+        law = getattr(cls, "_randomizer", None)
+        if inspect.isclass(law):
+            assert list(law.__signature__.parameters) == list(inspect.signature(law.__init__).parameters)[1:], name
 
 
 def test_every_task_says_which_estimator_to_take_and_lists_all():
@@ -172,6 +181,16 @@ def test_every_task_says_which_estimator_to_take_and_lists_all():
         assert guides.count(f"| {when} | ") == guides.count(f".{name}` | {why} |") == 1
 
 
+def test_every_page_of_the_guide_shows_what_to_take():
+    pages = {TABLES["page_of"](cls) for _, cls in all_estimators()}
+    assert pages == {*TABLES["PAGE_OF"].values(), "relaxed"}
+    for page in pages:
+        text = (ROOT / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"```{{include}} ../generated/which_{page}.md.inc\n" in text, page
+    assert "dpestim.tree" in mechanism_table(page="models")
+    assert "dpestim.tree" not in mechanism_table(page="statistics")
+
+
 def test_what_is_relaxed_has_a_table_of_its_own():
     tasks = {cls.__name__: task_of(cls) for _, cls in all_estimators()}
     assert "relaxed" in tasks["SDPMTransformer"]
@@ -179,29 +198,85 @@ def test_what_is_relaxed_has_a_table_of_its_own():
     assert mechanism_table().index(tasks["PMTransformer"]) < mechanism_table().index(tasks["SDPMTransformer"])
 
 
-PAGES = ("README.md", "docs/user_guide.md")
+#: How many blocks of Python each page has: an example that loses its fences is no longer run, and nothing else tells.
+BLOCKS = {
+    "README.md": 3,
+    "docs/guide/budgets.md": 4,
+    "docs/guide/displays.md": 4,
+    "docs/guide/frequencies.md": 9,
+    "docs/guide/learning.md": 5,
+    "docs/guide/mechanisms.md": 8,
+    "docs/guide/models.md": 10,
+    "docs/guide/numbers.md": 7,
+    "docs/guide/preparing.md": 5,
+    "docs/guide/relaxed.md": 4,
+    "docs/guide/shuffle.md": 3,
+    "docs/guide/statistics.md": 2,
+    "docs/guide/synthesis.md": 1,
+    "docs/howto.md": 10,
+}
+#: A line that is Python, and no sentence.
+PYTHON = re.compile(r"(import \w+( as \w+)?|from [\w.]+ import .*|print\(.*\).*|\w+ = \w+.*\(.*)")
+#: Numbers of an example are drawn anew in each run: those shown are near.
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def blocks_of(page):
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    return [block for block, _ in examples_of(page)]
+
+
+def examples_of(page):
+    """Return the blocks of Python of a page, each with the output that is shown right after it, or None."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", text, re.DOTALL)
+    return [(block, shown or None) for block, shown in found]
+
+
+def near(printed, shown):
+    """Tell whether an output has the words that are shown, and numbers that are within a tenth or a fiftieth."""
+    if NUMBER.sub("0", " ".join(printed.split())) != NUMBER.sub("0", " ".join(shown.split())):
+        return False
+    pairs = zip(map(float, NUMBER.findall(printed)), map(float, NUMBER.findall(shown)))
+    return all(abs(x - y) <= max(0.1 * abs(y), 0.02) for x, y in pairs)
+
+
+def test_pages_have_kept_the_fences_of_their_examples():
+    pages = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md"))
+                            if not {"generated", "_build"} & set(p.parts))]
+    found = {page: len(blocks_of(page)) for page in pages}
+    assert {page: n for page, n in found.items() if n} == BLOCKS
+    for page in pages:
+        text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+        lost = [line for line in text.splitlines() if PYTHON.fullmatch(line)]
+        assert not lost, f"{page} has code that is not in a block: {lost[0]}"
 
 
 def test_all_examples_of_a_page_run_one_after_another(tmp_path):
-    """Nothing runs before the first one, which is short where it stands in the README, and shows something."""
-    for k, page in enumerate(PAGES):
-        blocks = blocks_of(page)
-        assert len(blocks) >= 2
-        (tmp_path / f"{k}.py").write_text("\nprint('the end of a block')\n".join(blocks), encoding="utf-8")
-    assert len(blocks_of("README.md")[0].strip().splitlines()) <= 15
+    """Nothing runs before the first one, which shows something; what is shown is what is printed, but for the noise."""
+    for k, page in enumerate(BLOCKS):
+        code = "\nprint('<end of a block>')\n".join([*blocks_of(page), ""])
+        (tmp_path / f"{k}.py").write_text(code, encoding="utf-8")
     # each by itself, in one process: what they import takes longer than they do, also where workers would import it
-    code = (f"import joblib, runpy\njoblib.parallel_config('threading')\n"
-            f"for k in range({len(PAGES)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')")
+    code = (f"import functools, joblib, runpy\nfrom dpestim.datasets import _loaders\n"
+            f"joblib.parallel_config('threading')\n_loaders._read = functools.lru_cache(_loaders._read)\n"
+            f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
+            f"    print('<end of a page>')")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.partition("the end of a block")[0].strip()
+    for page, output in zip(BLOCKS, done.stdout.split("<end of a page>\n")):
+        printed = output.split("<end of a block>\n")
+        assert printed[0].strip(), f"the first example of {page} shows nothing"
+        for (block, shown), text in zip(examples_of(page), printed):
+            assert shown is None or near(text, shown), f"{page}:\n{block}\nprints\n{text}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+def test_outputs_that_are_shown_are_compared():
+    assert near("a  1.02 b\n-3", "a 1.0 b -3.1\n")
+    assert not near("a 1.2 b", "a 1.0 b")
+    assert not near("a 1.0 c", "a 1.0 b")
+
+
+@pytest.mark.parametrize("page", BLOCKS)
 def test_all_examples_of_a_page_can_be_pasted_line_by_line(page):
     """An interactive console ends a block at an empty line only, so a statement right after one would be an error."""
     for block in blocks_of(page):
@@ -213,10 +288,22 @@ def test_all_examples_of_a_page_can_be_pasted_line_by_line(page):
         assert not pending
 
 
-def test_the_readme_shows_the_two_commands():
+def test_the_readme_is_short_and_shows_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    assert all(len(block.strip().splitlines()) <= 8 for block in blocks_of("README.md"))
+    assert all(shown for _, shown in examples_of("README.md"))
     assert "make demo" in text
     assert "make test" in text
+    picture = ROOT / re.search(r"!\[.*?\]\((.*?)\)", text)[1]
+    assert picture.stat().st_size < 100_000
+
+
+def test_links_between_pages_lead_somewhere():
+    """The site's builder checks its own pages, and neither the README nor parts of pages."""
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 def test_no_file_is_longer_than_a_reader_bears():
