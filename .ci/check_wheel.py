@@ -29,7 +29,7 @@ SKLEARN_UNITS = """
     adaptive adassp answers base_rate boosting clusters collected_numbers columns config covariance
     encode federated inputs inspection ledger linear local local_bayes logistic margins mixed
     model_selection naive_bayes numbers one_pass personalized pipeline pools postprocessing
-    preprocessing privatized reservations share_budget shuffled sketches softmax sparse_vector stability
+    preprocessing privatized relations reservations share_budget shuffled sketches softmax sparse_vector stability
     statistics statistics_guarantees statistics_users trees verdicts
 """
 SKLEARN_TESTS = (

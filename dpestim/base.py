@@ -39,7 +39,7 @@ class PrivateEstimator(BaseEstimator):
     _checked_as = None
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
     #: "reports" (`merge`), or None.
-    merges = None
+    _merges = None
     __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):

@@ -345,3 +345,10 @@ def _after_fork_in_child():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def real_path(path):
+    """Return the path of a file without links, or raise ValueError for what is no path."""
+    if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
+        raise ValueError("path must be a path: a string or a path-like object, without a null character")
+    return os.path.realpath(os.fsdecode(path))

@@ -17,7 +17,7 @@ from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy._composition import COMPOSITIONS
 from dpestim.privacy._entering import Entering, empty, reserved
-from dpestim.privacy._store import create, remember, sweep, temporary_path, transaction
+from dpestim.privacy._store import create, real_path, remember, sweep, temporary_path, transaction
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
@@ -145,7 +145,7 @@ class Ledger:
         if path is None:
             self.path = temporary_path()
         else:
-            self.path = _real(path)
+            self.path = real_path(path)
             sweep(self.path)
         if not os.path.lexists(self.path):
             self._create(terms, LAYOUTS[composition], budget)
@@ -167,7 +167,7 @@ class Ledger:
         path : str or path-like
         durability : {"full", "fast"}, default="full"
         """
-        ledger = cls._handle(_real(path), None, "", _checked_durability(durability))
+        ledger = cls._handle(real_path(path), None, "", _checked_durability(durability))
         sweep(ledger.path)
         ledger.uuid = ledger._read().terms["uuid"]
         ledger.verify()
@@ -494,9 +494,3 @@ def _checked_durability(durability):
     if not isinstance(durability, str) or durability not in _DURABILITIES:
         raise ValueError("durability must be 'full' or 'fast'")
     return durability
-
-
-def _real(path):
-    if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
-        raise ValueError("path must be a path: a string or a path-like object, without a null character")
-    return os.path.realpath(os.fsdecode(path))
