@@ -20,5 +20,5 @@ __all__ = ["DPKMeans"]
 TASK = "Clusters, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("rows fall into groups, and their centers are wanted", "DPKMeans", "private seeds, and a few noisy steps"),
+    ("rows fall into groups, and their centers are wanted", "DPKMeans", "private seeds and a few noisy steps"),
 )

@@ -22,6 +22,6 @@ __all__ = ["DPCovariance"]
 TASK = "Covariance, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("how columns vary together is asked for as one matrix", "DPCovariance",
-     "always a covariance matrix, with what noise explains taken away"),
+    ("the covariance matrix of columns is wanted", "DPCovariance",
+     "always a valid covariance matrix; variance that noise explains is subtracted"),
 )

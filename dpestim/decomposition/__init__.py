@@ -17,5 +17,6 @@ __all__ = ["DPPCA"]
 TASK = "Components, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("there are fewer directions than columns", "DPPCA", "one noisy covariance; the norm of its rows stays public"),
+    ("many columns are to become few components", "DPPCA",
+     "one noisy covariance; the norm of transformed rows is public"),
 )

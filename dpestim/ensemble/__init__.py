@@ -29,9 +29,12 @@ __all__ = [
 TASK = "Ensembles, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("classes depend on columns in crooked ways", "DPGradientBoostingClassifier", "a noisy curve for each column"),
-    ("a number depends on columns in crooked ways", "DPGradientBoostingRegressor", "a noisy curve for each column"),
+    ("classes are predicted, and columns have nonlinear effects", "DPGradientBoostingClassifier",
+     "one curve for each column, which can be plotted; missing values and strings"),
+    ("a number is predicted, and columns have nonlinear effects", "DPGradientBoostingRegressor",
+     "one curve for each column, which can be plotted; missing values and strings"),
     ("classes are to be predicted in one pass, where summaries merge", "DPRandomForestClassifier",
-     "splits cost nothing: all of the budget is in the leaves"),
-    ("a number is to be predicted by trees in one pass", "DPRandomForestRegressor", "the same, with noisy means"),
+     "splits cost nothing: the leaves get the whole budget"),
+    ("a number is to be predicted in one pass, where summaries merge", "DPRandomForestRegressor",
+     "splits cost nothing: the noisy means of the leaves get the whole budget"),
 )

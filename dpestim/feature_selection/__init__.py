@@ -15,6 +15,6 @@ __all__ = ["DPSelectKBest"]
 TASK = "Feature selection, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("there are many columns, of which few tell anything", "DPSelectKBest",
-     "the model that follows then shares its noise among k columns"),
+    ("few of many columns are informative", "DPSelectKBest",
+     "the model that follows has noise for k columns only"),
 )

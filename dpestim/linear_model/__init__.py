@@ -52,14 +52,14 @@ __all__ = [
 TASK = "Models, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("classes are to be predicted, and whoever fits may hold the rows", "DPLogisticRegression",
-     "only coefficients are published; scikit-learn's methods, and a certificate for the minimiser"),
-    ("several data owners want one model, and none shows its rows", "DPFederatedLinearModel",
-     "owners answer with noisy gradients, each for its own epsilon; what that costs is predicted beforehand"),
+    ("classes are to be predicted, and effects are linear", "DPLogisticRegression",
+     "only coefficients are published; a certificate covers the minimiser"),
+    ("several data owners want one model, and no owner shows rows", "DPFederatedLinearModel",
+     "owners send noisy gradients, with an epsilon for each owner; the cost in accuracy is predicted beforehand"),
     ("a number is to be predicted, or coefficients with standard errors", "DPLinearRegression",
-     "one pass, summaries that merge, and no constant to tune"),
-    ("a number is to be predicted, from many rows whose ranges nobody knows", "DPTukeyRegression",
+     "one pass, summaries that merge, no constant to tune"),
+    ("a number is to be predicted from many rows, and bounds are unknown", "DPTukeyRegression",
      "no bounds: it asks whether models of blocks of rows agree"),
-    ("counts are to be predicted, of which a public bound is known", "DPPoissonRegressor",
-     "a logarithmic link, and no prediction beyond the bound"),
+    ("counts with a public bound are to be predicted", "DPPoissonRegressor",
+     "a logarithmic link; no prediction exceeds the bound"),
 )

@@ -23,6 +23,7 @@ __all__ = ["DPCategoricalNB", "DPGaussianNB"]
 TASK = "Naive Bayes, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("columns are categories, and one pass has to do", "DPCategoricalNB", "tables of counts: little noise, no bounds"),
-    ("columns are numbers, and one pass has to do", "DPGaussianNB", "means and variances in each class"),
+    ("columns are categories, and one pass must suffice", "DPCategoricalNB",
+     "tables of counts: little noise, no bounds"),
+    ("columns are numbers, and one pass must suffice", "DPGaussianNB", "means and variances in each class"),
 )

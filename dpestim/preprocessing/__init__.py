@@ -43,12 +43,14 @@ __all__ = [
 TASK = "Preprocessing, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("values are missing", "DPSimpleImputer", "mean, median or commonest category, of what is there"),
+    ("values are missing", "DPSimpleImputer",
+     "noisy mean, median or most common category of the values that are present"),
     ("columns are categories", "DPOneHotEncoder",
-     "declared ones cost nothing; those of a column nobody knows are selected with a delta"),
+     "declared categories cost nothing; undeclared ones are selected privately, with a delta"),
     ("numbers go into a linear model", "DPMinMaxScaler",
-     "rows fill the norm that the model's noise is scaled to; with quantiles=None bounds are all, and cost nothing"),
+     "rows fill the norm that noise is scaled to; with quantiles=None it uses the bounds alone and costs nothing"),
     ("numbers have heavy tails", "DPQuantileTransformer", "columns become uniform or normal"),
-    ("numbers are to be centred and in units of their spread", "DPStandardScaler", "two noisy numbers a column"),
-    ("a model takes categories only, or is to bend", "DPKBinsDiscretizer", "bins of equal width or equal counts"),
+    ("numbers are to have mean 0 and standard deviation 1", "DPStandardScaler", "two noisy numbers a column"),
+    ("a model takes categories only, or effects are nonlinear", "DPKBinsDiscretizer",
+     "bins of equal width or equal counts"),
 )

@@ -45,5 +45,5 @@ TASK = "Any local estimator, shuffle model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("a local estimator is in use, and its reports can be shuffled", "ShuffledEstimator",
-     "the same answers with far less noise: epsilon is that of all reports together"),
+     "the same results with far less noise: epsilon covers all shuffled reports together"),
 )

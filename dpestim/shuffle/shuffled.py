@@ -38,7 +38,7 @@ _UNFITTED = "This ShuffledEstimator instance is not fitted yet: call fit, or ana
 
 
 class ShuffledEstimator(PrivateEstimator):
-    """Any local estimator behind a shuffler, with the largest local epsilon that the shuffle makes (epsilon, delta).
+    """Any local estimator behind a shuffler, with the largest local epsilon for which reports are (epsilon, delta)-DP.
 
     Users randomise with the wrapped estimator's law, but with a local epsilon that is larger than `epsilon`, as the
     messages of the others hide each one's: the more users, the larger it may be. Errors are those of the wrapped

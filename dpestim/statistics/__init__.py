@@ -81,10 +81,13 @@ TASK = "Statistics, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("an average is wanted", "Mean", "exact integer sums of clipped rows; the interval is part of the result"),
-    ("a median, other quantiles, or the range of numbers", "Quantile",
-     "minds ties and gaps, whatever the shape, and encloses them where a level is declared"),
-    ("how many rows lie in each cell", "Histogram", "the noise of a cell does not grow with their number"),
-    ("how often declared categories occur, alone or together", "ContingencyTable", "pure epsilon, and hides none"),
-    ("how often categories occur that nobody declared", "UnknownCategories", "with a delta; rare ones stay hidden"),
-    ("how two columns go together", "Correlation", "a function of private covariances"),
+    ("a median, other quantiles, or the range is wanted", "Quantile",
+     "works for any distribution, ties included; returns confidence intervals when `level` is set"),
+    ("the number of rows in each cell is wanted", "Histogram",
+     "the noise of a cell does not grow with the number of cells"),
+    ("counts of declared categories, or of their combinations, are wanted", "ContingencyTable",
+     "pure epsilon; rare categories appear too"),
+    ("counts of categories that nobody declared are wanted", "UnknownCategories",
+     "needs a delta; rare categories stay hidden"),
+    ("the correlation of columns is wanted", "Correlation", "a function of private covariances"),
 )

@@ -24,5 +24,6 @@ TASK = "Trees, central model"
 GUIDE = (
     ("classes are to be predicted by rules that can be read", "DPDecisionTreeClassifier",
      "few splits, chosen where they matter"),
-    ("a number is to be predicted by rules that can be read", "DPDecisionTreeRegressor", "the same, with noisy means"),
+    ("a number is to be predicted by rules that can be read", "DPDecisionTreeRegressor",
+     "few splits, chosen where they matter, and noisy means"),
 )

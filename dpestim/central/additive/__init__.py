@@ -22,10 +22,10 @@ answers and results are clipped to it.
 TASK = "Noise on query answers, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("an answer is a count", "DiscreteLaplaceMechanism", "it stays an integer, and its law is exact as it stands"),
-    ("answers are real numbers", "LaplaceMechanism", "no delta; the sum of all changes is what counts"),
+    ("an answer is a count", "DiscreteLaplaceMechanism", "the result is an integer, and the law of the noise is exact"),
+    ("answers are real numbers", "LaplaceMechanism", "no delta; noise grows with the sum of all changes"),
     ("one person changes many answers a little", "GaussianMechanism",
      "noise grows with the Euclidean norm of the changes, for a small delta"),
     ("there is one answer, epsilon is above 3, and the mean absolute error counts", "StaircaseMechanism",
-     "there is no less; 95 per cent intervals are shorter from an epsilon of 5 on"),
+     "the least mean absolute error; 95 % intervals are shorter from an epsilon of 5 on"),
 )

@@ -21,9 +21,11 @@ sensitivity that is an integer number of steps does not grow.
 TASK = "Choosing, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("one of a list is wanted", "PermuteAndFlip", "never worse than the exponential mechanism"),
+    ("one candidate of a list is wanted", "PermuteAndFlip", "never worse than the exponential mechanism"),
     ("a quantile of values that are mostly distinct is wanted", "ExponentialMechanism",
-     "with `edges` it chooses near the rank, whatever is far away; `dpestim.statistics.quantile` minds ties, too"),
-    ("several of a list are wanted", "TopK", "one epsilon for all, and no noise on what is clear"),
-    ("many queries, few of which are expected above a threshold", "SparseVector", "only those few cost anything"),
+     "with `edges` it chooses near the rank; `dpestim.statistics.quantile` handles ties too"),
+    ("several candidates of a list are wanted", "TopK",
+     "one epsilon for all, and clear winners are found without noise"),
+    ("many queries are asked, and few answers will exceed a threshold", "SparseVector",
+     "only answers above the threshold cost budget"),
 )

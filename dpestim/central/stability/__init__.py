@@ -22,10 +22,11 @@ TASK = "Local sensitivity, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("a median or quantile of values that are rounded or repeat, or a trimmed mean", "SmoothSensitivity",
-     "noise shrinks with the gaps near the statistic; of mostly distinct values an ExponentialMechanism does better"),
-    ("you know, without the data, how far one record moves it", "ProposeTestRelease",
-     "noise for what you propose, if all data near these agree with you; else no answer"),
-    ("the answer is one of a few, and far ahead", "StableRelease", "exact, or no answer"),
+     "noise shrinks with the gaps near the statistic; for mostly distinct values ExponentialMechanism errs less"),
+    ("you know, without the data, how far one record moves the answer", "ProposeTestRelease",
+     "noise for the bound that you propose, if all data sets nearby keep it; otherwise no answer"),
+    ("the answer is one of a few candidates, and far ahead of the others", "StableRelease",
+     "the exact answer, or none"),
     ("nothing is known about the function", "SampleAndAggregate",
-     "runs it on random blocks of rows, of which one row changes one: any callable or estimator"),
+     "it runs any callable or estimator on random blocks of rows; one row changes one block"),
 )

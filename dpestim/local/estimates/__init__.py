@@ -13,12 +13,12 @@
 TASK = "Means and distributions from reports, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("the mean is wanted, with an honest interval", "MeanEstimator",
-     "unbiased where the reports allow that; `bias_` says how far it can be off"),
+    ("the mean is wanted, with an interval", "MeanEstimator",
+     "unbiased where the reports allow it; `bias_` bounds the bias"),
     ("the shape, quantiles or the variance are wanted", "DistributionEstimator",
-     "the whole distribution, by expectation maximisation; a little biased"),
+     "estimates the whole distribution by expectation maximisation; slightly biased"),
     ("a table has numbers and categories", "MixedEstimator",
-     "one report a user with one epsilon, which the columns share by a draw; each kind its own mechanism"),
-    ("users have settings of their own", "PersonalizedEstimator",
-     "each public group its own epsilon, domain or low-sensitivity set; frequencies, means or distributions of all"),
+     "one report a user with one epsilon; a random draw shares it among columns; one mechanism for each kind"),
+    ("groups of users have different settings", "PersonalizedEstimator",
+     "an epsilon, domain or low-sensitivity set for each public group; estimates about all users"),
 )

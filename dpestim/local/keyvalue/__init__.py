@@ -16,7 +16,7 @@ TASK = "Frequencies and means of keys, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("most users hold few of many keys, and it is known how many", "PCKVEstimator",
-     "every report tells of every key; the padding length must be known"),
-    ("there are few keys, or nobody knows how many of them users hold", "PrivKVEstimator",
-     "one key is asked for, so that any number may be held"),
+     "every report informs about every key; the padding length must be declared"),
+    ("there are few keys, or it is unknown how many of them a user holds", "PrivKVEstimator",
+     "each user is asked for one key, and may hold any number"),
 )

@@ -25,9 +25,9 @@ TASK = "Models, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("classes and columns are both private", "LDPNaiveBayes",
-     "one report a user covers the class and all columns, no rounds; best where columns are bent or a class is rare"),
-    ("some columns are private, and the classes are not", "PrivatizedColumns",
-     "any plain classifier behind it, corrected for the noise"),
+     "one report a user, no rounds; best where effects are nonlinear or a class is rare"),
+    ("some columns are private, and the labels are not", "PrivatizedColumns",
+     "any plain classifier follows; columns are corrected for the noise"),
     ("a number is to be predicted, and nobody may see a row", "LDPSGDRegressor",
      "each user sends one noisy gradient, with all of epsilon"),
     ("a linear classifier is wanted, and users may be asked in rounds", "LDPSGDClassifier",

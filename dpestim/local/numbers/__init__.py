@@ -16,20 +16,20 @@ TASK = "Noisy numbers, local model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("a mean is wanted, and values keep to the middle of the bounds", "PMTransformer",
-     "without bias; the least variance there from an epsilon of about 0.6 on, at 2 about 0.6 times HM's"),
+     "unbiased; the least variance there above an epsilon of about 0.6; at 2 about 0.6 times that of HM"),
     ("a mean is wanted, or the noisy numbers themselves, and epsilon is above about 5", "StaircaseTransformer",
-     "without bias; its largest variance falls fastest, at 8 to about half of the others'"),
+     "unbiased; its largest variance falls fastest, at 8 to about half that of the others"),
     ("a mean is wanted, or the noisy numbers themselves", "HMTransformer",
-     "without bias; up to an epsilon of about 5 its largest variance is the smallest"),
+     "unbiased; up to an epsilon of about 5 its largest variance is the smallest"),
     ("a smooth distribution is wanted", "SWTransformer",
-     "a window made for whole distributions; its mean has more variance than PM's"),
+     "made for whole distributions; its mean has more variance than that of PM"),
     ("a row is a vector of limited length, and its mean is wanted", "PrivUnitTransformer",
      "all of epsilon goes to the vector: the least variance that is possible, within a few percent"),
     ("one bit must do, or a row has 16 columns or more", "DuchiTransformer",
-     "the least variance at worst below an epsilon of about 0.6, as HM there; for so many columns by "
+     "the least variance at worst below an epsilon of about 0.6, as HM; for 16 columns or more with "
      "`strategy=\"sample\"`, for an epsilon of 1 to 10"),
     ("both a mean and a distribution are wanted", "PMTransformer",
-     "without bias, so that the plain mean of its reports is right, and its reports tell of shapes"),
-    ("a part of the range is nobody's secret", "SDPMTransformer",
-     "more accurate there, but no plain guarantee: `privacy_` and `guarantee_by_input_` say what is left"),
+     "unbiased, so that the plain mean of its reports is right; its reports also inform about the distribution"),
+    ("a part of the range needs no protection", "SDPMTransformer",
+     "more accurate there; no plain guarantee: `privacy_` and `guarantee_by_input_` state what is left"),
 )

@@ -8,5 +8,5 @@ TASK = "Frequencies of categories, shuffle model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("shares of categories are wanted, and a shuffler is trusted", "ShuffledHistogram",
-     "an error that grows neither with the users nor with the categories; for an epsilon above 4 compare local ones"),
+     "the error grows neither with users nor with categories; above an epsilon of 4 compare ShuffledEstimator"),
 )

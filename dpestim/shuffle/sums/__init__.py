@@ -11,6 +11,6 @@
 TASK = "Sums and means, shuffle model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("a yes or no of each user is to be counted", "BooleanSum", "one bit each, and an error that does not grow with n"),
-    ("numbers are to be added up", "RealSum", "an error that does not grow with n, or one message a user"),
+    ("yes/no answers of users are to be counted", "BooleanSum", "one bit a user; the error does not grow with n"),
+    ("numbers are to be added up", "RealSum", "the error does not grow with n; or one message a user"),
 )
