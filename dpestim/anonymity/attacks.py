@@ -5,12 +5,13 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from dpestim import _tables
 from dpestim.anonymity.measures import Counts
 from dpestim.anonymity.table import Table, looked_up
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
+class Attack(_tables.Table):
     """What an attack tells.
 
     Attributes
@@ -32,6 +33,15 @@ class Attack:
 
     def __str__(self):
         return f"the sensitive value of {self.n_learned:,} of {self.n_people:,} people is known ({self.share:.1%})"
+
+    def _head(self):
+        return "people", "learned", "share"
+
+    def _rows(self):
+        yield self.n_people, self.n_learned, self.share
+
+    def _remarks(self):
+        return (str(self),)
 
 
 def _attack(learned):

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
+from dpestim._tables import Table
 from dpestim.pipeline.walk import LEAKING, Walk, names_of
 from dpestim.privacy import PrivacyGuarantee
 
 
-class PipelineReport:
+class PipelineReport(Table):
     """What `check_pipeline` found.
 
     Attributes
@@ -55,6 +56,17 @@ class PipelineReport:
         return "\n".join([*map(str, self.steps), *([raw] if self.ends_raw else []), f"One fit: {self.privacy_}"])
 
     __repr__ = __str__
+
+    def _head(self):
+        return "step", "estimator", "verdict", "reason", "instead", "epsilon", "delta"
+
+    def _rows(self):
+        for step in self.steps:
+            spent = (None, None) if step.privacy is None else (step.privacy.epsilon, step.privacy.delta)
+            yield step.name, step.kind, step.verdict, step.reason, step.instead, *spent
+
+    def _remarks(self):
+        return (f"One fit: {self.privacy_}",)
 
 
 def check_pipeline(pipeline, *, trusted=(), sparse_rows=False):

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpestim._tables import Table
 from dpestim.privacy._text import bound, odds
 from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
@@ -23,7 +24,7 @@ _FAR = 1000
 
 
 @dataclass(frozen=True)
-class PrivacyGuarantee:
+class PrivacyGuarantee(Table):
     """An (epsilon, delta) guarantee, which adds (``+``), compares (``<=``: at least as strong) and converts (`to`).
 
     One guarantee is at least as strong as another if all that the other promises follows from it: at most its epsilon
@@ -245,6 +246,16 @@ class PrivacyGuarantee:
         if self.seeded is None:
             text += " Reports came from elsewhere: whether from seeds is known only to those who made them."
         return " ".join((text, *self.notes))
+
+    def _head(self):
+        return "epsilon", "delta", "model", "neighbours", "seeded", "relaxation", "relaxed epsilon"
+
+    def _rows(self):
+        yield (self.epsilon, self.delta, self.model, self.neighbours.value, self.seeded, self.relaxation,
+               self.relaxed_epsilon)
+
+    def _remarks(self):
+        return (str(self),)
 
     def _sentence(self):
         """Return what the face says, and the curve."""

@@ -12,6 +12,7 @@ import unicodedata
 import uuid
 from datetime import UTC, datetime
 
+from dpestim._tables import frame_of
 from dpestim.exceptions import LedgerError
 from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
@@ -366,15 +367,10 @@ class Ledger:
 
         ``frame.attrs["composition"]`` says how they add up; what was charged stands in the columns ``charged_...``.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
-
         layout = self._read().layout
-        frame = pd.DataFrame(self.entries(), columns=["number", *layout.entry, "hash"])
+        frame = frame_of(self.entries(), ["number", *layout.entry, "hash"])
         frame.attrs["composition"] = layout.way.name
-        return frame.assign(time=pd.to_datetime(frame["time"], utc=True), n_rows=frame["n_rows"].astype("Int64"))
+        return frame.astype({"time": "datetime64[us, UTC]", "n_rows": "Int64"})
 
     def report(self, format="text"):
         """Return the account as a page to read: budget, spent, remaining, and what was spent by estimator.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from scipy.special import ndtri
 
+from dpestim._tables import Table, frame_of, short
 from dpestim.central.base import checked_delta
 from dpestim.local.categories.choice import candidates, faces, spread_of
 from dpestim.local.categories.face import FrequencyEstimator
@@ -95,7 +96,7 @@ def warn_if_far(server, columns, *setting):
 
 
 @dataclass(frozen=True)
-class ShufflePlan:
+class ShufflePlan(Table):
     """What `plan` answers; ``str(plan)`` is a table.
 
     Attributes
@@ -110,6 +111,7 @@ class ShufflePlan:
         together).
     """
 
+    _most_lines = 1000
     n_users: int
     n_categories: int
     epsilon: float
@@ -122,22 +124,16 @@ class ShufflePlan:
         """The row of the least error."""
         return self.rows[0]
 
-    def __str__(self):
-        cells = [[row[0], *(f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in row[1:])]
-                 for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(ShuffleRow._fields, *cells)]
-        lines = ["  ".join(cell.rjust(w) if j else cell.ljust(w) for j, (cell, w) in enumerate(zip(line, widths)))
-                 for line in (ShuffleRow._fields, *cells)]
-        return "\n".join(line.rstrip() for line in lines)
-
     def to_frame(self):
         """Return the rows as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
+        return frame_of(self.rows, ShuffleRow._fields)
 
-        return pd.DataFrame(self.rows, columns=ShuffleRow._fields)
+    def _head(self):
+        return ShuffleRow._fields
+
+    def _rows(self):
+        return (map(short, row) for row in self.rows)
+
 
 
 class ShuffleRow(NamedTuple):

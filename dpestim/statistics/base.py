@@ -133,9 +133,10 @@ class DPStatistic(Mergeable, CentralMechanism):
         -------
         Result
         """
-        plan = self._plan(self._summarised(), self._shares()[1])
+        summary = self._summarised()
+        plan = self._plan(summary, self._shares()[1])
         self._pay(plan.curve)
-        return self._result(plan(source_of_release(self)))
+        return self._result(plan(source_of_release(self)), summary.names)
 
     def fit(self, X, y=None, users=None):
         """Summarise rows, release, and keep what was released; the summary is dropped.
@@ -152,7 +153,8 @@ class DPStatistic(Mergeable, CentralMechanism):
         """
         self._check()
         rows, one = self._read(X, users)
-        learned = schema_of(X, rows.shape[1])  # names of columns are looked at before the release
+        # names of columns are looked at before the release
+        learned, names = schema_of(X, rows.shape[1]), names_of(X, rows.shape[1])
         if self._finds_bounds():
             find = self._plan_of_bounds(rows)
             plan = self._plan_within(rows, one, (-1.0, 1.0))  # (may fail)
@@ -165,11 +167,11 @@ class DPStatistic(Mergeable, CentralMechanism):
                 warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what depends "
                               "on them is NaN", UserWarning, stacklevel=2)
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(bounds))
-            result = replace(self._result(drawn), about=f"{self._about}; the bounds that were found: {found}")
+            result = replace(self._result(drawn, names), about=f"{self._about}; the bounds that were found: {found}")
         else:
             plan = self._plan(self._summary_of(rows, one), self._shares()[1])
             self._pay(plan.curve)
-            result = self._result(plan(WordSource(self.random_state)))
+            result = self._result(plan(WordSource(self.random_state)), names)
         return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
     def __sklearn_is_fitted__(self):
@@ -328,9 +330,18 @@ class DPStatistic(Mergeable, CentralMechanism):
             identity = (type(self).__name__, rows.shape[1], one, (), tuple(grids))
         return Summary(identity, len(rows), self._sums(rows, identity[-1]))
 
-    def _result(self, drawn):
+    def _result(self, drawn, names=None):
         value, error, ends, *keys = drawn
-        return Result(value, error, self._guarantee(), self._about, keys[0] if keys else (), ends)
+        keys, level = keys[0] if keys else (), None
+        if ends is not None:
+            level = float(getattr(self, "level", None) or 0.95)
+        axes = self._axes(np.shape(value), keys, names)
+        return Result(value, error, self._guarantee(), self._about, keys, ends, axes, level)
+
+    def _axes(self, shape, keys, names):
+        """Return (what it is, the label of each entry) of each axis of a value."""
+        titles = ("column",) if len(shape) < 2 else ("row", "column")
+        return tuple((title, columns_shown(names, size)) for title, size in zip(titles, shape))
 
     def _notes(self):
         """Return what the guarantee is about."""
@@ -352,3 +363,8 @@ class DPStatistic(Mergeable, CentralMechanism):
         low, high = map(np.asarray, bounds)
         others = np.random.default_rng(seed + 1).normal(size=(n_rows, len(low) - 1))
         return low + (np.column_stack([rows, others]) + 3) * ((high - low) / 8), None
+
+
+def columns_shown(names, size):
+    """Return a label for each of so many columns: its name, or its place."""
+    return list(range(size)) if names is None else list(names)

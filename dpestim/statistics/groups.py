@@ -9,8 +9,10 @@ from dpestim.inputs import CategoryEncoder
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics.base import DPStatistic
+from dpestim.statistics.result import GroupResults
 from dpestim.statistics.summary import GROUPS, kept_rows, users_of
 from dpestim.statistics.tables import as_columns, encode
+from dpestim.summaries import names_of
 
 
 def group_by(statistic, X, by, groups, *, users=None):
@@ -32,7 +34,7 @@ def group_by(statistic, X, by, groups, *, users=None):
     Returns
     -------
     dict of Result
-        For each group, in the order of `groups`.
+        For each group, in the order of `groups`. It is shown as one table, and has `to_frame`.
 
     Raises
     ------
@@ -59,7 +61,9 @@ def group_by(statistic, X, by, groups, *, users=None):
     # (a row is in one group, all of which have the same laws; rows of a user in several: epsilon is what is known)
     statistic._pay(plans[0].curve if users is None else None)
     source = WordSource(statistic.random_state)
-    return {key: statistic._result(plan(source.part(GROUPS + k))) for k, (key, plan) in enumerate(zip(keys, plans))}
+    names = names_of(_split(X, by)[0], 1)  # (of what has names, however many columns there are)
+    return GroupResults((key, statistic._result(plan(source.part(GROUPS + k)), names))
+                        for k, (key, plan) in enumerate(zip(keys, plans)))
 
 
 def _split(X, by):

@@ -108,6 +108,10 @@ class Quantile(DPStatistic):
             raise ValueError("rank must be None or a number from -2^30 to 2^30")
         return [round(Fraction(q) * (1 << RANK)) for q in listed], round(Fraction(rank) * (1 << RANK))
 
+    def _axes(self, shape, keys, names):
+        asked = [("q", [float(q) for q in self.q])] if np.ndim(self.q) else []
+        return (*asked, *super()._axes(shape[len(asked):], keys, names))
+
     def _sums(self, rows, grids):
         return point_counts(rows, coarse(grids))
 

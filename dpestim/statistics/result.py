@@ -3,16 +3,20 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from numbers import Real
 
 import numpy as np
 
+from dpestim._tables import Table, as_text, frame_of
 from dpestim.privacy import PrivacyGuarantee
+
+_NUMBERS = "value", "standard_error", "low", "high"
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """A released statistic.
+class Result(Table):
+    """A released statistic: ``print(result)`` shows the numbers with their intervals, labels and names of columns.
 
     Attributes
     ----------
@@ -30,6 +34,11 @@ class Result:
         What an interval encloses, in a sentence.
     keys : tuple
         Names of the cells, where the statistic is a table: edges or categories of each axis.
+    axes : tuple of (str, list)
+        What each axis of the value is, such as ``("column", ["height", "weight"])``, and the label of each entry: names
+        of columns, quantiles, bins or categories.
+    level : float or None
+        The level of the intervals that are shown; None where no interval was released.
 
     Examples
     --------
@@ -37,6 +46,9 @@ class Result:
     >>> result = Count(1.0, random_state=1).fit([True, False] * 500).result_
     >>> result.value, result.interval(0.95), result.privacy.epsilon
     (500, (497.0, 503.0), Fraction(1, 1))
+    >>> print(result)
+    value  standard error  95 % interval
+    500             1.36  497 to 503
     """
 
     value: object
@@ -45,6 +57,8 @@ class Result:
     about: str
     keys: tuple = ()
     _ends: Callable | None = field(default=None, repr=False)
+    axes: tuple = ()
+    level: float | None = None
 
     def interval(self, level=0.95):
         """Return (low, high), each of the shape of the value: ends that enclose the exact statistic.
@@ -71,11 +85,67 @@ class Result:
         low, high = self._ends(float(level))
         return (low, high) if np.ndim(self.value) else (_scalar(low), _scalar(high))
 
-    def __str__(self):
-        if np.ndim(self.value):
-            return f"values of shape {np.shape(self.value)}; {self.about}"
-        error = "" if self.standard_error is None else f" (standard error {self.standard_error:.3g})"
-        return f"{self.value:.6g}{error}"
+    def to_frame(self):
+        """Return a pandas frame with a row for each number: labels, value, standard error, and ends of the interval."""
+        return frame_of(self._cells(), (*(name for name, _ in self.axes), *_NUMBERS))
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _n_labels(self):
+        return len(self.axes)
+
+    def _cells(self):
+        """Yield (labels, value, standard error, low, high) of each number; None where one was not released."""
+        low, high = (None, None) if self.level is None else self.interval(self.level)
+        parts = [None if part is None else np.asarray(part) for part in (self.value, self.standard_error, low, high)]
+        for place in np.ndindex(np.shape(self.value)):
+            labels = (labels[k] for (_, labels), k in zip(self.axes, place))
+            yield (*labels, *(None if part is None else part[place].item() for part in parts))
+
+    def _head(self):
+        names = [name for name, _ in self.axes]
+        return (*names, "value", *(["standard error"] if self.standard_error is not None else []),
+                *([] if self.level is None else [f"{100 * self.level:g} % interval"]))
+
+    def _rows(self):
+        for *labels, value, error, low, high in self._cells():
+            yield (*map(str, labels), value, *(() if self.standard_error is None else (f"{error:.3g}",)),
+                   *(() if self.level is None else (f"{as_text(low)} to {as_text(high)}",)))
+
+    def _remarks(self):
+        if not np.ndim(self.value):
+            return ()
+        return (f"Intervals enclose {self.about}." if self.level is not None else f"Values estimate {self.about}.",)
+
+    def _repr_html_(self):
+        return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")
+
+
+class GroupResults(Table, dict):
+    """Results by group, a dict in the order of the groups; ``print`` shows one table of all, `to_frame` returns it."""
+
+    def to_frame(self):
+        """Return a pandas frame with a row for each number of each group."""
+        return frame_of(([group, *row] for group, result in self.items() for row in result._cells()),
+                        ("group", *(name for name, _ in self._one().axes), *_NUMBERS))
+
+    def _one(self):
+        return next(iter(self.values()))
+
+    def _head(self):
+        return ("group", *self._one()._head())
+
+    def _rows(self):
+        return ((str(group), *row) for group, result in self.items() for row in result._rows())
+
+    def _remarks(self):
+        one = self._one()
+        return (f"Intervals enclose {one.about}." if one.level is not None else f"Values estimate {one.about}.",)
+
+    @property
+    def _n_labels(self):
+        return 1 + self._one()._n_labels
 
 
 def _scalar(value):

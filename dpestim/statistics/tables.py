@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -44,6 +45,18 @@ class _Table(DPStatistic):
             return noisy, np.full(shape, math.sqrt(noise.variance)), partial(_count_ends, noise, noisy), keys
 
         return Plan((Noisy(noise, counts),), finish)
+
+    def _axes(self, shape, keys, names):
+        titles = [f"column {j}" if names is None else names[j] for j in range(len(shape))]
+        return tuple((title, _labels(own, size)) for title, own, size in zip(titles, keys, shape))
+
+
+def _labels(own, size):
+    """Return the label of each cell of an axis: categories as they are, and between edges what lies there."""
+    if len(own) == size:
+        return list(own)
+    edges = [f"{edge:g}" for edge in own] if len({f"{edge:g}" for edge in own}) == len(own) else list(map(repr, own))
+    return [f"[{a}, {b}{']' if k == size - 1 else ')'}" for k, (a, b) in enumerate(pairwise(edges))]
 
 
 def _count_ends(noise, noisy, level):
@@ -396,6 +409,9 @@ class UnknownCategories(_Table):
                 key = published_key(None)
             keys[key] += count
         return Summary(self._identity(1, True), len(column), dict(keys))
+
+    def _axes(self, shape, keys, names):
+        return (("category" if names is None else names[0], list(keys[0])),)
 
     def _plan(self, summary, epsilon):
         noise = self._noise()

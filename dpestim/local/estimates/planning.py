@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import bdtrik, ndtr, ndtri
 
+from dpestim._tables import Table, frame_of, short
 from dpestim.base import all_estimators
 from dpestim.local.categories.choice import candidates, spread_of
 from dpestim.local.costs import Cost, Spread, cost_of
@@ -47,7 +48,7 @@ class PlanRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SurveyPlan:
+class SurveyPlan(Table):
     """What `plan` and `plan_mean` answer; ``str(plan)`` is a table.
 
     Attributes
@@ -74,6 +75,7 @@ class SurveyPlan:
     'SSFrequencyEstimator'
     """
 
+    _most_lines = 1000
     n_users: int
     epsilon: float
     target_rmse: float | None
@@ -112,21 +114,16 @@ class SurveyPlan:
 
     def to_frame(self):
         """Return the rows as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'dpestim[pandas]'") from error
+        return frame_of(self.rows, PlanRow._fields)
 
-        return pd.DataFrame(self.rows, columns=PlanRow._fields)
+    def _head(self):
+        return (*PlanRow._fields[:-1], "") if any(row.parameters for row in self.rows) else PlanRow._fields[:-1]
 
-    def __str__(self):
-        heads = (*PlanRow._fields[:-1], "") if any(row.parameters for row in self.rows) else PlanRow._fields[:-1]
-        cells = [[row.mechanism, *(f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in row[1:-1]),
-                  row.parameters][: len(heads)] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(heads, *cells)]
-        lines = ["  ".join(cell.rjust(w) if j else cell.ljust(w) for j, (cell, w) in enumerate(zip(line, widths)))
-                 for line in (heads, *cells)]
-        return "\n".join([*(line.rstrip() for line in lines), self.recommendation])
+    def _rows(self):
+        return (list(map(short, row))[: len(self._head())] for row in self.rows)
+
+    def _remarks(self):
+        return (self.recommendation,)
 
 
 def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, probability=0.95):
