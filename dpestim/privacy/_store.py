@@ -176,15 +176,6 @@ def _lock_of(path):
     return lock
 
 
-def _is_held(lock):
-    """Tell whether this thread holds a lock."""
-    try:
-        threading.Condition(lock).notify(0)  # (notifies nobody, and asks)
-    except RuntimeError:
-        return False
-    return True
-
-
 class _File:
     """A connection of this process to a file, and what it remembers of it."""
 
@@ -202,15 +193,15 @@ def transaction(path, durability, write):
     """Yield a `_File` in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError."""
     import sqlite3
 
-    if _is_held(_lock_of(path)):  # what a signal handler or a collected generator did here would end the other one
-        raise LedgerError(f"{path} is in use by this thread at this moment: charge it outside of signal handlers and "
-                          "finalizers (a reservation that was not ended is ended by give_back)")
     with _lock_of(path):
         file, done = None, False
         try:
             file = _connect(path, durability, write)
-            if file.connection.in_transaction:  # an interrupt came before the last one could be ended
-                file.execute("ROLLBACK")
+            # the last one could not be ended for an interrupt; or it goes on in this thread, and this is a signal
+            # handler, or a block that is collected: what it does from now on must fail, all of it
+            if file.connection.in_transaction:
+                _disconnect(path)
+                file = _connect(path, durability, write)
             file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield file
             file.execute("COMMIT")
@@ -224,6 +215,11 @@ def transaction(path, durability, write):
             if "locked" in str(error):
                 raise LedgerError(f"{path} was locked by others for {_PATIENCE} s") from error
             raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
+        except sqlite3.ProgrammingError as error:
+            if file is None or _connections.get(path) is file:
+                raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
+            raise LedgerError(f"{path} was used by a signal handler or a finalizer in the middle of this, of which "
+                              "nothing was entered: try again") from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # (SQLite's own words quote the damage)
             _disconnect(path)
             file = None
@@ -231,7 +227,7 @@ def transaction(path, durability, write):
         finally:
             if file is not None and not done:
                 file.known = None
-                if file.connection.in_transaction:
+                if _connections.get(path) is file and file.connection.in_transaction:
                     file.execute("ROLLBACK")
 
 

@@ -153,6 +153,11 @@ def test_shifted_intercepts_are_all_that_is_changed():
         step.shift_intercept(plain, y + 1)
     with pytest.raises(ValueError, match="model must be a logistic regression"):
         step.shift_intercept(grr, y)
+    ledger = Ledger(9, durability="fast")
+    step.set_params(ledger=ledger).shift_intercept(plain, y)  # (shares of labels are exact, as a score is)
+    assert [(entry["kind"], entry["charged_epsilon"]) for entry in ledger.entries()] == [("non-private score", 0)]
+    with config_context(strict=True), pytest.raises(ValueError, match="strict mode: shift_intercept"):
+        step.shift_intercept(plain, y)
     with pytest.raises(ValueError, match="correction must be 'posterior'"):
         step.set_params(correction="unbiased").shift_intercept(plain, y)
 

@@ -206,7 +206,8 @@ class PrivatizedColumns(TransformerMixin, Client):
         model : LogisticRegression
             The fitted model behind this step; it is not changed.
         y : array-like of shape (n_rows,)
-            The labels that it was fitted to. They are not protected, and nothing is charged.
+            The labels that it was fitted to. They are not protected: a ledger gets an entry of epsilon 0, flagged, and
+            strict mode refuses.
 
         Returns
         -------
@@ -215,10 +216,12 @@ class PrivatizedColumns(TransformerMixin, Client):
         """
         if self._columns is None or self.correction != "posterior" or self._others():
             raise ValueError("correction must be 'posterior', fit must come first, and no column may pass through")
+        self._refuse_in_strict("shift_intercept publishes the shares of raw labels: declare the intercept")
         known, counts = np.unique(np.asarray(y), return_counts=True)
         if not all(hasattr(model, name) for name in ("coef_", "intercept_", "predict_proba")) or not np.array_equal(
                 known, model.classes_):
             raise ValueError("model must be a logistic regression that was fitted, to labels of the classes in y")
+        self._note_score(int(counts.sum()), what="shares of labels")
         rng, shifted, shares = np.random.default_rng(0), deepcopy(model), counts / counts.sum()
         rows = np.hstack([feature.draws(rng, _DRAWS) for feature in self._made_features()])
         for _ in range(_SHIFTS):
