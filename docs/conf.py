@@ -64,7 +64,7 @@ html_css_files = ["dpestim.css"]
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
