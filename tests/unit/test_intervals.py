@@ -112,7 +112,7 @@ def test_bins_by_default_are_as_many_as_reports_have_intervals_for():
             covers.append(covered(truth, found))
             sizes.setdefault((epsilon, n), set()).add(len(found))
     assert all(len(each) == 1 for each in sizes.values())  # public numbers choose, and no report
-    assert [min(each) for each in sizes.values()] == [3, 8, 32, 256]
+    assert [min(each) for each in sizes.values()] == [2, 8, 32, 256]
     assert 0.88 < np.mean(covers) < 1
     few = DistributionEstimator(clients(4.0, 0)["PM"], n_bins=5).fit(x[:, None])
     assert len(few.confidence_interval()[0]) == 5  # no more than the distribution has

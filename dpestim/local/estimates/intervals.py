@@ -3,6 +3,7 @@
 Pure functions of counts; `distribution.md` says what they assume.
 """
 
+import itertools
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.estimates.model import BINS, model_of, smooth
+from dpestim.local.estimates.rejection import Rejection, width_if_even
 
 #: How uneven values may lie within a bin of the fit, as multiples of its share; the reports choose.
 UNEVEN = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -31,10 +33,11 @@ MOST_DOUBTED, MASS_DOUBTED = 0.15, 0.05
 #: ... and those of which half are at least so wide.
 WIDE = 0.5
 #: Bins that are asked for by default are the most of these numbers whose intervals, were values even, have a median
-#: width below this one: half of `WIDE`, for values that are not even have wider ones.
-ASKED, BEARABLE = (256, 128, 64, 32, 16, 8, 4, 3, 2), WIDE / 2
-#: Bins whose cumulative shares bound quantiles are one of these numbers.
-CUMULATIVE = (8, 16, 32, 64, 128)
+#: width below this one, as have all before: half of `WIDE`, for values that are not even have wider ones; up to `FEW`,
+#: where even values without noise have the widest, more.
+ASKED, BEARABLE, BEARABLE_FEW = (2, 3, 4, 8, 16, 32, 64, 128, 256), WIDE / 2, 0.8 * WIDE
+#: Up to so many bins intervals hold for whatever distribution; of more, for one that is smooth apart from spikes.
+FEW = 8
 
 
 def share_intervals(law, counts, shares, edges, z):
@@ -42,12 +45,13 @@ def share_intervals(law, counts, shares, edges, z):
 
     `shares` are those of a fit on the bins of the model of `law`, around which is linearised.
     """
+    if len(edges) - 1 <= FEW and hasattr(law, "grid"):
+        # (what the reports themselves refuse would leave those intervals that chance made narrow)
+        _refuse_if_wide(np.full(len(edges) - 1, width_if_even(law, int(counts.sum()), len(edges) - 1, z)))
+        test = Rejection(law, model_of(law, BINS).seen(counts), shares, z)
+        return np.array([test.interval(a, b) for a, b in itertools.pairwise(edges)])
     estimate, error = _posterior(law, counts, shares, edges, np.eye(len(edges) - 1))
-    if np.median(2 * z * error) >= WIDE:
-        raise NoIntervalError(
-            "n_bins must be smaller for intervals: from so few reports, or with so small an epsilon, half of the "
-            f"intervals for the shares of {len(edges) - 1} bins would be wider than {WIDE:g}"
-        )
+    _refuse_if_wide(2 * z * error)
     ends = unified(estimate, error, float(z))
     if not hasattr(law, "grid"):
         return ends
@@ -62,39 +66,36 @@ def share_intervals(law, counts, shares, edges, z):
     return np.clip(ends + np.stack([-doubt, doubt], axis=1), 0.0, 1.0)
 
 
+def _refuse_if_wide(widths):
+    if np.median(widths) >= WIDE:
+        raise NoIntervalError(
+            "n_bins must be smaller for intervals: from so few reports, or with so small an epsilon, half of the "
+            f"intervals for the shares of {len(widths)} bins would be wider than {WIDE:g}"
+        )
+
+
 @lru_cache(maxsize=64)
 def bearable(law, n, z):
     """Return how many bins n reports have intervals for: by the law and n alone, as if values were spread evenly."""
-    model = model_of(law, BINS)
+    model, best = model_of(law, BINS), ASKED[0]
     codes = np.bincount(model.output)  # (of each output; no interval asks how its reports divide among them)
     counts = (n * (model.even @ model.rows) / codes)[model.output]
-    for n_bins in ASKED[:-1]:
-        _, error = _posterior(law, counts, model.even, np.linspace(0.0, 1.0, n_bins + 1), np.eye(n_bins))
-        if np.median(2 * z * error) < BEARABLE:
-            return n_bins
-    return ASKED[-1]
+    for n_bins in ASKED:
+        if n_bins <= FEW:
+            width, most = width_if_even(law, n, n_bins, z), BEARABLE_FEW
+        else:
+            _, error = _posterior(law, counts, model.even, np.linspace(0.0, 1.0, n_bins + 1), np.eye(n_bins))
+            width, most = np.median(2 * z * error), BEARABLE
+        if width >= most:
+            break
+        best = n_bins
+    return best
 
 
 def quantile_intervals(law, counts, shares, q, z):
     """Return an array (q, 2): positions between which the quantiles lie."""
-    found = None
-    for n_bins in CUMULATIVE:  # few bins have exact shares, many bins exact edges
-        edges = np.linspace(0.0, 1.0, n_bins + 1)
-        below = np.tril(np.ones((n_bins, n_bins)))[:-1]
-        estimate, error = _posterior(law, counts, shares, edges, below)
-        cost = error.mean() + 0.5 / n_bins
-        if found is None or cost < found[0]:
-            found = cost, edges, _outwards(estimate, error, z, counts.sum())
-    _, edges, ends = found
-    if hasattr(law, "grid"):  # many values beside an edge may lie on its other side, as for shares
-        beside = _beside(law, shares, edges[1:-1])
-        ends = np.clip(ends + np.stack([-beside, beside], axis=1), 0.0, 1.0)
-    n_edges = len(edges)
-    low, high = np.concatenate([[0.0], ends[:, 0], [1.0]]), np.concatenate([[0.0], ends[:, 1], [1.0]])
-    # from the edge before the first below which q may lie, to the one behind the last below which no more may
-    start = np.argmax(high >= q[:, None], axis=1) - 1
-    stop = n_edges - np.argmax(low[::-1] <= q[:, None], axis=1)
-    return np.stack([edges[np.maximum(start, 0)], edges[np.minimum(stop, n_edges - 1)]], axis=1)
+    test = Rejection(law, model_of(law, BINS).seen(counts), shares, z)
+    return np.array([test.quantile(share) for share in q])
 
 
 def on_edges(law, shares, edges):
@@ -165,12 +166,6 @@ def _belt(z):
         few, many = np.where(short, reach, few), np.where(short, many, reach)
     first = ndtri(level)  # the reach next to 0, which all observations below are nearest to
     return tuple(np.concatenate(each) for each in (([0.0], truths), ([-np.inf], least), ([first], truths + reach)))
-
-
-def _outwards(estimate, error, z, n):
-    """Return the ends of intervals, rounded outwards to whole users, within [0, 1]."""
-    low, high = np.floor((estimate - z * error) * n) / n, np.ceil((estimate + z * error) * n) / n
-    return np.clip(np.stack([low, high], axis=1), 0.0, 1.0)
 
 
 @lru_cache(maxsize=8)
