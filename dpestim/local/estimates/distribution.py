@@ -211,7 +211,7 @@ class DistributionEstimator(Collector):
                 with one_thread():
                     shares = self._fit_of(column, counts, "auto").shares
                     try:
-                        out.append(share_intervals(column.law, counts, shares, edges, z))
+                        out.append(share_intervals(column.law, counts, shares, edges, z, column.to_units(edges)))
                     except NoIntervalError as error:
                         raise NoIntervalError(f"{error} ({column.name})") from None
             else:

@@ -4,6 +4,7 @@ Pure functions of counts; `distribution.md` says what they assume.
 """
 
 import itertools
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +26,8 @@ FLATTENED = 8
 #: Values may be evenly spaced, this many to the range; a wave of such density is found if its chi-square (two degrees
 #: of freedom, 225 waves) and its height say so. Of evenly spaced values it has the height 2, times the density.
 SPACINGS, SURE, HIGH = np.arange(8, 120.5, 0.5), 25.0, 0.7
+#: Reports tell values that are evenly spaced where the expected chi-square of their wave is this.
+TOLD = 49.0
 #: Mass so near an edge (bins of the fit), in excess of what is found beside it, may lie on either side, if it is most.
 NEAR, MOST = 2, 0.5
 #: Refused are intervals of which more than this share may have their values on the wrong side of an edge, where so much
@@ -40,10 +43,11 @@ ASKED, BEARABLE, BEARABLE_FEW = (2, 3, 4, 8, 16, 32, 64, 128, 256), WIDE / 2, 0.
 FEW = 8
 
 
-def share_intervals(law, counts, shares, edges, z):
+def share_intervals(law, counts, shares, edges, z, values=None):
     """Return an array (bins, 2): ends of the intervals for the shares of bins between edges.
 
-    `shares` are those of a fit on the bins of the model of `law`, around which is linearised.
+    `shares` are those of a fit on the bins of the model of `law`, around which is linearised. `values` are the edges in
+    the units of the data, which tell whether they are round numbers.
     """
     if len(edges) - 1 <= FEW and hasattr(law, "grid"):
         # (what the reports themselves refuse would leave those intervals that chance made narrow)
@@ -63,6 +67,8 @@ def share_intervals(law, counts, shares, edges, z):
             "and reports do not tell on which side; choose n_bins or bounds so that edges are halfway between values, "
             "-0.5 and 100.5 for whole numbers up to 100 for instance"
         )
+    if values is not None:
+        doubt = np.maximum(doubt, on_round_numbers(law, counts, shares, edges, values))
     return np.clip(ends + np.stack([-doubt, doubt], axis=1), 0.0, 1.0)
 
 
@@ -100,43 +106,63 @@ def quantile_intervals(law, counts, shares, q, z):
 
 def on_edges(law, shares, edges):
     """Return, for each bin, the mass next to its inner edges that is more than what lies beside it."""
-    excess = _beside(law, shares, edges[1:-1])
-    return np.concatenate([[0], excess]) + np.concatenate([excess, [0]])
-
-
-def _beside(law, shares, inner):
-    """Return, for each of these edges, the mass next to it that is more than what lies further away."""
-    model = model_of(law, BINS)
-    reached = np.concatenate([[0.0], np.cumsum(shares)])
-    step = np.maximum(NEAR / len(model.widths), law.spacing_at(inner))  # (between two inputs reports tell no place)
-
-    def within(reach):
-        return np.diff(np.interp([inner - reach, inner + reach], model.edges, reached), axis=0)[0]
-
-    there = within(step)
-    excess = there - (within(3 * step) - there) / 2
+    inner = edges[1:-1]
+    step = np.maximum(NEAR / BINS, law.spacing_at(inner))  # (between two inputs reports tell no place)
+    there = _near(law, shares, inner, step)
+    excess = there - (_near(law, shares, inner, 3 * step) - there) / 2
     excess[excess <= MOST * there] = 0  # the fit is rough itself
-    return excess
+    return _either_side(excess)
 
 
 def evenly_spaced(law, counts, shares, edges):
     """Return, for each bin, the share that may be on the wrong side of its edges as values seem evenly spaced."""
-    model = model_of(law, BINS)
-    seen, n = model.seen(counts), counts.sum()
-    even = smooth(model, seen)
-    expected = np.maximum(even @ model.rows, 1e-12)
-    waves = (np.exp(2j * np.pi * SPACINGS[:, None] * model.middles) * even) @ model.rows
-    score = waves.conj() @ (seen / expected - n)
-    least = n * (np.square(np.abs(waves)) / expected).sum(axis=1)
+    score, least = _waves(law, counts)
     found = np.square(np.abs(score)) / least * 2 * (2 * np.abs(score) / least > HIGH)
     k = np.argmax(found)
     if found[k] < SURE:
         return np.zeros(len(edges) - 1)
     inner, per = edges[1:-1], SPACINGS[k]
     u = (per * inner + np.angle(score[k]) / (2 * np.pi)) % 1
-    reached = np.concatenate([[0.0], np.cumsum(shares)])
-    near = np.interp(inner + 1 / per, model.edges, reached) - np.interp(inner - 1 / per, model.edges, reached)
-    amount = np.abs(0.5 - u) * near / 2
+    return _either_side(np.abs(0.5 - u) * _near(law, shares, inner, 1 / per) / 2)
+
+
+def on_round_numbers(law, counts, shares, edges, values):
+    """Return, for each bin, the share that may be on the wrong side of its edges if values are rounded unseen.
+
+    The steps are 1, 2 or 5 times a power of ten, the largest one that reports do not tell and that an edge is on.
+    """
+    score, least = _waves(law, counts)
+    if (np.square(np.abs(score)) / least * 2 * (2 * np.abs(score) / least > HIGH)).max() >= SURE:
+        return np.zeros(len(edges) - 1)  # (what is seen is allowed for)
+    unseen = SPACINGS[2 * least < TOLD]
+    span = values[-1] - values[0]
+    most, reach = span / (unseen[0] if len(unseen) else SPACINGS[-1]), np.zeros(len(edges) - 2)
+    for power in range(math.floor(math.log10(most)) - 3, math.floor(math.log10(most)) + 1):
+        for step in np.array([1.0, 2.0, 5.0]) * 10.0**power:
+            if step <= most * (1 + 1e-9):
+                times = values[1:-1] / step
+                reach[np.abs(times - np.rint(times)) < 1e-6] = step / span / 2
+    return _either_side(_near(law, shares, edges[1:-1], reach) / 2)
+
+
+def _waves(law, counts):
+    """Return (score of each wave, its information): the height of one is twice the ratio, and 2 for even spaces."""
+    model = model_of(law, BINS)
+    seen, n = model.seen(counts), counts.sum()
+    even = smooth(model, seen)
+    expected = np.maximum(even @ model.rows, 1e-12)
+    waves = (np.exp(2j * np.pi * SPACINGS[:, None] * model.middles) * even) @ model.rows
+    return waves.conj() @ (seen / expected - n), n * (np.square(np.abs(waves)) / expected).sum(axis=1)
+
+
+def _near(law, shares, places, reach):
+    """Return the mass of a fit around places."""
+    knots, reached = model_of(law, BINS).edges, np.concatenate([[0.0], np.cumsum(shares)])
+    return np.interp(places + reach, knots, reached) - np.interp(places - reach, knots, reached)
+
+
+def _either_side(amount):
+    """Return for each bin what is doubtful at its inner edges."""
     return np.concatenate([[0], amount]) + np.concatenate([amount, [0]])
 
 
