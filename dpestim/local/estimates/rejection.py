@@ -10,12 +10,14 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 from scipy.special import chdtri, ndtr
 
-from dpestim.local.estimates.model import BINS, model_of
+from dpestim.local.estimates.model import model_of
 
 #: Directions of shares that change the reports by less than this (standard errors) tell nothing.
 LEAST_SEEN = 0.01
 #: What must hold exactly is an equation that counts so much more than one of the reports.
 EXACT = 1e5
+#: Bins of the model that tells how wide intervals are before there are reports: without noise more take long.
+COARSE = 64
 #: An end of an interval for a share is searched to this (a share), or to where the statistic is so near its limit.
 NEAR_END, NEAR_LIMIT, MOST_STEPS = 1e-4, 0.01, 20
 
@@ -28,8 +30,8 @@ class Rejection:
     """
 
     def __init__(self, law, seen, shares, z):
-        model, n = model_of(law, BINS), seen.sum()
-        atoms, self.at, self.before, self.behind = _atoms(law)
+        model, n = model_of(law, len(shares)), seen.sum()
+        atoms, self.at, self.before, self.behind = _atoms(law, len(shares))
         expected = np.maximum(shares @ model.rows, 1e-12)
         # users keep their values: laws vary, not bins (the last part is one that no difference of two laws has)
         noise = (np.diag(expected) - (model.rows.T * shares) @ model.rows) / n + np.outer(expected, expected)
@@ -99,7 +101,7 @@ class Rejection:
 @lru_cache(maxsize=64)
 def width_if_even(law, n, n_bins, z):
     """Return how wide the interval of a bin in the middle is where values are spread evenly, and n reports show it."""
-    model = model_of(law, BINS)
+    model = model_of(law, COARSE)
     test = Rejection(law, n * (model.even @ model.rows), model.even, z)
     test._limits[:] = test._limits[0]  # (without noise shares are not zero by chance)
     low, high = test.interval(*(np.array([0, 1]) + n_bins // 2) / n_bins)
@@ -107,9 +109,9 @@ def width_if_even(law, n, n_bins, z):
 
 
 @lru_cache(maxsize=8)
-def _atoms(law):
+def _atoms(law, n_bins):
     """Return (laws of the outputs of values, their positions, the positions next to these on either side)."""
-    model = model_of(law, BINS)
+    model = model_of(law, n_bins)
     left, right = model.channel.ends()
     rows, at = [left[0]], [0]
     for k in range(1, len(left)):  # values on either side of an edge may have laws of their own
