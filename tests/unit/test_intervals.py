@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.distributions import SHAPES, clients
+from dpestim.exceptions import NoIntervalError
 from dpestim.local import DistributionEstimator, LaplaceTransformer, PersonalizedEstimator, PMTransformer
 from dpestim.local.categories.estimates import ends
 from dpestim.local.estimates.intervals import unified
@@ -112,7 +113,7 @@ def test_bins_by_default_are_as_many_as_reports_have_intervals_for():
             covers.append(covered(truth, found))
             sizes.setdefault((epsilon, n), set()).add(len(found))
     assert all(len(each) == 1 for each in sizes.values())  # public numbers choose, and no report
-    assert [min(each) for each in sizes.values()] == [3, 8, 32, 256]
+    assert [min(each) for each in sizes.values()] == [2, 8, 32, 256]
     assert 0.88 < np.mean(covers) < 1
     few = DistributionEstimator(clients(4.0, 0)["PM"], n_bins=5).fit(x[:, None])
     assert len(few.confidence_interval()[0]) == 5  # no more than the distribution has
@@ -126,3 +127,60 @@ def test_groups_have_as_many_bins_by_default_as_all_of_them_have_intervals_for()
     alone = [len(each.confidence_interval()[0]) for each in est.estimators_.values()]
     assert alone[0] < alone[1]
     assert len(est.confidence_interval()[0]) == alone[0]
+
+
+@pytest.mark.parametrize("n_bins", [2, 3, 8])
+def test_few_bins_hold_their_values_wherever_these_are(n_bins):
+    def beside(rng, n):  # an edge of three bins
+        return np.where(rng.random(n) < 0.6, 0.337, rng.random(n))
+
+    def on(rng, n):  # edges, or far from them
+        return rng.choice([0.25, 0.5, 0.625, 0.9], n)
+
+    found = [covered(*intervals(shape, clients(1.0, seed)["PM"], n_bins, 10_000, seed))
+             for shape in (beside, on) for seed in range(4)]
+    assert np.mean(found) > 0.85
+
+
+def test_bins_of_values_that_all_are_equal_may_have_all():
+    full = []
+    for seed in range(6):
+        truth, ends = intervals(lambda rng, n: np.full(n, 0.55), clients(4.0, seed)["PM"], 8, 20_000, seed)
+        full.append(ends[truth == 1, 1] == 1)
+    # each covers 95 %; with one degree of freedom no more than a third do
+    assert np.sum(full) >= 5
+
+
+def test_public_numbers_refuse_few_bins():
+    # of a bell half is on either side, and some reports tell it more narrowly than others
+    for seed in range(4):
+        intervals("bell", clients(1.0, seed)["PM"], 2, 2000, seed)
+        with pytest.raises(NoIntervalError, match="n_bins must be smaller"):
+            intervals("bell", clients(0.5, seed)["PM"], 4, 2000, seed)
+
+
+@pytest.mark.parametrize("shape", ["bell", "96 % at 0", "whole percents"])
+def test_quantiles_have_narrow_intervals(shape):
+    q, within, widths = [0.05, 0.25, 0.5, 0.75, 0.95], [], []
+    for seed in range(3):
+        x = np.clip(SHAPES[shape](np.random.default_rng(seed), 50_000), 0, 1)[:, None]
+        low, high = DistributionEstimator(clients(1.0, seed)["PM"]).fit(x).quantile_interval(q)[:, 0].T
+        truth = np.quantile(x, q, method="inverted_cdf")
+        within.append((low <= truth) & (truth <= high))
+        widths.append(high - low)
+    assert np.mean(within) > 0.85
+    assert np.mean(widths) < 0.14  # (cumulative shares of 8 to 128 bins: .2 to .25)
+
+
+def test_edges_on_round_numbers_have_wider_intervals():
+    rng, n = np.random.default_rng(0), 50_000
+    heights, widths, found = np.rint(rng.normal(172, 9, (n, 1))), {}, []
+    for low in (120.0, 119.5, 120.03125):
+        est = DistributionEstimator(PMTransformer(3.0, bounds=(low, low + 100), random_state=0)).fit(heights)
+        ends = est.confidence_interval(n_bins=20)[0]
+        truth = np.histogram(heights, np.linspace(low, low + 100, 21))[0] / n
+        found.append(covered(truth, ends))
+        widths[low] = np.diff(ends)[truth > 0.05].mean()
+    assert widths[119.5] < 0.8 * widths[120.0]  # halfway
+    assert widths[120.03125] < 0.8 * widths[120.0]  # no round numbers: nothing is allowed for
+    assert min(found[:2]) >= 0.9

@@ -40,9 +40,10 @@ class DistributionEstimator(Collector):
     **Utility.** Biased, with a smaller error than unbiased estimates of so many numbers; non-negative, sums to one. The
     default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256 bins, and
     often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
-    `confidence_interval` and `quantile_interval` allow for shapes other than the estimate's; they are as wide as
-    reports are noisy, so bins are few by default; values that many share must not lie on edges. A mean more than 5
-    standard errors from the unbiased one is a UserWarning.
+    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for whatever distribution; more bins need one
+    that is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should
+    lie halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a
+    UserWarning.
 
     **Complexity.** O(n) for n reports, once; then a fixed time for a law, whatever n is.
 
@@ -168,25 +169,28 @@ class DistributionEstimator(Collector):
     def confidence_interval(self, level=0.95, *, n_bins=None):
         """Return one (n_bins, 2) array for each column: intervals for the shares of bins.
 
-        A share of about `level` of the bins is covered, on average over bins and reports: 90 to 97 % for most smooth,
-        skewed, humped and point-mass data at a level of 95 %, less for some rough data in few bins of a large epsilon
-        (``distribution.md`` has what was measured). They are about the users who reported, and do not depend on
-        `smoothing`: a normal approximation of the least-squares inversion of the law, with an allowance for how
-        values lie within bins, and unified intervals (Feldman and Cousins 1998), which have their level next to 0, too.
-        Values that many share must not lie on an edge between bins, for reports do not tell the side: what is seen of
-        this widens intervals or is refused; what is too fine to be seen is not. **Edges are assumed to lie halfway
-        between values that are rounded.** Of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 90 to
-        96 % of 10 to 50 bins are covered with the bounds (120, 220), the worst bin in 70 % of samples; with (119.5,
-        219.5) 95 to 98 % (PM), the worst bin in 88 %.
+        They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for whatever
+        distribution: an end is the last share that a likelihood-ratio test does not reject, and values on an edge may
+        be counted on either side. More bins need a distribution that is smooth apart from some spikes: intervals are
+        then a least-squares inversion of the law, with an allowance for how values lie within bins, and unified ones
+        (Feldman and Cousins 1998), which have their level next to 0, too. A share of about `level` of the bins is
+        covered, on average over bins and reports (``distribution.md`` and ``docs/coverage.md`` have what was measured).
+
+        Reports do not tell on which side of an edge the values are that lie on it. **Values are assumed to be rounded to
+        1, 2 or 5 times a power of ten, if at all.** Edges on such numbers have wider intervals, or are refused where
+        much lies on them; those of rounding too fine to matter or to other steps, such as 1/16, are not allowed for.
+        Choose edges halfway between values: of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 96 to
+        100 % of 10 to 50 bins are covered with the bounds (120, 220) and with (119.5, 219.5), whose intervals are half
+        as wide.
 
         Parameters
         ----------
         level : float, default=0.95
             In (0, 1).
         n_bins : int, default=None
-            Bins of equal width, at most 256; fewer have narrower intervals. None: for each column as many as its
-            reports have intervals for, 2 to 256, told by the number of reports and the law alone, and no more than
-            `distribution_` has; the length of an array says how many. Categories have their own.
+            Bins of equal width, at most 256. None: for each column as many as its reports have intervals for, 2 to
+            256, told by the number of reports and the law alone, and no more than `distribution_` has; the length of
+            an array says how many. Categories have their own.
 
         Returns
         -------
@@ -196,7 +200,7 @@ class DistributionEstimator(Collector):
         ------
         ValueError
             For more than 256 bins; a NoIntervalError where half of the intervals of a column would be wider than 0.5,
-            or more than 15 % of its bins, and 5 % of its values, may be on the wrong side of an edge.
+            or, of more than 8 bins, more than 15 %, and 5 % of the values, may be on the wrong side of an edge.
         """
         z = _z(level)
         if n_bins is not None and (
@@ -211,7 +215,7 @@ class DistributionEstimator(Collector):
                 with one_thread():
                     shares = self._fit_of(column, counts, "auto").shares
                     try:
-                        out.append(share_intervals(column.law, counts, shares, edges, z))
+                        out.append(share_intervals(column.law, counts, shares, edges, z, column.to_units(edges)))
                     except NoIntervalError as error:
                         raise NoIntervalError(f"{error} ({column.name})") from None
             else:
@@ -219,12 +223,12 @@ class DistributionEstimator(Collector):
         return out
 
     def quantile_interval(self, q, level=0.95):
-        """Return intervals for quantiles, from edge to edge of bins whose cumulative shares have intervals.
+        """Return intervals for quantiles, of whatever distribution.
 
-        They are cautious: they allow for shapes that the reports do not exclude, and each end is an edge of 8 to 128
-        bins. At epsilon 1 and 50,000 users (PM, a bell) those of 95 % are 0.08 of the range wide for the median and 0.3
-        for the quantiles of 5 and 95 %; at epsilon 3 they are 0.035 and 0.07 wide. A value that many share widens an
-        interval by a bin on either side.
+        They hold for whatever distribution, with about their level or more: an end is the last position of 257 between
+        the bounds that a likelihood-ratio test of the reports does not reject. At epsilon 1 and
+        50,000 users (PM, a bell) those of 95 % are 0.05 of the range wide for the median and 0.12 for the quantiles of
+        5 and 95 %; at epsilon 3 they are 0.03 and 0.04 wide.
 
         Parameters
         ----------

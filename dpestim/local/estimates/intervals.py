@@ -3,6 +3,8 @@
 Pure functions of counts; `distribution.md` says what they assume.
 """
 
+import itertools
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.estimates.model import BINS, model_of, smooth
+from dpestim.local.estimates.rejection import Rejection, width_if_even
 
 #: How uneven values may lie within a bin of the fit, as multiples of its share; the reports choose.
 UNEVEN = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -23,6 +26,8 @@ FLATTENED = 8
 #: Values may be evenly spaced, this many to the range; a wave of such density is found if its chi-square (two degrees
 #: of freedom, 225 waves) and its height say so. Of evenly spaced values it has the height 2, times the density.
 SPACINGS, SURE, HIGH = np.arange(8, 120.5, 0.5), 25.0, 0.7
+#: Reports tell values that are evenly spaced where the expected chi-square of their wave is this.
+TOLD = 49.0
 #: Mass so near an edge (bins of the fit), in excess of what is found beside it, may lie on either side, if it is most.
 NEAR, MOST = 2, 0.5
 #: Refused are intervals of which more than this share may have their values on the wrong side of an edge, where so much
@@ -31,23 +36,26 @@ MOST_DOUBTED, MASS_DOUBTED = 0.15, 0.05
 #: ... and those of which half are at least so wide.
 WIDE = 0.5
 #: Bins that are asked for by default are the most of these numbers whose intervals, were values even, have a median
-#: width below this one: half of `WIDE`, for values that are not even have wider ones.
-ASKED, BEARABLE = (256, 128, 64, 32, 16, 8, 4, 3, 2), WIDE / 2
-#: Bins whose cumulative shares bound quantiles are one of these numbers.
-CUMULATIVE = (8, 16, 32, 64, 128)
+#: width below this one, as have all before: half of `WIDE`, for values that are not even have wider ones; up to `FEW`,
+#: where even values without noise have the widest, more.
+ASKED, BEARABLE, BEARABLE_FEW = (2, 3, 4, 8, 16, 32, 64, 128, 256), WIDE / 2, 0.8 * WIDE
+#: Up to so many bins intervals hold for whatever distribution; of more, for one that is smooth apart from spikes.
+FEW = 8
 
 
-def share_intervals(law, counts, shares, edges, z):
+def share_intervals(law, counts, shares, edges, z, values=None):
     """Return an array (bins, 2): ends of the intervals for the shares of bins between edges.
 
-    `shares` are those of a fit on the bins of the model of `law`, around which is linearised.
+    `shares` are those of a fit on the bins of the model of `law`, around which is linearised. `values` are the edges in
+    the units of the data, which tell whether they are round numbers.
     """
+    if len(edges) - 1 <= FEW and hasattr(law, "grid"):
+        # (what the reports themselves refuse would leave those intervals that chance made narrow)
+        _refuse_if_wide(np.full(len(edges) - 1, width_if_even(law, int(counts.sum()), len(edges) - 1, z)))
+        test = Rejection(law, model_of(law, BINS).seen(counts), shares, z)
+        return np.array([test.interval(a, b) for a, b in itertools.pairwise(edges)])
     estimate, error = _posterior(law, counts, shares, edges, np.eye(len(edges) - 1))
-    if np.median(2 * z * error) >= WIDE:
-        raise NoIntervalError(
-            "n_bins must be smaller for intervals: from so few reports, or with so small an epsilon, half of the "
-            f"intervals for the shares of {len(edges) - 1} bins would be wider than {WIDE:g}"
-        )
+    _refuse_if_wide(2 * z * error)
     ends = unified(estimate, error, float(z))
     if not hasattr(law, "grid"):
         return ends
@@ -59,83 +67,102 @@ def share_intervals(law, counts, shares, edges, z):
             "and reports do not tell on which side; choose n_bins or bounds so that edges are halfway between values, "
             "-0.5 and 100.5 for whole numbers up to 100 for instance"
         )
+    if values is not None:
+        doubt = np.maximum(doubt, on_round_numbers(law, counts, shares, edges, values))
     return np.clip(ends + np.stack([-doubt, doubt], axis=1), 0.0, 1.0)
+
+
+def _refuse_if_wide(widths):
+    if np.median(widths) >= WIDE:
+        raise NoIntervalError(
+            "n_bins must be smaller for intervals: from so few reports, or with so small an epsilon, half of the "
+            f"intervals for the shares of {len(widths)} bins would be wider than {WIDE:g}"
+        )
 
 
 @lru_cache(maxsize=64)
 def bearable(law, n, z):
     """Return how many bins n reports have intervals for: by the law and n alone, as if values were spread evenly."""
-    model = model_of(law, BINS)
+    model, best = model_of(law, BINS), ASKED[0]
     codes = np.bincount(model.output)  # (of each output; no interval asks how its reports divide among them)
     counts = (n * (model.even @ model.rows) / codes)[model.output]
-    for n_bins in ASKED[:-1]:
-        _, error = _posterior(law, counts, model.even, np.linspace(0.0, 1.0, n_bins + 1), np.eye(n_bins))
-        if np.median(2 * z * error) < BEARABLE:
-            return n_bins
-    return ASKED[-1]
+    for n_bins in ASKED:
+        if n_bins <= FEW:
+            width, most = width_if_even(law, n, n_bins, z), BEARABLE_FEW
+        else:
+            _, error = _posterior(law, counts, model.even, np.linspace(0.0, 1.0, n_bins + 1), np.eye(n_bins))
+            width, most = np.median(2 * z * error), BEARABLE
+        if width >= most:
+            break
+        best = n_bins
+    return best
 
 
 def quantile_intervals(law, counts, shares, q, z):
     """Return an array (q, 2): positions between which the quantiles lie."""
-    found = None
-    for n_bins in CUMULATIVE:  # few bins have exact shares, many bins exact edges
-        edges = np.linspace(0.0, 1.0, n_bins + 1)
-        below = np.tril(np.ones((n_bins, n_bins)))[:-1]
-        estimate, error = _posterior(law, counts, shares, edges, below)
-        cost = error.mean() + 0.5 / n_bins
-        if found is None or cost < found[0]:
-            found = cost, edges, _outwards(estimate, error, z, counts.sum())
-    _, edges, ends = found
-    if hasattr(law, "grid"):  # many values beside an edge may lie on its other side, as for shares
-        beside = _beside(law, shares, edges[1:-1])
-        ends = np.clip(ends + np.stack([-beside, beside], axis=1), 0.0, 1.0)
-    n_edges = len(edges)
-    low, high = np.concatenate([[0.0], ends[:, 0], [1.0]]), np.concatenate([[0.0], ends[:, 1], [1.0]])
-    # from the edge before the first below which q may lie, to the one behind the last below which no more may
-    start = np.argmax(high >= q[:, None], axis=1) - 1
-    stop = n_edges - np.argmax(low[::-1] <= q[:, None], axis=1)
-    return np.stack([edges[np.maximum(start, 0)], edges[np.minimum(stop, n_edges - 1)]], axis=1)
+    test = Rejection(law, model_of(law, BINS).seen(counts), shares, z)
+    return np.array([test.quantile(share) for share in q])
 
 
 def on_edges(law, shares, edges):
     """Return, for each bin, the mass next to its inner edges that is more than what lies beside it."""
-    excess = _beside(law, shares, edges[1:-1])
-    return np.concatenate([[0], excess]) + np.concatenate([excess, [0]])
-
-
-def _beside(law, shares, inner):
-    """Return, for each of these edges, the mass next to it that is more than what lies further away."""
-    model = model_of(law, BINS)
-    reached = np.concatenate([[0.0], np.cumsum(shares)])
-    step = np.maximum(NEAR / len(model.widths), law.spacing_at(inner))  # (between two inputs reports tell no place)
-
-    def within(reach):
-        return np.diff(np.interp([inner - reach, inner + reach], model.edges, reached), axis=0)[0]
-
-    there = within(step)
-    excess = there - (within(3 * step) - there) / 2
+    inner = edges[1:-1]
+    step = np.maximum(NEAR / BINS, law.spacing_at(inner))  # (between two inputs reports tell no place)
+    there = _near(law, shares, inner, step)
+    excess = there - (_near(law, shares, inner, 3 * step) - there) / 2
     excess[excess <= MOST * there] = 0  # the fit is rough itself
-    return excess
+    return _either_side(excess)
 
 
 def evenly_spaced(law, counts, shares, edges):
     """Return, for each bin, the share that may be on the wrong side of its edges as values seem evenly spaced."""
-    model = model_of(law, BINS)
-    seen, n = model.seen(counts), counts.sum()
-    even = smooth(model, seen)
-    expected = np.maximum(even @ model.rows, 1e-12)
-    waves = (np.exp(2j * np.pi * SPACINGS[:, None] * model.middles) * even) @ model.rows
-    score = waves.conj() @ (seen / expected - n)
-    least = n * (np.square(np.abs(waves)) / expected).sum(axis=1)
+    score, least = _waves(law, counts)
     found = np.square(np.abs(score)) / least * 2 * (2 * np.abs(score) / least > HIGH)
     k = np.argmax(found)
     if found[k] < SURE:
         return np.zeros(len(edges) - 1)
     inner, per = edges[1:-1], SPACINGS[k]
     u = (per * inner + np.angle(score[k]) / (2 * np.pi)) % 1
-    reached = np.concatenate([[0.0], np.cumsum(shares)])
-    near = np.interp(inner + 1 / per, model.edges, reached) - np.interp(inner - 1 / per, model.edges, reached)
-    amount = np.abs(0.5 - u) * near / 2
+    return _either_side(np.abs(0.5 - u) * _near(law, shares, inner, 1 / per) / 2)
+
+
+def on_round_numbers(law, counts, shares, edges, values):
+    """Return, for each bin, the share that may be on the wrong side of its edges if values are rounded unseen.
+
+    The steps are 1, 2 or 5 times a power of ten, the largest one that reports do not tell and that an edge is on.
+    """
+    score, least = _waves(law, counts)
+    if (np.square(np.abs(score)) / least * 2 * (2 * np.abs(score) / least > HIGH)).max() >= SURE:
+        return np.zeros(len(edges) - 1)  # (what is seen is allowed for)
+    unseen = SPACINGS[2 * least < TOLD]
+    span = values[-1] - values[0]
+    most, reach = span / (unseen[0] if len(unseen) else SPACINGS[-1]), np.zeros(len(edges) - 2)
+    for power in range(math.floor(math.log10(most)) - 3, math.floor(math.log10(most)) + 1):
+        for step in np.array([1.0, 2.0, 5.0]) * 10.0**power:
+            if step <= most * (1 + 1e-9):
+                times = values[1:-1] / step
+                reach[np.abs(times - np.rint(times)) < 1e-6] = step / span / 2
+    return _either_side(_near(law, shares, edges[1:-1], reach) / 2)
+
+
+def _waves(law, counts):
+    """Return (score of each wave, its information): the height of one is twice the ratio, and 2 for even spaces."""
+    model = model_of(law, BINS)
+    seen, n = model.seen(counts), counts.sum()
+    even = smooth(model, seen)
+    expected = np.maximum(even @ model.rows, 1e-12)
+    waves = (np.exp(2j * np.pi * SPACINGS[:, None] * model.middles) * even) @ model.rows
+    return waves.conj() @ (seen / expected - n), n * (np.square(np.abs(waves)) / expected).sum(axis=1)
+
+
+def _near(law, shares, places, reach):
+    """Return the mass of a fit around places."""
+    knots, reached = model_of(law, BINS).edges, np.concatenate([[0.0], np.cumsum(shares)])
+    return np.interp(places + reach, knots, reached) - np.interp(places - reach, knots, reached)
+
+
+def _either_side(amount):
+    """Return for each bin what is doubtful at its inner edges."""
     return np.concatenate([[0], amount]) + np.concatenate([amount, [0]])
 
 
@@ -165,12 +192,6 @@ def _belt(z):
         few, many = np.where(short, reach, few), np.where(short, many, reach)
     first = ndtri(level)  # the reach next to 0, which all observations below are nearest to
     return tuple(np.concatenate(each) for each in (([0.0], truths), ([-np.inf], least), ([first], truths + reach)))
-
-
-def _outwards(estimate, error, z, n):
-    """Return the ends of intervals, rounded outwards to whole users, within [0, 1]."""
-    low, high = np.floor((estimate - z * error) * n) / n, np.ceil((estimate + z * error) * n) / n
-    return np.clip(np.stack([low, high], axis=1), 0.0, 1.0)
 
 
 @lru_cache(maxsize=8)
