@@ -56,7 +56,7 @@ def trained(ax):
     X, y = teenagers[["age", "height", "weight"]], teenagers["gender"]
     model = DPGradientBoostingClassifier(1.0, delta=1e-6, bounds=([12, 1, 25], [18, 2.3, 200]),
                                          classes=["female", "male"], random_state=0).fit(X, y)
-    ShapeFunctionDisplay.from_estimator(model, 1, ax=ax)
+    ShapeFunctionDisplay.from_estimator(model, "height", ax=ax)
     ax.set(title="train: boosting, epsilon 1", xlim=(1.3, 2.1))
     ax.set(xlabel="height (m)", ylabel="evidence for male (log odds)")
 

@@ -26,8 +26,9 @@ DELTA = """\
 """
 USERS = """\
     max_rows_per_user : int, default=None
-        A record is a user, of whom so many rows count; `users` then says whose each row is, and neighbours must be
-        "add_remove". None: a record is a row. Every row needs a user; in strict mode those without one do not count.
+        Maximum number of rows kept per user; enables user-level privacy: a record is then a user. `users` names the
+        user of each row, and neighbours must be "add_remove". None: a record is a row. Every row needs a user; in
+        strict mode rows without a user do not count.
     row_choice : {"first", "sample"}, default="first"
         Which rows of a user count.
 """
@@ -104,7 +105,8 @@ class DPStatistic(Mergeable, CentralMechanism):
         self._check_mergeable()
         rows, one = self._read(X, users)
         if hasattr(self, "summary_") and users is not None:
-            raise ValueError("users must come in one call, as nobody could count their rows otherwise; others merge")
+            raise ValueError("with users, pass all rows of a user in one call to summarize; merge summaries of "
+                             "disjoint users")
         summary = self._summary_of(rows, one)
         summary.names = names_of(X, rows.shape[1])
         return self._add_summary(summary)
