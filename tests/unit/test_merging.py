@@ -21,7 +21,7 @@ def test_every_estimator_says_by_which_protocol_it_merges(cls):
     if cls.merges == "summaries":
         assert {"summarize", "merge", "release"} <= verbs
     else:  # (what learns from reports in several rounds aggregates, and does not merge)
-        assert cls.merges == ("reports" if "merge" in verbs else None)
+        assert cls.merges == ("reports" if "merge" in verbs else "nothing")
         assert "summarize" not in verbs
 
 
