@@ -38,8 +38,8 @@ class PrivateEstimator(BaseEstimator):
     #: Which family of checks of `dpestim.testing` knows how it is used, where its capabilities do not tell.
     _checked_as = None
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
-    #: "reports" (`merge`), or None.
-    _merges = None
+    #: "reports" (`merge`), or "nothing".
+    merges = "nothing"
     __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):

@@ -146,7 +146,7 @@ class Mergeable:
     and `_identity` of a number of columns and whether X is one flat column.
     """
 
-    _merges = "summaries"
+    merges = "summaries"
 
     def merge(self, other):
         """Add what another one has summarised; the rows must be others.

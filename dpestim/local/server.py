@@ -21,7 +21,7 @@ class Server(PrivateEstimator):
     estimate from by `_check_columns`.
     """
 
-    _merges = "reports"
+    merges = "reports"
     # State lives in these; the class attributes stand for "nothing seen yet".
     _columns = None
     _counts = None

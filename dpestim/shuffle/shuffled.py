@@ -126,7 +126,7 @@ class ShuffledEstimator(PrivateEstimator):
     """
 
     _checked_as = "shuffled"
-    _merges = "reports"
+    merges = "reports"
     _server = None
     #: (users, epsilon, delta) of each shuffle that is counted, for so many colluding users; how often a user may be in.
     _shuffles, _colluding = (), 0

@@ -48,7 +48,7 @@ class Result(Table):
     (500, (497.0, 503.0), Fraction(1, 1))
     >>> print(result)
     value  standard error  95 % interval
-    500             1.36  497 to 503
+      500            1.36     497 to 503
     """
 
     value: object
