@@ -173,14 +173,15 @@ class PrivateEstimator(BaseEstimator):
     @contextlib.contextmanager
     def _drawing_on(self, reservations):
         """Draw on reservations, before others, as long as the block is open."""
-        before = self._reservations
-        self._reservations = (*reservations, *before)
+        self._reservations = (*reservations, *self._reservations)
         try:
             yield
-        finally:
-            self._reservations = before
-            if not before:
-                del self._reservations  # as it was: that of the class
+        finally:  # (blocks of two threads may end in any order: each takes its own away)
+            left = tuple(one for one in self._reservations if all(one is not own for own in reservations))
+            if left:
+                self._reservations = left
+            else:
+                vars(self).pop("_reservations", None)  # as it was: that of the class
 
     def _bind(self, ledger):
         """Stay bound to the ledger of the block, which has just paid: it pays for every later use too.

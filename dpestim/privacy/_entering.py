@@ -21,7 +21,7 @@ from dpestim.privacy.neighbours import Neighbours
 #: What costs nothing, and entries that are no releases.
 _NOTHING = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
 #: (UUID of a ledger, number) of reservations of which nothing is left, as was committed; nothing is ever added to one.
-empty = set()
+_empty = set()
 
 
 class Entering:
@@ -84,14 +84,13 @@ class Entering:
             raise ValueError("number must be that of the entry of a reservation, an int")
         one, self.users = int(one), found[0]
         self._take_back(one, tuple(map(down, self._left(one))))
-        return one
 
     # ---------------------------------------------------------------- inside
 
     def _left(self, one):
-        """Return what is left of a reservation; nothing of another's."""
+        """Return what is left of a reservation; nothing of another's. Asked before anything of it is taken back."""
         layout, key = self.state.layout, (self.state.terms["uuid"], one)
-        if key in empty:
+        if key in _empty:
             return layout.nothing
         with _account.suspicious(self.path):
             found = self.file.execute(layout.reservation, (one,)).fetchone()
@@ -100,7 +99,10 @@ class Entering:
             left = list(map(number, found[2:]))
             for row in self.file.execute(layout.given_back, (one, names_of(one))):
                 left = [a + signed(GIVEN_BACK, b) for a, b in zip(left, row)]
-        return tuple(max(amount, Fraction(0)) for amount in left)
+        left = tuple(max(amount, Fraction(0)) for amount in left)
+        if not any(left):  # (what others gave back is read once, and not for each charge)
+            _empty.add(key)
+        return left
 
     def _covered(self, charged):
         """Return ([(number of a reservation, what it has of an amount)], what is to be paid beside them)."""

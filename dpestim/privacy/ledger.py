@@ -17,7 +17,7 @@ from dpestim.exceptions import LedgerError
 from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy._composition import COMPOSITIONS
-from dpestim.privacy._entering import Entering, empty, reserved
+from dpestim.privacy._entering import Entering, reserved
 from dpestim.privacy._store import create, real_path, remember, sweep, temporary_path, transaction
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
@@ -271,8 +271,7 @@ class Ledger:
             Of its entry; `report` shows those that are open.
         """
         with self._entering() as entering:
-            number = entering.give_back(number)
-        empty.add((entering.state.terms["uuid"], number))  # (not before it is in the file)
+            entering.give_back(number)
 
     @contextlib.contextmanager
     def _entering(self, write=True):

@@ -463,6 +463,19 @@ def test_steps_in_threads_draw_on_the_reservation(made, beside):
     holds(ledger)
 
 
+def test_fits_of_one_step_in_two_threads_end_in_any_order():
+    ledger, step = Ledger(2, durability="fast"), model()
+    with ledger.reserve([HALF]) as one, ledger.reserve([HALF]) as two:
+        first, second = step._drawing_on([one]), step._drawing_on([two])
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert step._reservations == (two,)
+        assert step._reservations[0] is two  # (it drew on none: handles are equal, and so tell nothing)
+        second.__exit__(None, None, None)
+    assert "_reservations" not in vars(step)
+
+
 def test_a_step_that_travels_draws_on_the_reservation(path):
     ledger, step = Ledger(1, path=path), DPStandardScaler(1.0, bounds=(-1, 1))
     step.set_params(ledger=ledger)
