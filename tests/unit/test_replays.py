@@ -12,9 +12,17 @@ import numpy as np
 import pytest
 
 from dpestim import config_context
-from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor, _base
+from dpestim.ensemble import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
+    _base,
+)
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression, DPRidge, _logistic
-from dpestim.statistics.noise import Answers
+from dpestim.statistics.noise import Answers, Noise
+from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+from dpestim.tree._tree import Tree
 from dpestim.tree.columns import BinnedColumns
 
 
@@ -133,6 +141,26 @@ def test_logistic_models_keep_what_perturbed_minima_and_counts_tell(monkeypatch,
         with config_context(strict=True):
             model = DPLogisticRegression(4.0, data_norm=1.0, classes=list(range(n_classes)), random_state=0, **params)
             found.append(kept(model.fit(X, y)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("cls", [DPDecisionTreeClassifier, DPDecisionTreeRegressor, DPRandomForestClassifier,
+                                 DPRandomForestRegressor])
+@pytest.mark.parametrize("n_others", [30, 7, 0])
+def test_trees_keep_what_choices_and_leaves_tell(monkeypatch, cls, n_others):
+    released, add, grown, found = {}, Noise.add, Tree._grown, []
+    monkeypatch.setattr(Noise, "add", lambda *args: released.setdefault("leaves", add(*args)).copy())
+    monkeypatch.setattr(Tree, "_grown", lambda *args: [a.copy() for a in released.setdefault("splits", grown(*args))])
+    params = {"target_bounds": (-1, 1)} if "Regressor" in cls.__name__ else {"classes": [0, 1]}
+    if "Forest" in cls.__name__:
+        params |= {"n_estimators": 3, "delta": 1e-5}
+    rng = np.random.default_rng(0)
+    for n in (30, n_others):
+        X, y = rng.normal(0, 3, (n, 2)), rng.integers(0, 2, n).astype(float)
+        X[:1], y[1:2] = (math.nan, math.inf), 9
+        neighbours = "substitution" if n_others == 30 else "add_remove"
+        with config_context(strict=True):
+            found.append(kept(cls(2.0, bounds=(-2, 2), max_depth=3, neighbours=neighbours, **params).fit(X, y)))
     assert found[0] == found[1]
 
 
