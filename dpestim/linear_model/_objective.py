@@ -242,10 +242,10 @@ def _objective_strength(e, delta, n_rows, size, shape, evenness, factor):
 def _factor(shape, evenness):
     """Return how strong the default is where the noise is large: constants chosen on some tables, judged on others.
 
-    5 ranks rows best. For two classes 3 has the better probabilities and ranks as well, but for a rare class it lets in
-    more noise than there is to gain: so 3 is for classes of a quarter of the rows or more, and it rises to 5 for one
-    class alone. Several classes lose accuracy with less than 5 (``_logistic.md``); counts gain nothing. The classes of
-    a hinge have 2, by accuracy.
+    5 ranks rows best. For two classes 3 ranks as well and has better probabilities where rows are few, but a rare class
+    lets in more noise than there is to gain: so 3 is for classes of a quarter of the rows or more, and it rises to 5
+    for one class alone. Several classes lose accuracy with less than 5 (``_logistic.md``); counts gain nothing. The
+    classes of a hinge have 2, by accuracy.
     """
     if isinstance(shape, Slopes):
         return 2 if shape.falling else 5
