@@ -176,12 +176,11 @@ class DistributionEstimator(Collector):
         (Feldman and Cousins 1998), which have their level next to 0, too. A share of about `level` of the bins is
         covered, on average over bins and reports (``distribution.md`` and ``docs/coverage.md`` have what was measured).
 
-        Reports do not tell on which side of an edge the values are that lie on it. **Values are assumed to be rounded to
-        1, 2 or 5 times a power of ten, if at all.** Edges on such numbers have wider intervals, or are refused where
-        much lies on them; those of rounding too fine to matter or to other steps, such as 1/16, are not allowed for.
-        Choose edges halfway between values: of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 96 to
-        100 % of 10 to 50 bins are covered with the bounds (120, 220) and with (119.5, 219.5), whose intervals are half
-        as wide.
+        Reports do not tell on which side of an edge the values are that lie on it. **Values are assumed to be rounded
+        to 1, 2 or 5 times a power of ten, if at all.** Edges on such numbers have wider intervals, or are refused where
+        much lies on them; rounding to other steps, such as 1/16, is not allowed for. Choose edges halfway between
+        values: of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 96 to 100 % of 10 to 50 bins are
+        covered with the bounds (120, 220) and with (119.5, 219.5), whose intervals are half as wide.
 
         Parameters
         ----------
