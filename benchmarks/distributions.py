@@ -1,4 +1,7 @@
-"""How near distributions come: the default against EM and EMS on 64 and 256 bins, coverage, time."""
+"""How near distributions come: the default against EM and EMS on 64 and 256 bins, coverage, time.
+
+``python -m benchmarks.distributions`` compares them from few users to many.
+"""
 
 import time
 
@@ -64,10 +67,15 @@ def rows(settings):
                 yield row
 
 
+def collected(client, draw, n, seed):
+    """Return numbers and their reports."""
+    X = np.clip(draw(np.random.default_rng(seed), n), 0, 1)[:, None]
+    return X, client.privatize(X)
+
+
 def measure(client, draw, n, seed):
     """Return W1 of the default and of its rivals, the share of bins covered, seconds of CPU of the choice."""
-    X = np.clip(draw(np.random.default_rng(seed), n), 0, 1)[:, None]
-    reports = client.privatize(X)
+    X, reports = collected(client, draw, n, seed)
     ours = DistributionEstimator(client).aggregate(reports)
     _ = ours.distribution_  # the channel is known from now on
     again = DistributionEstimator(client).aggregate(reports)
@@ -82,3 +90,33 @@ def measure(client, draw, n, seed):
     except ValueError:  # refused
         covered = np.nan
     return [*(-est.score(X) for est in (ours, *rivals)), covered, seconds]
+
+
+def by_users(name="PM", seeds=range(4)):
+    """Print the ratio to the best rival of a cell, which is known afterwards alone, and to each; means of seeds."""
+    all_ratios = []
+    for label, shapes in (("chosen by", SHAPES), ("unseen", UNSEEN)):
+        for n in (500, 2000, 20_000, 200_000):
+            cells = {}
+            for shape, draw in shapes.items():
+                for epsilon in (0.5, 1.0, 3.0):
+                    found = []
+                    for seed in seeds:
+                        client = clients(epsilon, seed)[name]
+                        X, reports = collected(client, draw, n, seed)
+                        found.append([-DistributionEstimator(client, **params).aggregate(reports).score(X)
+                                      for params in ({}, *RIVALS)])
+                    cells[shape, epsilon] = np.mean(found, axis=0)
+            ratios = np.array([each[0] / each[1:] for each in cells.values()])
+            all_ratios.append(ratios)
+            best = ratios.max(axis=1)
+            print(f"{label}, {n} users: {len(best)} cells, {(best <= 1.1).sum()} within 10 % of the best, mean "
+                  f"{best.mean():.2f}, worst {best.max():.2f} ({list(cells)[np.argmax(best)]}); more than 10 % worse "
+                  f"than each rival in {(ratios > 1.1).sum(axis=0)}; two humps "
+                  f"{[round(float(b), 2) for b, (shape, _) in zip(best, cells) if shape == 'two humps']}", flush=True)
+    ratios = np.concatenate(all_ratios)
+    print(f"all: mean ratio to each rival {ratios.mean(axis=0).round(2)}, to the best {ratios.max(axis=1).mean():.2f}")
+
+
+if __name__ == "__main__":
+    by_users()

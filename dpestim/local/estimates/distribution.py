@@ -171,17 +171,16 @@ class DistributionEstimator(Collector):
 
         They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for whatever
         distribution: an end is the last share that a likelihood-ratio test does not reject, and values on an edge may
-        be counted on either side. More bins need a distribution that is smooth apart from some spikes: intervals are
-        then a least-squares inversion of the law, with an allowance for how values lie within bins, and unified ones
-        (Feldman and Cousins 1998), which have their level next to 0, too. A share of about `level` of the bins is
-        covered, on average over bins and reports (``distribution.md`` and ``docs/coverage.md`` have what was measured).
+        be counted on either side. More bins need one that is smooth apart from some spikes: intervals are then a
+        least-squares inversion of the law, with an allowance for how values lie within bins, and unified (Feldman and
+        Cousins 1998), which have their level next to 0, too. About `level` of the bins are covered, on average over
+        bins and reports (``distribution.md`` and ``docs/coverage.md`` have what was measured).
 
-        Reports do not tell on which side of an edge the values are that lie on it. **Values are assumed to be rounded to
-        1, 2 or 5 times a power of ten, if at all.** Edges on such numbers have wider intervals, or are refused where
-        much lies on them; those of rounding too fine to matter or to other steps, such as 1/16, are not allowed for.
-        Choose edges halfway between values: of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 96 to
-        100 % of 10 to 50 bins are covered with the bounds (120, 220) and with (119.5, 219.5), whose intervals are half
-        as wide.
+        Reports do not tell on which side of an edge the values are that lie on it. **Values are assumed to be rounded
+        to 1, 2 or 5 times a power of ten, if at all.** Edges on such numbers have wider intervals, or are refused where
+        much lies on them; rounding to other steps, such as 1/16, is not allowed for. Choose edges halfway between
+        values: of heights in whole centimetres (PM and SW, epsilon 3, 50,000 users) 96 to 100 % of 10 to 50 bins are
+        covered with the bounds (120, 220) and with (119.5, 219.5), whose intervals are half as wide.
 
         Parameters
         ----------
@@ -225,10 +224,9 @@ class DistributionEstimator(Collector):
     def quantile_interval(self, q, level=0.95):
         """Return intervals for quantiles, of whatever distribution.
 
-        They hold for whatever distribution, with about their level or more: an end is the last position of 257 between
-        the bounds that a likelihood-ratio test of the reports does not reject. At epsilon 1 and
-        50,000 users (PM, a bell) those of 95 % are 0.05 of the range wide for the median and 0.12 for the quantiles of
-        5 and 95 %; at epsilon 3 they are 0.03 and 0.04 wide.
+        They have about their level or more: an end is the last position of 257 between the bounds that a
+        likelihood-ratio test does not reject. At epsilon 1 and 50,000 users (PM, a bell) those of 95 % are 0.05 of the
+        range wide for the median and 0.12 for the quantiles of 5 and 95 %; at epsilon 3 they are 0.03 and 0.04 wide.
 
         Parameters
         ----------
