@@ -24,13 +24,20 @@ SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tre
 _CHECKS_OF_PARAMETERS = ("_check", "_check_parameters", "_check_call_parameters", "_checked_bounds")
 
 
+class _Repr:
+    """`__repr__` of instances; the class has that of scikit-learn, by which it knows where lines may be broken."""
+
+    def __get__(self, instance, owner):
+        return BaseEstimator.__repr__ if instance is None else instance._shown
+
+
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters are only stored, state is versioned, budget is charged in one place."""
 
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
     #: for it last; its clones and pickles take it along
     _bound = (None, False)
-    #: name of the relation of the block (`config_context`) in which this was made, cloned, pickled or used last
+    #: name of the relation of the block (`config_context`) in which this was made, cloned, pickled or last summarised
     _bound_relation = None
     #: reservations (`Ledger.reserve`) on which this draws where their ledger pays, while others are fitted, too; clones
     #: and pickles take them along
@@ -56,6 +63,27 @@ class PrivateEstimator(BaseEstimator):
     def _get_param_names(cls):
         """Return what scikit-learn reads from the signature: once for each class, as it is most of a clone."""
         return super()._get_param_names()
+
+    def set_params(self, **params):
+        """Set parameters; ``ledger=None`` also ends what bound this to the ledger of a block.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**params)
+        if "ledger" in params and params["ledger"] is None:
+            self._unbind()
+        return self
+
+    def _unbind(self):
+        """Be bound to no ledger: a later use is paid by the parameter, or by the block around it."""
+        if self._bound[0] is not None:
+            self._bound = (None, self._bound[1])
 
     def __sklearn_clone__(self):
         twin = super().__sklearn_clone__()
@@ -197,7 +225,7 @@ class PrivateEstimator(BaseEstimator):
         self._bind_relation()
 
     def _bind_relation(self):
-        """Keep the relation of the block around this place: what is released in it is about no other."""
+        """Keep the relation of the block around this place."""
         relation = relation_of_block()
         if relation is not None:
             self._bound_relation = relation
@@ -223,6 +251,15 @@ class PrivateEstimator(BaseEstimator):
         if not (callable(getattr(self, "__sklearn_is_fitted__", None)) and self.__sklearn_is_fitted__()):
             return super()._repr_html_
         return lambda: _notebook.show(self)
+
+    def _shown(self, N_CHAR_MAX=700):
+        """Return what scikit-learn shows, and what this is bound to besides its parameters."""
+        (ledger, strict), relation = self._bound, self._bound_relation
+        bound = [f"bound to {ledger!r}"] * (ledger is not None) + ["strict mode"] * strict
+        bound += [f'neighbours="{relation}" by its block'] * (relation is not None)
+        return ", ".join([super().__repr__(N_CHAR_MAX), *bound])
+
+    __repr__ = _Repr()
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)

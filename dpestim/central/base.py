@@ -1,5 +1,6 @@
 """What all mechanisms of the central model share: the budget, whom it protects, and the ledger that pays."""
 
+import copy
 from fractions import Fraction
 from numbers import Integral, Real
 
@@ -35,19 +36,33 @@ class CentralMechanism(PrivateEstimator):
 
     #: What the release that a fit keeps has promised.
     _kept_promise = None
+    #: The name of the relation of the last release.
+    _last_relation = None
 
     @property
     def privacy_(self):
-        """What the fitted release promised, whatever parameters say since; without a fit what one release promises."""
-        return self._guarantee() if self._kept_promise is None else self._kept_promise
+        """What the fitted release promised, whatever parameters say since; without a fit what one release promises.
+
+        That is about the relation of the last release, where no parameter says another one.
+        """
+        if self._kept_promise is not None:
+            return self._kept_promise
+        shown = self
+        if self._last_relation is not None and getattr(self, "neighbours", "") is None:
+            shown = copy.copy(self)
+            shown.neighbours = self._last_relation
+        return shown._guarantee()
 
     # ---------------------------------------------------------------- inside
 
     def _pay(self):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
-        self._bind_relation()
+        self._charge_promise(self._guarantee())
+
+    def _charge_promise(self, guarantee):
         if self._find_ledger() is not None:
-            self._charge(self._guarantee(), None)
+            self._charge(guarantee, None)
+        self._last_relation = guarantee.neighbours.value
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()

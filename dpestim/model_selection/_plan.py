@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.model_selection._runs import LEAST_GAMMA, expected_runs, usual_gamma
-from dpestim.model_selection._scores import scorer_of
+from dpestim.model_selection._scores import NAMED, scorer_of
 from dpestim.pipeline.budget import payers, set_shares
 from dpestim.pipeline.private import quietly, refuse_in_strict
 from dpestim.pipeline.report import report_on
@@ -87,8 +87,8 @@ def plan_of(search):
         raise ValueError(f"selection must be one of {list(_SELECTIONS)}")
     check_random_state(search.random_state)
     scorer = scorer_of(search.scoring, search.score_bounds)
-    if not callable(search.scoring) and not is_classifier(search.estimator):
-        raise ValueError('scoring="accuracy" needs a classifier as estimator: declare a function and score_bounds')
+    if not callable(search.scoring):
+        _check_kind(search.scoring, search.estimator)
     aside = _exact("validation_share", search.validation_share, "above 0 and below 1", lambda v: 0 < v < 1)
     candidates = _candidates(search.space)
     gamma = eta = noise = None
@@ -113,6 +113,16 @@ def plan_of(search):
                                  search.random_state is not None, _notes(len(candidates), gamma))
     return Plan(candidates, [model for model, _, _ in prepared], [paths for _, paths, _ in prepared], deltas, scorer,
                 aside, epsilon, share, gamma, eta, noise, guarantee)
+
+
+def _check_kind(name, estimator):
+    """Raise ValueError for a score of another kind of model."""
+    method, needs_classes = NAMED.get(name, ("predict", None))[0], not name.endswith("_error")
+    if needs_classes != is_classifier(estimator):
+        raise ValueError(f'scoring="{name}" needs a {"classifier" if needs_classes else "regressor"} as estimator: '
+                         "declare another score, or a function and score_bounds")
+    if not hasattr(estimator, method):
+        raise ValueError(f'scoring="{name}" needs an estimator with {method}: take scoring="accuracy"')
 
 
 def _model_of(search, candidate):
@@ -150,6 +160,9 @@ def _prepare(search, candidate, share):
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):
         raise ValueError("estimator must hold no search: put all that is to be tried into one space")
     paying = payers(report)
+    for step in steps:  # (the search promises for one row replaced, whatever the relation of its block)
+        if step.estimator.get_params(deep=False).get("neighbours", "") is None:
+            step.estimator.set_params(neighbours="substitution")
     set_shares(paying, share, [canonical_epsilon(step.estimator.epsilon) for step in paying])
     promise = report_on(model, trusted=search.trusted).privacy_.to(Neighbours.SUBSTITUTION)
     if promise.epsilon > share:

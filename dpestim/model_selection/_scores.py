@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs import label_codes
+from dpestim.inputs import label_codes, target_numbers
 from dpestim.inputs.quiet import attempt
 from dpestim.rng import Stage
 
@@ -82,13 +82,16 @@ class RowScores:
         The total is paid by now: an exception would publish what a run did, and might show values.
         """
         n = count_rows(X)
-        scores, raised = attempt(lambda: np.asarray(self._function(model, X, y), dtype=np.float64))
+        scores, raised = attempt(lambda: np.asarray(self._scores(model, X, y, strict), dtype=np.float64))
         if raised is not None or scores.shape != (n,):
             self._fault = self._fault or ("other things" if raised is None else raised.__name__)
             return 0
         with np.errstate(all="ignore"):
             shares = (np.clip(scores, self._low, self._high) - self._low) / (self._high - self._low)
         return int(np.floor(np.nan_to_num(shares, nan=0.0) * _STEPS).astype(np.int64).sum())
+
+    def _scores(self, model, X, y, strict):
+        return self._function(model, X, y)
 
     def warn_of_faults(self):
         """Tell, once for all runs and without values, that some scores were none."""
@@ -101,14 +104,85 @@ class RowScores:
         return self._low + (self._high - self._low) * (total / _STEPS / max(n, 1))
 
 
+class NamedScores(RowScores):
+    """Scores of rows that scikit-learn has under the same name."""
+
+    def _scores(self, model, X, y, strict):
+        return self._function(model, X, y, strict)
+
+
+def _of_probabilities(score):
+    """Return a score of rows from (the probabilities of classes, one row each; the place of its class, -1 is none)."""
+    def scores(model, X, y, strict):
+        found = np.asarray(model.predict_proba(X), np.float64)
+        codes, _ = label_codes(y, model.classes_, len(found), strict=strict, total=True)
+        return np.where(codes < 0, np.nan, score(found, np.maximum(codes, 0)))
+
+    return scores
+
+
+def _of_errors(score):
+    """Return a score of rows from how far off predictions of numbers are."""
+    def scores(model, X, y, strict):
+        found = np.asarray(model.predict(X), np.float64)
+        return score(target_numbers(y, len(found), strict=strict) - found)
+
+    return scores
+
+
+def _log_likelihood(found, codes):
+    with np.errstate(divide="ignore"):
+        return np.log(np.take_along_axis(found, codes[:, None], axis=1)[:, 0])
+
+
+def _minus_brier(found, codes):
+    return -np.square(found - np.eye(found.shape[1])[codes]).sum(axis=1) / 2
+
+
+#: What scikit-learn calls a score that adds up over rows: (method of the estimator, score of rows, its public range).
+#: Of a log-loss that of a row is cut to that of a probability of .01, the more of which would be noise.
+NAMED = {
+    "neg_log_loss": ("predict_proba", _of_probabilities(_log_likelihood), (math.log(0.01), 0.0)),
+    "neg_brier_score": ("predict_proba", _of_probabilities(_minus_brier), (-1.0, 0.0)),
+    "neg_mean_absolute_error": ("predict", _of_errors(lambda off: -np.abs(off)), None),
+    "neg_mean_squared_error": ("predict", _of_errors(lambda off: -np.square(off)), None),
+}
+#: Scores of scikit-learn that one row can move by much, or that are no sums over rows, and what stands for each.
+_INSTEAD = {
+    **dict.fromkeys(("roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted",
+                     "average_precision", "top_k_accuracy", "d2_log_loss_score", "d2_brier_score"), "neg_log_loss"),
+    **dict.fromkeys([name + more for name in ("f1", "precision", "recall", "jaccard")
+                     for more in ("", "_macro", "_micro", "_weighted", "_samples")], "neg_log_loss"),
+    **dict.fromkeys(("balanced_accuracy", "matthews_corrcoef"), "neg_log_loss"),
+    **dict.fromkeys(("r2", "explained_variance", "neg_root_mean_squared_error", "neg_mean_squared_log_error",
+                     "neg_root_mean_squared_log_error"), "neg_mean_squared_error"),
+    **dict.fromkeys(("neg_median_absolute_error", "neg_max_error", "max_error", "neg_mean_absolute_percentage_error"),
+                    "neg_mean_absolute_error"),
+}
+
+
 def scorer_of(scoring, bounds):
     """Return what scores, or raise ValueError."""
+    names = ["accuracy", *NAMED]
     if isinstance(scoring, str) and scoring == "accuracy":
         if bounds is not None:
             raise ValueError('score_bounds must be None for scoring="accuracy", which counts rows')
         return Accuracy()
-    if not callable(scoring):
-        raise ValueError('scoring must be "accuracy" or a function of (model, X, y) that returns a number for each row')
+    if isinstance(scoring, str) and scoring in _INSTEAD:
+        more = ", and declare score_bounds" if NAMED[_INSTEAD[scoring]][2] is None else ""
+        raise ValueError(f'scoring="{scoring}" is no mean over rows of which each counts little, so that no noise of a '
+                         f'small scale makes it private: take scoring="{_INSTEAD[scoring]}"{more}')
+    if not callable(scoring) and not (isinstance(scoring, str) and scoring in NAMED):
+        raise ValueError(f"scoring must be one of {names}, or a function of (model, X, y) that returns a number for "
+                         "each row")
+    if isinstance(scoring, str):
+        _, function, usual = NAMED[scoring]
+        return NamedScores(function, *_range(usual if bounds is None else bounds))
+    return RowScores(scoring, *_range(bounds))
+
+
+def _range(bounds):
+    """Return the declared range of a row's score as two floats."""
     wrong = "score_bounds must be a pair (low, high) of finite numbers: the public range of a row's score"
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise ValueError(wrong)
@@ -117,7 +191,7 @@ def scorer_of(scoring, bounds):
     low, high = map(float, bounds)
     if not (low < high and math.isfinite(high - low)):
         raise ValueError(wrong)
-    return RowScores(scoring, low, high)
+    return low, high
 
 
 def size_aside(n, share):

@@ -65,12 +65,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     epsilon : float, default=1.0
         The total, in (0, 80].
     selection : {"papernot_steinke", "liu_talwar", "exponential"}, default="papernot_steinke"
-    scoring : "accuracy" or callable, default="accuracy"
-        A function of (model, X, y) that returns an array of shape (n_rows,). The number of a row must depend on no
-        other row, for which the caller vouches. A run for which it raises, or returns anything else, has the lowest
-        score, as the total is paid by then; a warning says so, without values. Refused in strict mode.
+    scoring : str or callable, default="accuracy"
+        "accuracy", "neg_log_loss" or "neg_brier_score" (half of it) of a classifier, "neg_mean_absolute_error" or
+        "neg_mean_squared_error" of a regressor, as in scikit-learn: means over rows. Others, such as "roc_auc", are
+        refused by name, with what stands for them. Or a function of (model, X, y) that returns an array of shape
+        (n_rows,). The number of a row must depend on no other row, for which the caller vouches. A run for which it
+        raises, or returns anything else, has the lowest score, as the total is paid by then; a warning says so, without
+        values. A function is refused in strict mode.
     score_bounds : (low, high), default=None
-        The public range of what the function returns, to which it is cut (NaN counts as low); it must be declared.
+        The public range of the score of a row, to which it is cut (NaN counts as low). It must be declared for a
+        function and for a regressor. None for "neg_log_loss": from log(0.01) to 0, as rows with less than .01 count.
     validation_share : float, default=0.2
         Of the rows, in (0, 1): set aside at random, independently of what is in them.
     gamma : float, default=None
@@ -171,7 +175,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
                              "say of rows that are set aside")
         plan, strict = plan_of(self), self._is_strict()
         if strict and callable(self.scoring):
-            raise ValueError('strict mode: scoring must be "accuracy", as what a function does with a value is unknown')
+            raise ValueError("strict mode: scoring must be a name, as what a function does with a value is unknown")
         X, y = with_rows(X), with_rows(y)
         n = count_rows(X)
         if n < 2 and not strict:

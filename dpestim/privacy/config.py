@@ -75,7 +75,8 @@ def config_context(*, strict=None, neighbours=None):
     makes by itself is not.
 
     The relation of a block is the default of all estimators in it, also beside a ledger of another relation, which then
-    converts what it is charged or refuses it. Estimators that are made, cloned, pickled or used in the block keep it.
+    converts what it is charged or refuses it. Estimators that are made, cloned or pickled in the block keep it, and so
+    do those that summarise rows in it.
 
     Parameters
     ----------

@@ -11,12 +11,14 @@ import os
 import unicodedata
 import uuid
 from datetime import UTC, datetime
+from functools import cached_property
 
 from dpestim._tables import frame_of
 from dpestim.exceptions import LedgerError
 from dpestim.privacy import _account, ambient
 from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy._composition import COMPOSITIONS
+from dpestim.privacy._detaching import detached
 from dpestim.privacy._entering import Entering, reserved
 from dpestim.privacy._store import create, real_path, remember, sweep, temporary_path, transaction
 from dpestim.privacy.exact import canonical_amount
@@ -26,8 +28,6 @@ from dpestim.privacy.neighbours import Neighbours
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
-#: UUID -> the name of the relation
-_relations = {}
 
 
 class Ledger:
@@ -287,14 +287,19 @@ class Ledger:
         """Return the numbers of the reservations from which charges are taken."""
         return self._reservations or getattr(ambient.reservation_of(self), "_reservations", ())
 
+    def detach(self, estimator):
+        """Stop paying for an estimator, Pipeline or search and all estimators in it; returns it.
+
+        What was spent stays spent. A later use is paid by the ledger of the block around it, if there is one.
+        """
+        return detached(estimator, self)
+
     # ---------------------------------------------------------------- reading
 
-    @property
+    @cached_property
     def neighbours(self):
         """The relation of the account, and the default of estimators that it pays for: a name, which never changes."""
-        if self.uuid not in _relations:
-            _relations[self.uuid] = self._read().terms["neighbours"]
-        return _relations[self.uuid]
+        return self._read().terms["neighbours"]
 
     @property
     def composition(self):
@@ -372,12 +377,7 @@ class Ledger:
         return frame.astype({"time": "datetime64[us, UTC]", "n_rows": "Int64"})
 
     def report(self, format="text"):
-        """Return the account as a page to read: budget, spent, remaining, and what was spent by estimator.
-
-        Parameters
-        ----------
-        format : {"text", "html"}, default="text"
-        """
+        """Return the account as a page, in the `format` "text" or "html": budget, spent, left, spent by estimator."""
         from dpestim.privacy._report import as_html, as_text  # only here: most processes never print one
 
         if format not in ("text", "html"):

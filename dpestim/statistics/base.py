@@ -217,8 +217,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _pay(self, curve=None):
         """Charge one release of which this is known besides (epsilon, delta)."""
         promised = replace(super()._guarantee(), curve=curve)
-        if self._find_ledger() is not None:
-            self._charge(promised, None)
+        self._charge_promise(promised)
         self._promised = promised
 
     def _guarantee(self):

@@ -335,8 +335,8 @@ def test_the_parameter_and_another_block_win_over_what_is_bound():
     est.set_params(ledger=third).fit(X)
     with first:
         est.fit(X)  # paid by the parameter: the block has not paid
-    est.set_params(ledger=None).fit(X)
-    assert (len(first), len(second), len(third)) == (2, 4, 2)
+    est.set_params(ledger=None).fit(X)  # nobody pays: neither the parameter, nor what it was bound to
+    assert (len(first), len(second), len(third)) == (2, 3, 2)
     fresh = grr(ledger=third)
     with first:
         fresh.fit(X)

@@ -7,16 +7,18 @@ from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.inputs.frames import is_series
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import WordSource, check_random_state
-from dpestim.summaries import Mergeable, RowSummary, Summary, names_of, schema_of
+from dpestim.summaries import RowSummary, Summary, names_of, schema_of
 
 
-class RowMechanism(Mergeable, CentralMechanism):
+class RowMechanism(CentralMechanism):
     """Base of what takes rows: `summarize`, `release`, and `fit`, which is both.
 
     A sub-class brings `_plan` (all that is public, or ValueError), `_kept` (rows as they are summarised) and `_answer`.
     """
 
     _template = "rows"
+    #: (parts are summaries, which merge by themselves: nothing is kept between verbs)
+    merges = "summaries"
     #: which family of checks of `dpestim.testing` knows how it is used
     _checked_as = "rows"
     #: whether the order of the rows is of no importance
