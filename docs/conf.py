@@ -120,8 +120,8 @@ def api_pages():
             text += [f".. rubric:: {task}", "", *summaries(names)]
         pages[package] = [*text, *(summaries(rest) if rest else [])]
     pages["dpestim"] = [*api_page("dpestim", rows[0][1]), *summaries(functions)]
-    pages["index"] = ["API reference", "=" * 13, "", ".. toctree::", "   :hidden:", "", *(f"   {n}" for n, _ in rows),
-                      "", *(f"* :doc:`{name}`: {summary}" for name, summary in rows)]
+    tree = [".. toctree::", "   :hidden:", "", *(f"   {name} <{name}>" for name, _ in rows), ""]
+    pages["index"] = ["API reference", "=" * 13, "", *tree, *(f"* :doc:`{name}`: {summary}" for name, summary in rows)]
     return {name: "\n".join([*text, ""]) for name, text in pages.items()}
 
 
