@@ -83,7 +83,8 @@ def generate(app, config):
     for name in ("api", "proofs"):
         shutil.rmtree(GENERATED / name, ignore_errors=True)
         (GENERATED / name).mkdir(parents=True)
-    (GENERATED / "api" / "index.rst").write_text(api_index(), encoding="utf-8")
+    for page, text in api_pages().items():
+        (GENERATED / "api" / f"{page}.rst").write_text(text, encoding="utf-8")
     (GENERATED / "mechanisms.md.inc").write_text(linked(mechanism_table()), encoding="utf-8")
     for page in {*PAGE_OF.values(), "relaxed"}:
         text = linked(mechanism_table(tables=False, page=page))
@@ -96,15 +97,16 @@ def generate(app, config):
         (GENERATED / "proofs" / f"{place.parts[1]}_{proof.name.lstrip('_')}").write_text(include, encoding="utf-8")
 
 
-def api_index():
-    """Return the list of everything public: estimators from the registry, by task, the rest from `__all__`."""
+def api_pages():
+    """Return {name: text} of a page for each package, estimators from the registry by task, and an index of them."""
     listed = re.findall(r"^\| `dpestim\.([\w.]+)`", mechanism_table(), re.MULTILINE)  # in the order of the tables
     registry = dict(all_estimators())
     assert sorted(listed) == sorted(registry)
     public = [name for name in dpestim.__all__ if name not in (*SUBPACKAGES, "__version__")]
     functions = [name for name in public if not inspect.ismodule(getattr(dpestim, name))]
-    text = ["API reference", "=" * 13, ""]
-    for package in (*SUBPACKAGES, *(name for name in public if name not in functions)):
+    packages = sorted({*SUBPACKAGES, *public} - set(functions))
+    pages, rows = {}, [("dpestim", "What all packages share: settings of a block, and what is imported from here.")]
+    for package in packages:
         module = importlib.import_module(f"dpestim.{package}")
         groups = {}
         for name in listed:
@@ -112,13 +114,20 @@ def api_index():
                 groups.setdefault(task_of(registry[name]), []).append(name.removeprefix(f"{package}."))
         rest = [n for n in module.__all__ if f"{package}.{n}" not in registry]
         summary = (module.__doc__ or package).splitlines()[0]
-        title = f"dpestim.{package}"
-        text += [title, "-" * len(title), "", f".. currentmodule:: {title}", "", summary, ""]
+        rows.append((package, summary))
+        text = api_page(f"dpestim.{package}", summary)
         for task, names in groups.items():
             text += [f".. rubric:: {task}", "", *summaries(names)]
-        text += summaries(rest) if rest else []
-    text += ["dpestim", "-" * 7, "", ".. currentmodule:: dpestim", "", "Strict mode, a switch of the block.", ""]
-    return "\n".join([*text, *summaries(functions)])
+        pages[package] = [*text, *(summaries(rest) if rest else [])]
+    pages["dpestim"] = [*api_page("dpestim", rows[0][1]), *summaries(functions)]
+    tree = [".. toctree::", "   :hidden:", "", *(f"   {name} <{name}>" for name, _ in rows), ""]
+    pages["index"] = ["API reference", "=" * 13, "", *tree, *(f"* :doc:`{name}`: {summary}" for name, summary in rows)]
+    return {name: "\n".join([*text, ""]) for name, text in pages.items()}
+
+
+def api_page(title, summary):
+    """Return the first lines of the page of a package."""
+    return [title, "=" * len(title), "", f".. currentmodule:: {title}", "", summary, ""]
 
 
 def summaries(names):

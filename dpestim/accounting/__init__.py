@@ -1,4 +1,4 @@
-"""Accounts: what releases promise together, what was spent, and what is left.
+"""Budgets: ledgers, composition of guarantees, calibration of noise for series of releases.
 
 A ledger adds up what happens:
 

@@ -1,4 +1,4 @@
-"""k-anonymity and its kin, for comparison only: **nothing here is differentially private**, and nothing has a budget.
+"""k-anonymity for comparison only: **nothing here is differentially private**, and nothing has a budget.
 
 A table is k-anonymous if each combination of quasi-identifiers (what a stranger may know of a person) occurs at least
 k times. That says something about one table, and nothing about what its release tells together with what else is

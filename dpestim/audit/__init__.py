@@ -1,4 +1,4 @@
-"""Auditing: what releases tell an adversary, computed from the exact laws and measured on reports.
+"""Audits: the true epsilon and delta of a law, and what an adversary learns from a report.
 
     BayesianAdversary   guesses a user's value from one report: how often it is right, expected and measured
     exact_epsilon       the epsilon that a law, a matrix or a mechanism really has; exact_delta, its delta at an epsilon

@@ -1,4 +1,4 @@
-"""Central differential privacy: whoever holds the data answers queries, and what is released is random.
+"""Central differential privacy: mechanisms for single answers: noise, choices, thresholds, functions of rows.
 
     base.py      `CentralMechanism`: budget, whom it protects, the ledger
     model.py     what models (linear_model, preprocessing, ...) share: `dpestim.models`, for whoever holds the rows

@@ -1,4 +1,4 @@
-"""Clusters under central differential privacy: centers of k-means, seeds included.
+"""Clusters under central differential privacy: k-means with private seeds.
 
 How data flows::
 

@@ -1,4 +1,4 @@
-"""Covariance matrices under central differential privacy: one pass, one release of noise.
+"""Covariance matrices under central differential privacy, from one pass over the rows.
 
 How data flows::
 

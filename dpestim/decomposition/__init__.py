@@ -1,4 +1,4 @@
-"""Principal components under central differential privacy: one noisy covariance, and what follows from it.
+"""Principal components under central differential privacy.
 
 * `_pca.py`    `DPPCA`, and its proof `_pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
 * `_power.py`  rounds of noisy products with a basis, without a matrix, and their proof `_power.md`

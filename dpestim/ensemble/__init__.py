@@ -1,4 +1,4 @@
-"""Ensembles under central differential privacy: boosted curves and random forests, one budget each.
+"""Ensembles under central differential privacy: boosted curves and random forests.
 
 How boosting goes::
 

@@ -1,4 +1,4 @@
-"""Choosing columns under central differential privacy: private scores, exact integers, and only the choice is released.
+"""Feature selection under central differential privacy: the choice alone is released.
 
     _select.py   `DPSelectKBest`: the k columns whose scores, of bounded sensitivity, are highest, by a top-k mechanism
 

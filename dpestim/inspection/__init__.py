@@ -1,4 +1,4 @@
-"""What a release means, for people: `privacy_card`, and displays that plot estimates with their intervals.
+"""Privacy cards, and displays that plot results with their intervals.
 
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
     FrequencyDisplay      the frequencies of a column of categories

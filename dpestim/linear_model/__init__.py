@@ -1,4 +1,4 @@
-"""Linear models under central differential privacy: whoever calls `fit` holds the data and is trusted with them.
+"""Linear models under central differential privacy: logistic, linear and Poisson regression, support vectors.
 
 How data flows::
 

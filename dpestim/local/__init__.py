@@ -1,4 +1,4 @@
-"""Local differential privacy: every user's device randomises, and nobody else needs to be trusted.
+"""Local differential privacy: every user's device adds noise, and nobody else needs to be trusted.
 
 One road for all data::
 

@@ -1,4 +1,4 @@
-"""Choosing parameters privately: one total for all fits, the scores and the choice.
+"""Private search for parameters: one budget for all fits, the scores and the choice.
 
     PrivateSearchCV   trains candidates, scores them on rows set aside, and publishes only the one that was chosen
 

@@ -1,4 +1,4 @@
-"""Pipelines: what every step does with data, and a pipeline that refuses to fit where one would leak.
+"""Pipelines: checks for steps that leak, pipelines that refuse to leak, one budget for all steps.
 
     check_pipeline    which step is private, learns nothing, comes afterwards, or leaks; before or after `fit`
     share_budget      one epsilon and one delta for all private steps

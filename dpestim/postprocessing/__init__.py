@@ -1,4 +1,4 @@
-"""Post-processing of frequency estimates: pure functions of what was already released, so they cost no privacy.
+"""Post-processing of frequency estimates: functions of released results, which cost no privacy.
 
 Each takes an array of unbiased estimates of one column (which may be negative and need not sum to 1) and the array of
 their standard errors, and returns an array of the same length. All but `norm` and `tree_consistency` trade bias for a

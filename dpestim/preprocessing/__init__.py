@@ -1,4 +1,4 @@
-"""What comes before a model, under central differential privacy: what is learned is noisy, rows stay raw.
+"""Preprocessing under central differential privacy: scalers, imputers, encoders, bins.
 
 How data flows::
 

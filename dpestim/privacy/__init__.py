@@ -1,4 +1,4 @@
-"""What privacy means here: guarantees, neighbouring relations, exact rounding.
+"""Guarantees, neighbouring relations and exact rounding.
 
     exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it,
                  with `rappor` for bits that are randomised twice, and `pairs` for sets of (key, value) pairs)

@@ -1,4 +1,4 @@
-"""The shuffle model: users randomise a little, a shuffler forgets who sent what, an analyser sees what is left.
+"""The shuffle model: users add little noise, and a shuffler forgets who sent what.
 
 One road, that of `dpestim.local`: a law turns a value into messages, a walk over blocks counts them. What differs is
 what is promised, and to whom: the view of the analyser is the multiset of all messages, so a guarantee is about all

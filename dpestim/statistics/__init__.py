@@ -1,4 +1,4 @@
-"""Statistics with differential privacy: of numbers, of categories, of groups, each with its interval and its price.
+"""Statistics under central differential privacy, with intervals: means, quantiles, tables, groups.
 
     functions      `mean(x, epsilon=1, bounds=(0, 100))` and its siblings: a value, an interval, what was promised
     sums           count of rows that are true, sum, mean

@@ -1,4 +1,4 @@
-"""Synthetic data under central differential privacy: a model of noisy tables, from which rows are sampled.
+"""Synthetic data under central differential privacy: rows that are drawn from a private model of a table.
 
 How data flows::
 

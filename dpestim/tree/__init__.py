@@ -1,4 +1,4 @@
-"""Trees under central differential privacy: public bins, splits chosen by noisy comparison, noisy leaves.
+"""Decision trees under central differential privacy.
 
 How data flows::
 
