@@ -35,10 +35,13 @@ class Curve:
 
     Parameters
     ----------
-    counts : ndarray of shape (n_bins,)
-        Rows of each bin, as far as is known; `uncertain` are their standard errors, and steps are as if there were
-        `doubt` of these more.
-    steps : ndarray of shape (n_bins, n_bins)
+    counts : ndarray of shape (n_places,)
+        Rows of each place, as far as is known.
+    bins : ndarray of int of shape (n_places,)
+        The bin of each place: sums of residuals are known of bins, and the prior has scores of all places from those.
+    uncertain : ndarray of shape (n_bins,)
+        Standard errors of the rows of bins; steps are as if there were `doubt` of these more.
+    steps : ndarray of shape (n_places, n_places)
         Covariances of scores, up to a factor.
     curvature : float
         Of the loss of a row, along its score.
@@ -54,20 +57,27 @@ class Curve:
         Whether bins are those of a column of numbers, the last of which is for missing ones.
     """
 
-    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
+    def __init__(self, counts, bins, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
                  in_order=False):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
-        self._counted, self._most = (counts + doubt * uncertain)[:, None], most
-        self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
+        held = np.bincount(bins, weights=counts)
+        self._counted, self._most = (held + doubt * uncertain)[:, None], most
+        self._misread = (uncertain / np.maximum(held, 1.0 + uncertain))[bins][:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
         self._in_order = in_order
-        self._steps, self._noise, self._trust, self._varies = steps, noise, trust, spread
+        # means of bins over their rows, as far as is known
+        mass = np.maximum(counts, 0.0) + 1e-9
+        self._means = np.zeros((len(held), len(counts)))
+        self._means[bins, np.arange(len(counts))] = mass / np.bincount(bins, weights=mass)[bins]
+        self._between = steps @ self._means.T
+        self._steps, self._noise, self._trust, self._varies = self._means @ self._between, noise, trust, spread
         self._priors = spread * np.array(_PRIORS)
-        self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
+        self._level = self._means @ self.scores
+        self._mean, self._slope, self._total, self._squares = np.zeros_like(self._level), 0.0, 0.0, 0.0
 
     def measure(self, sums, weight, times, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
@@ -89,18 +99,20 @@ class Curve:
         self._start = weight if first else self._start
         part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
         (mean, slope), new = (self._mean, self._slope), self.scores
+        level = self._level
         slopes = self._steepest
         if offset is not None:
             offset = self._others(sums, times, offset)
         for turn in range(1 if offset is None else _SECANTS[first]):
             if offset is not None and (turn or not first):
-                along = self._counted * secants(offset + self.scores, offset + new)
+                along = self._counted * secants(offset + self._level, offset + level)
                 slopes = np.sqrt(slopes * along) if turn else along  # (half way: steps do not swing to and fro)
             # (slopes of several rounds are averaged, as what they go with is)
             self._slope = slope + part * (slopes - slope)
-            self._mean = mean + part * (sums + slopes * self.scores - mean)
+            self._mean = mean + part * (sums + slopes * self._level - mean)
             new = self._learned(alike)
-        change, self.scores = new - self.scores, new
+            level = self._means @ new
+        change, self.scores, self._level = new - self.scores, new, level
         return change
 
     def _others(self, sums, times, offset):
@@ -109,12 +121,12 @@ class Curve:
         Where a class is rare, a large sum below 0 says that other terms have already raised the rows of a bin, which
         are steeper then than this term alone would have them: columns that are nearly copies would overshoot in turn.
         """
-        shares = expit(offset + self.scores)
+        shares = expit(offset + self._level)
         seen = np.maximum(1 - self._noise / times / np.maximum(np.square(sums), 1e-300), 0.0) * sums / self._counted
         # as if this term were right about the class itself, as far as there can be such a class
         least = _LEAST * np.minimum(shares, 1 - shares)
         given = np.clip(np.clip(shares + seen, least, 1 - least) - seen, least, 1 - least)
-        return logit(given) - self.scores
+        return logit(given) - self._level
 
     def mean(self, scores):
         """Return the mean of scores of bins over rows, as far as is known, of shape (..., 1, n_outputs)."""
@@ -133,7 +145,7 @@ class Curve:
             By which part of itself the curvature of a class is off, for noise in its share of all rows.
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
-        more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
+        more = rng.standard_normal((_DRAWS, *self._level.shape)) * self._noisy
         seen = self._turned((self._mean + more) / self._errors)
         drawn = self._estimate(seen, self._likelihoods(seen))
         spread = (drawn - self.mean(drawn)).std(axis=0)
@@ -177,7 +189,7 @@ class Curve:
         chances = shares_of(likelihoods, self._common)
         gain = np.tensordot(chances, self._priors[:, None, None] / self._spread, axes=1)
         found = (self._turns @ (gain * seen)[..., None])[..., 0]
-        new = self._steps @ (self._heads * np.swapaxes(found, -1, -2))
+        new = self._between @ (self._heads * np.swapaxes(found, -1, -2))
         if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
             new = new - new.mean(axis=-1, keepdims=True)
         return np.clip(new, -self._most, self._most)

@@ -149,6 +149,7 @@ class Histograms:
 
     def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs=None):
         self._codes, self._sizes, self._kind = [np.ascontiguousarray(own, np.uint8) for own in codes], list(sizes), kind
+        self._bins = [np.arange(size) for size in sizes]
         self._targets = np.ascontiguousarray(targets, float)
         self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
         self._scores = np.zeros((len(targets), max(kind, 1)))
@@ -168,8 +169,10 @@ class Histograms:
 
     def sums(self, term):
         """Return the sums of residuals in each bin of a term, of shape (n_bins, n_outputs), with noise."""
-        times = 1 if term else self._cost.lead
-        return self._noisy(self._pass(term) * times) * (self._cost.unit / times)
+        times, bins = 1 if term else self._cost.lead, self._bins[term]
+        whole = np.zeros((int(bins.max()) + 1, self._scores.shape[1]), np.int64)
+        np.add.at(whole, bins, self._pass(term))
+        return self._noisy(whole * times) * (self._cost.unit / times)
 
     def squares(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
@@ -200,6 +203,7 @@ class Histograms:
         """Take a term more."""
         self._codes.append(np.ascontiguousarray(codes, np.uint8))
         self._sizes.append(size)
+        self._bins.append(np.arange(size))
 
     def _pass(self, term):
         """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""
@@ -223,6 +227,11 @@ class Histograms:
         """Take bins of a term together: a public function of what was released."""
         self._codes[term] = group.astype(np.uint8)[self._codes[term]]
         self._sizes[term] = int(group.max()) + 1
+        self._bins[term] = np.arange(self._sizes[term])
+
+    def gather(self, term, bins):
+        """Take sums of residuals of a term in so many bins from now on, of one place or more each; scores are of places."""
+        self._bins[term] = bins
 
     def add(self, term, change):
         """Add public numbers, one for each bin and output of a term, to the scores of rows."""
@@ -331,12 +340,12 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
         joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
-        known, uncertain = np.bincount(joint, weights=known), np.sqrt(left * np.bincount(joint))
+        uncertain, held = np.sqrt(left * np.bincount(joint)), np.bincount(joint, weights=known)
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
-        rows.merge(term, joint)
-        groups.append(joint[group])
+        rows.gather(term, joint)
+        groups.append(group)
         first = np.zeros_like(start) if term else start
-        curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
+        curves.append(Curve(known, joint, np.minimum(uncertain, (total - held) / doubt), doubt, steps_of(known, in_order),
                             curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
                             in_order is True))
 
