@@ -16,8 +16,9 @@ _PRIORS = (1e-6, 0.0003, 0.003, 0.03, 0.3, 3.0)
 _CONSTANT = 0.03
 #: How many terms of which nothing was seen stand for what is common, besides those that are there.
 _PSEUDO = 2.0
-#: Bins, by the two thirds' power of what noise leaves to see of a column; what its ends count beside its rows.
-_BINS, _PLACE = 0.75, 0.2
+#: Bins, by the two thirds' power of what noise leaves to see of a column, of classes and (True) of numbers; what its
+#: ends count beside its rows.
+_BINS, _PLACE = {False: 0.75, True: 0.4}, 0.2
 #: How often a step is taken anew, by how steep the loss is along the last one: the first step of a term, and others.
 _SECANTS = {True: 6, False: 2}
 #: The least share of a class in a bin, of what is expected there, that a sum of residuals makes believe.
@@ -260,13 +261,13 @@ def settled(counts, total, variance):
     return np.maximum(counts - excess.max(), 0.0), variance * differ / max(differ + variance, 1e-300)
 
 
-def bins_for(signal):
+def bins_for(signal, numbers=False):
     """Return into how many bins a column of numbers is to go where noise is what it is: at least 2.
 
     A walk over B bins, of variance v, has components of variances v / (pi k)^2; noise has B / signal^2 in each. Those
     with k up to B / 2 are worth their noise where B^3 < (4 v / pi^2) signal^2.
     """
-    return max(2, round(_BINS * signal ** (2 / 3)))
+    return max(2, round(_BINS[numbers] * signal ** (2 / 3)))
 
 
 def merged(counts, n_bins, most):

@@ -244,12 +244,13 @@ class Histograms:
 
 def start_of(sums, total, deviation, kind):
     """Return (scores that every row starts with, the curvature there) from the sum of residuals of all rows at 0."""
-    # noise of one number cannot make a class all but certain; where it is all there is, shares are even
-    spread = 1 / 3 if kind == 0 else 1 / 12
-    part = 1 / (total + 2 * deviation) / (1 + (deviation / total) ** 2 / spread)
-    shares, even = sums.ravel() * part, 1 / max(kind, 2)
+    # where noise is all there is, shares are even, and numbers in the middle
+    even, trusted = 1 / max(kind, 2), 1 / (1 + (deviation / total) ** 2 * (3 if kind == 0 else 12))
     if kind == 0:
-        return np.clip(shares, -1.0, 1.0), 1.0
+        return np.clip(sums.ravel() / total * trusted, -1.0, 1.0), 1.0
+    # noise of one number cannot make a class all but certain
+    part = trusted / (total + 2 * deviation)
+    shares = sums.ravel() * part
     least = max(1e-4, min(0.5 * deviation * part, 0.5 * even))
     shares = np.clip(shares + even, least, 1 - least)
     # rows are not as sure as their mean, and some not at all: the curvature is half way to its largest, in logarithms
@@ -328,7 +329,7 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         spread = min(max(rows.squares(start[0]) / total, 0.0) + error, 1.0)
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
-    wide = bins_for(signal * math.sqrt(spread))
+    wide = bins_for(signal * math.sqrt(spread), kind == 0)
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
 
     def declare(term, in_order):
