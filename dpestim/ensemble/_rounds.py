@@ -37,6 +37,8 @@ _START = 0.005
 _FINE, _DOUBT = 8, 0.5
 #: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
 _CLEAR = 100.0
+#: Two rounds in place of one, of numbers and with Laplace noise, where rows are so many times the noise of a sum.
+_TWICE = 400.0
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
 _MOST = {False: 10.0, True: 2.0}
 
@@ -119,6 +121,14 @@ class Cost:
             return replace(self, lead=(most + 1) // 2)
         noise = math.sqrt(self.law(epsilon, delta).variance_steps) * self.unit / max(n_rows, 1)
         return replace(self, lead=min(max(math.ceil(noise / _START), 1), most))
+
+    def is_clear(self, epsilon, delta, n_rows):
+        """Return whether so many rows of numbers are worth a second round of Laplace noise: a public fact.
+
+        A single round cannot tell which of two columns that go together explains the target.
+        """
+        return self.pure and self.squares and n_rows > _TWICE * self.unit * math.sqrt(
+            self.law(epsilon, delta).variance_steps)
 
     def law(self, epsilon, delta):
         """Return the noise of every integer, adaptively chosen as they are."""
@@ -230,7 +240,7 @@ class Histograms:
         self._bins[term] = np.arange(self._sizes[term])
 
     def gather(self, term, bins):
-        """Take sums of residuals of a term in so many bins from now on, of one place or more each; scores are of places."""
+        """Take sums of residuals of a term in these bins of its places from now on; scores are of places."""
         self._bins[term] = bins
 
     def add(self, term, change):
@@ -346,8 +356,9 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         rows.gather(term, joint)
         groups.append(group)
         first = np.zeros_like(start) if term else start
-        curves.append(Curve(known, joint, np.minimum(uncertain, (total - held) / doubt), doubt, steps_of(known, in_order),
-                            curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
+        uncertain = np.minimum(uncertain, (total - held) / doubt)
+        curves.append(Curve(known, joint, uncertain, doubt, steps_of(known, in_order), curvature,
+                            noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
                             in_order is True))
 
     def learn(first):
