@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.accounting import RenyiCurve
 from dpestim.central.model import CentralModel
-from dpestim.ensemble._pairs import Pairs
+from dpestim.ensemble._pairs import Pairs, grouped
 from dpestim.ensemble._rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
@@ -35,14 +35,16 @@ _SHARED = """\
         What may be added to the probability of any event, in [0, 1). 0: Laplace noise, which is much larger; declare
         one, such as 1e-5, if you can.
 {columns}{own}    interactions : int or list of pairs of int or str, default=None
-        Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins; a side of
-        categories has 15 at most, and so has one of numbers, beside the bin for missing ones. A number: so many pairs
-        are chosen privately, by what single columns leave of the targets. None: no pairs.
+        Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins: 15 of each
+        column, and one for what is missing or unknown. Of more than 15 categories neighbours are taken together, in
+        the order of `categories`, so declare an order that means something. A number: so many pairs are chosen
+        privately, by what single columns leave of the targets. None: no pairs.
     interactions_share : float, default=0.1
         The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
-        1 where there is none, as Laplace noise grows with them.
+        1 where there is none, as Laplace noise grows with them; 2 for numbers, where records are replaced and rows are
+        so many that noise is small.
     neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
         with half of the noise. None: that of the block
@@ -73,6 +75,9 @@ _SHARED = """\
         to fewer where there is more noise.
     term_edges_ : list of list of ndarray
         For each term, the ends of the bins of each of its columns; of categories, around their places.
+    pools_ : dict of int to ndarray of int
+        For each column of more than 15 categories, which bin of a pair each category is in; the last is for unknown
+        ones.
     term_bins_ : list of ndarray of int
         For each term, the place in `term_scores_` of each code (of each pair of them). The last code of a column of
         numbers is for missing ones.
@@ -142,6 +147,8 @@ class Boosting(BinnedColumns, CentralModel):
         rest -= for_pairs
         replaces = self._replaces
         cost = trial._cost(kind).leading(rest, delta, n_rows if replaces else None)
+        if self.max_iter is None and replaces and cost.is_clear(rest, delta, n_rows):
+            cost = replace(cost, n_rounds=2).leading(rest, delta, n_rows)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
         pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost) if for_pairs else None
         guarantee = self._guarantee(epsilon, delta)
@@ -161,7 +168,9 @@ class Boosting(BinnedColumns, CentralModel):
 
         def later(rows, curves, spread):
             first = len(trial._terms)
-            for pair in pairs.choose(rows, curves, ordered[1:], spread):
+            groups = [trial.pools_.get(j, grouped(curve.counts, order))
+                      for j, (curve, order) in enumerate(zip(curves, ordered[1:]))]
+            for pair in pairs.choose(rows, curves, groups, spread):
                 trial._add_pair(pair)
             return list(zip(trial._term_codes(numbers, columns, first), [*map(trial._size, trial._sides[first:])],
                             [*map(tuple, trial._sides[first:])]))
@@ -272,27 +281,27 @@ class Boosting(BinnedColumns, CentralModel):
         self._sides = [((1, False),), *(((sizes[j], ordered[j]),) for j in range(d))]
         names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", ()))}
         self._candidates = ()
+        # sides of pairs of too many categories: neighbours together, in the order in which they were declared
+        self.pools_ = {j: np.append(np.arange(n - 1) * (_SIDE - 1) // (n - 1), _SIDE - 1)
+                       for j, n in enumerate(sizes) if n > _SIDE and not ordered[j]}
         if isinstance(self.interactions, Integral):
-            open_ = [j for j in range(d) if ordered[j] or sizes[j] <= _SIDE]
-            self._candidates = tuple(combinations(open_, 2))
+            self._candidates = tuple(combinations(range(d), 2))
             if len(self._candidates) < self.interactions:
                 raise ValueError(f"interactions must be at most {len(self._candidates)}: there are so many pairs of "
-                                 f"columns of numbers, or of at most {_SIDE - 1} categories")
+                                 "columns")
             return
         for pair in () if self.interactions is None else self.interactions:
             pair = [names.get(j, j) if isinstance(j, str) else j for j in pair]
             if any(isinstance(j, str) or not 0 <= j < d for j in pair) or pair[0] == pair[1]:
                 raise ValueError(f"interactions must be pairs of two of the {d} columns, by number or name")
-            if any(not ordered[j] and sizes[j] > _SIDE for j in pair):
-                raise ValueError(f"interactions must be of columns with at most {_SIDE - 1} categories")
             if any(set(pair) == set(term) for term in self._terms):
                 raise ValueError("interactions must name each pair of columns once")
             self._add_pair(pair)
 
     def _add_pair(self, pair):
         self._terms.append(tuple(int(j) for j in pair))
-        own = [(self.bins_[j].size + self.bins_[j].ordered, self.bins_[j].ordered) for j in pair]
-        self._sides.append(tuple((min(size, _SIDE), ordered) for size, ordered in own))
+        self._sides.append(tuple(
+            (min(self.bins_[j].size + self.bins_[j].ordered, _SIDE), self.bins_[j].ordered) for j in pair))
 
     def _term_codes(self, numbers, columns, first=0):
         """Return the bin of each row, for each term from `first` on: a function of the row and of what is public."""
@@ -301,13 +310,15 @@ class Boosting(BinnedColumns, CentralModel):
             if len(term) < 2:
                 out.append(singles[term[0]] if term else np.zeros(singles.shape[1], np.uint8))
                 continue
-            first, second = (self._side(singles[j], self.bins_[j], n) for j, (n, _) in zip(term, sides))
+            first, second = (self._side(singles[j], j, n) for j, (n, _) in zip(term, sides))
             out.append((first * sides[1][0] + second).astype(np.uint8))
         return out
 
-    @staticmethod
-    def _side(codes, bins, n):
+    def _side(self, codes, j, n):
         """Return codes of a side of a pair, n of them: neighbouring bins together, and missing ones by themselves."""
+        bins = self.bins_[j]
+        if j in self.pools_:
+            return self.pools_[j][codes]
         n -= bins.ordered
         return np.where(codes == bins.size, n, codes.astype(np.int32) * n // bins.size)
 

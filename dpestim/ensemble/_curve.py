@@ -16,8 +16,9 @@ _PRIORS = (1e-6, 0.0003, 0.003, 0.03, 0.3, 3.0)
 _CONSTANT = 0.03
 #: How many terms of which nothing was seen stand for what is common, besides those that are there.
 _PSEUDO = 2.0
-#: Bins, by the two thirds' power of what noise leaves to see of a column; what its ends count beside its rows.
-_BINS, _PLACE = 0.75, 0.2
+#: Bins, by the two thirds' power of what noise leaves to see of a column, of classes and (True) of numbers; what its
+#: ends count beside its rows.
+_BINS, _PLACE = {False: 0.75, True: 0.4}, 0.2
 #: How often a step is taken anew, by how steep the loss is along the last one: the first step of a term, and others.
 _SECANTS = {True: 6, False: 2}
 #: The least share of a class in a bin, of what is expected there, that a sum of residuals makes believe.
@@ -35,10 +36,13 @@ class Curve:
 
     Parameters
     ----------
-    counts : ndarray of shape (n_bins,)
-        Rows of each bin, as far as is known; `uncertain` are their standard errors, and steps are as if there were
-        `doubt` of these more.
-    steps : ndarray of shape (n_bins, n_bins)
+    counts : ndarray of shape (n_places,)
+        Rows of each place, as far as is known.
+    bins : ndarray of int of shape (n_places,)
+        The bin of each place: sums of residuals are known of bins, and the prior has scores of all places from those.
+    uncertain : ndarray of shape (n_bins,)
+        Standard errors of the rows of bins; steps are as if there were `doubt` of these more.
+    steps : ndarray of shape (n_places, n_places)
         Covariances of scores, up to a factor.
     curvature : float
         Of the loss of a row, along its score.
@@ -54,20 +58,27 @@ class Curve:
         Whether bins are those of a column of numbers, the last of which is for missing ones.
     """
 
-    def __init__(self, counts, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
+    def __init__(self, counts, bins, uncertain, doubt, steps, curvature, noise, start, most, trust, spread=1.0,
                  in_order=False):
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
-        self._counted, self._most = (counts + doubt * uncertain)[:, None], most
-        self._misread = (uncertain / np.maximum(counts, 1.0 + uncertain))[:, None]
+        held = np.bincount(bins, weights=counts)
+        self._counted, self._most = (held + doubt * uncertain)[:, None], most
+        self._misread = (uncertain / np.maximum(held, 1.0 + uncertain))[bins][:, None]
         self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
         self._in_order = in_order
-        self._steps, self._noise, self._trust, self._varies = steps, noise, trust, spread
+        # means of bins over their rows, as far as is known
+        mass = np.maximum(counts, 0.0) + 1e-9
+        self._means = np.zeros((len(held), len(counts)))
+        self._means[bins, np.arange(len(counts))] = mass / np.bincount(bins, weights=mass)[bins]
+        self._between = steps @ self._means.T
+        self._steps, self._noise, self._trust, self._varies = self._means @ self._between, noise, trust, spread
         self._priors = spread * np.array(_PRIORS)
-        self._mean, self._slope, self._total, self._squares = np.zeros_like(self.scores), 0.0, 0.0, 0.0
+        self._level = self._means @ self.scores
+        self._mean, self._slope, self._total, self._squares = np.zeros_like(self._level), 0.0, 0.0, 0.0
 
     def measure(self, sums, weight, times, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
@@ -89,18 +100,20 @@ class Curve:
         self._start = weight if first else self._start
         part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
         (mean, slope), new = (self._mean, self._slope), self.scores
+        level = self._level
         slopes = self._steepest
         if offset is not None:
             offset = self._others(sums, times, offset)
         for turn in range(1 if offset is None else _SECANTS[first]):
             if offset is not None and (turn or not first):
-                along = self._counted * secants(offset + self.scores, offset + new)
+                along = self._counted * secants(offset + self._level, offset + level)
                 slopes = np.sqrt(slopes * along) if turn else along  # (half way: steps do not swing to and fro)
             # (slopes of several rounds are averaged, as what they go with is)
             self._slope = slope + part * (slopes - slope)
-            self._mean = mean + part * (sums + slopes * self.scores - mean)
+            self._mean = mean + part * (sums + slopes * self._level - mean)
             new = self._learned(alike)
-        change, self.scores = new - self.scores, new
+            level = self._means @ new
+        change, self.scores, self._level = new - self.scores, new, level
         return change
 
     def _others(self, sums, times, offset):
@@ -109,12 +122,12 @@ class Curve:
         Where a class is rare, a large sum below 0 says that other terms have already raised the rows of a bin, which
         are steeper then than this term alone would have them: columns that are nearly copies would overshoot in turn.
         """
-        shares = expit(offset + self.scores)
+        shares = expit(offset + self._level)
         seen = np.maximum(1 - self._noise / times / np.maximum(np.square(sums), 1e-300), 0.0) * sums / self._counted
         # as if this term were right about the class itself, as far as there can be such a class
         least = _LEAST * np.minimum(shares, 1 - shares)
         given = np.clip(np.clip(shares + seen, least, 1 - least) - seen, least, 1 - least)
-        return logit(given) - self.scores
+        return logit(given) - self._level
 
     def mean(self, scores):
         """Return the mean of scores of bins over rows, as far as is known, of shape (..., 1, n_outputs)."""
@@ -133,7 +146,7 @@ class Curve:
             By which part of itself the curvature of a class is off, for noise in its share of all rows.
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
-        more = rng.standard_normal((_DRAWS, *self.scores.shape)) * self._noisy
+        more = rng.standard_normal((_DRAWS, *self._level.shape)) * self._noisy
         seen = self._turned((self._mean + more) / self._errors)
         drawn = self._estimate(seen, self._likelihoods(seen))
         spread = (drawn - self.mean(drawn)).std(axis=0)
@@ -177,7 +190,7 @@ class Curve:
         chances = shares_of(likelihoods, self._common)
         gain = np.tensordot(chances, self._priors[:, None, None] / self._spread, axes=1)
         found = (self._turns @ (gain * seen)[..., None])[..., 0]
-        new = self._steps @ (self._heads * np.swapaxes(found, -1, -2))
+        new = self._between @ (self._heads * np.swapaxes(found, -1, -2))
         if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
             new = new - new.mean(axis=-1, keepdims=True)
         return np.clip(new, -self._most, self._most)
@@ -248,13 +261,13 @@ def settled(counts, total, variance):
     return np.maximum(counts - excess.max(), 0.0), variance * differ / max(differ + variance, 1e-300)
 
 
-def bins_for(signal):
+def bins_for(signal, numbers=False):
     """Return into how many bins a column of numbers is to go where noise is what it is: at least 2.
 
     A walk over B bins, of variance v, has components of variances v / (pi k)^2; noise has B / signal^2 in each. Those
     with k up to B / 2 are worth their noise where B^3 < (4 v / pi^2) signal^2.
     """
-    return max(2, round(_BINS * signal ** (2 / 3)))
+    return max(2, round(_BINS[numbers] * signal ** (2 / 3)))
 
 
 def merged(counts, n_bins, most):

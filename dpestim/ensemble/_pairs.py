@@ -36,7 +36,7 @@ class Pairs:
         moved = (2 if cost.replaces else 1) * cost.largest
         return cls(tuple(candidates), n_chosen, ExponentialLaw(Fraction(epsilon) / n_chosen, moved, 0, False))
 
-    def choose(self, rows, curves, ordered, spread):
+    def choose(self, rows, curves, groups, spread):
         """Return the pairs that are chosen, one after the other, best first as far as noise tells.
 
         Parameters
@@ -44,11 +44,11 @@ class Pairs:
         rows : Histograms
         curves : list of Curve
             Of each column: noisy counts of its bins.
-        ordered : list of bool
+        groups : list of ndarray of int
+            Which bins of a column are together in cells, 16 groups at most.
         spread : float
             The sampling variance of a residual, about.
         """
-        groups = [grouped(curve.counts, order) for curve, order in zip(curves, ordered)]
         # sizes of sums that are sampling and no interaction, as far as counts tell: public, so scores may lose them
         roots = [np.sqrt(np.bincount(group, weights=np.maximum(curve.counts, 0.0))).sum()
                  for group, curve in zip(groups, curves)]

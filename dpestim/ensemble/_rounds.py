@@ -37,6 +37,8 @@ _START = 0.005
 _FINE, _DOUBT = 8, 0.5
 #: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
 _CLEAR = 100.0
+#: Two rounds in place of one, of numbers and with Laplace noise, where rows are so many times the noise of a sum.
+_TWICE = 400.0
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
 _MOST = {False: 10.0, True: 2.0}
 
@@ -120,6 +122,14 @@ class Cost:
         noise = math.sqrt(self.law(epsilon, delta).variance_steps) * self.unit / max(n_rows, 1)
         return replace(self, lead=min(max(math.ceil(noise / _START), 1), most))
 
+    def is_clear(self, epsilon, delta, n_rows):
+        """Return whether so many rows of numbers are worth a second round of Laplace noise: a public fact.
+
+        A single round cannot tell which of two columns that go together explains the target.
+        """
+        return self.pure and self.squares and n_rows > _TWICE * self.unit * math.sqrt(
+            self.law(epsilon, delta).variance_steps)
+
     def law(self, epsilon, delta):
         """Return the noise of every integer, adaptively chosen as they are."""
         if self.pure:
@@ -149,6 +159,7 @@ class Histograms:
 
     def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs=None):
         self._codes, self._sizes, self._kind = [np.ascontiguousarray(own, np.uint8) for own in codes], list(sizes), kind
+        self._bins = [np.arange(size) for size in sizes]
         self._targets = np.ascontiguousarray(targets, float)
         self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
         self._scores = np.zeros((len(targets), max(kind, 1)))
@@ -168,8 +179,10 @@ class Histograms:
 
     def sums(self, term):
         """Return the sums of residuals in each bin of a term, of shape (n_bins, n_outputs), with noise."""
-        times = 1 if term else self._cost.lead
-        return self._noisy(self._pass(term) * times) * (self._cost.unit / times)
+        times, bins = 1 if term else self._cost.lead, self._bins[term]
+        whole = np.zeros((int(bins.max()) + 1, self._scores.shape[1]), np.int64)
+        np.add.at(whole, bins, self._pass(term))
+        return self._noisy(whole * times) * (self._cost.unit / times)
 
     def squares(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
@@ -200,6 +213,7 @@ class Histograms:
         """Take a term more."""
         self._codes.append(np.ascontiguousarray(codes, np.uint8))
         self._sizes.append(size)
+        self._bins.append(np.arange(size))
 
     def _pass(self, term):
         """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""
@@ -223,6 +237,11 @@ class Histograms:
         """Take bins of a term together: a public function of what was released."""
         self._codes[term] = group.astype(np.uint8)[self._codes[term]]
         self._sizes[term] = int(group.max()) + 1
+        self._bins[term] = np.arange(self._sizes[term])
+
+    def gather(self, term, bins):
+        """Take sums of residuals of a term in these bins of its places from now on; scores are of places."""
+        self._bins[term] = bins
 
     def add(self, term, change):
         """Add public numbers, one for each bin and output of a term, to the scores of rows."""
@@ -235,12 +254,13 @@ class Histograms:
 
 def start_of(sums, total, deviation, kind):
     """Return (scores that every row starts with, the curvature there) from the sum of residuals of all rows at 0."""
-    # noise of one number cannot make a class all but certain; where it is all there is, shares are even
-    spread = 1 / 3 if kind == 0 else 1 / 12
-    part = 1 / (total + 2 * deviation) / (1 + (deviation / total) ** 2 / spread)
-    shares, even = sums.ravel() * part, 1 / max(kind, 2)
+    # where noise is all there is, shares are even, and numbers in the middle
+    even, trusted = 1 / max(kind, 2), 1 / (1 + (deviation / total) ** 2 * (3 if kind == 0 else 12))
     if kind == 0:
-        return np.clip(shares, -1.0, 1.0), 1.0
+        return np.clip(sums.ravel() / total * trusted, -1.0, 1.0), 1.0
+    # noise of one number cannot make a class all but certain
+    part = trusted / (total + 2 * deviation)
+    shares = sums.ravel() * part
     least = max(1e-4, min(0.5 * deviation * part, 0.5 * even))
     shares = np.clip(shares + even, least, 1 - least)
     # rows are not as sure as their mean, and some not at all: the curvature is half way to its largest, in logarithms
@@ -319,7 +339,7 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         spread = min(max(rows.squares(start[0]) / total, 0.0) + error, 1.0)
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
-    wide = bins_for(signal * math.sqrt(spread))
+    wide = bins_for(signal * math.sqrt(spread), kind == 0)
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
 
     def declare(term, in_order):
@@ -331,13 +351,14 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
         joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
-        known, uncertain = np.bincount(joint, weights=known), np.sqrt(left * np.bincount(joint))
+        uncertain, held = np.sqrt(left * np.bincount(joint)), np.bincount(joint, weights=known)
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
-        rows.merge(term, joint)
-        groups.append(joint[group])
+        rows.gather(term, joint)
+        groups.append(group)
         first = np.zeros_like(start) if term else start
-        curves.append(Curve(known, np.minimum(uncertain, (total - known) / doubt), doubt, steps_of(known, in_order),
-                            curvature, noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
+        uncertain = np.minimum(uncertain, (total - held) / doubt)
+        curves.append(Curve(known, joint, uncertain, doubt, steps_of(known, in_order), curvature,
+                            noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
                             in_order is True))
 
     def learn(first):
