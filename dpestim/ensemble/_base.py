@@ -187,8 +187,7 @@ class Boosting(BinnedColumns, CentralModel):
         unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                            / cost.n_rounds, kind)
         trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
-        if not cost.pure:  # (where it is pure, bands of such classes covered .96: `_boosting.md`)
-            trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
+        trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
         held = *self.get_params(deep=False), "_bound", "_bound_relation", "_reservations"
