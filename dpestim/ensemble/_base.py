@@ -62,17 +62,18 @@ _SHARED = """\
     ----------
     intercept_ : ndarray of shape (n_outputs,)
     scores_ : ndarray of shape (n_bins of all terms, n_outputs)
-        What bins add to a score, term after term; `term_scores_` has them by term.
+        What bins add to a score, term after term; `term_scores_` has them by term. A column of numbers has more bins
+        here than sums of residuals are asked of: scores run between these.
     standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
         Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
-        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain: bands
-        of four such columns covered .47 to .84, in place of .95. NaN for a class that noise hides: with a delta, where
-        noise alone moves its share of the rows by a tenth.
+        nor from what smoothing leaves out. Columns that are nearly copies have errors that are too small, with a delta
+        above all (bands of four such columns covered .51 to .97, in place of .95), and no value marks those columns:
+        nothing that is released tells which columns go together. NaN for a class that noise hides: where noise alone
+        moves its share of the rows by a tenth.
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
-        What each column's codes are, as declared; those of numbers are then merged by noisy counts, to 64 at most and
-        to fewer where there is more noise.
+        What each column's codes are, as declared; those of numbers are then merged, to fewer where there is more noise.
     term_edges_ : list of list of ndarray
         For each term, the ends of the bins of each of its columns; of categories, around their places.
     pools_ : dict of int to ndarray of int
