@@ -62,17 +62,18 @@ _SHARED = """\
     ----------
     intercept_ : ndarray of shape (n_outputs,)
     scores_ : ndarray of shape (n_bins of all terms, n_outputs)
-        What bins add to a score, term after term; `term_scores_` has them by term.
+        What bins add to a score, term after term; `term_scores_` has them by term. A column of numbers has more bins
+        here than sums of residuals are asked of: scores run between these.
     standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
         Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
-        nor from what smoothing leaves out, nor from how columns that are nearly copies share what they explain: bands
-        of four such columns covered .47 to .84, in place of .95. NaN for a class that noise hides: with a delta, where
-        noise alone moves its share of the rows by a tenth.
+        nor from what smoothing leaves out. Columns that are nearly copies have errors that are too small, with a delta
+        above all (bands of four such columns covered .51 to .97, in place of .95), and no value marks those columns:
+        nothing that is released tells which columns go together. NaN for a class that noise hides: where noise alone
+        moves its share of the rows by a tenth.
     term_features_ : list of tuple of int
         The column or columns of each term.
     bins_ : tuple
-        What each column's codes are, as declared; those of numbers are then merged by noisy counts, to 64 at most and
-        to fewer where there is more noise.
+        What each column's codes are, as declared; those of numbers are then merged, to fewer where there is more noise.
     term_edges_ : list of list of ndarray
         For each term, the ends of the bins of each of its columns; of categories, around their places.
     pools_ : dict of int to ndarray of int
@@ -187,8 +188,7 @@ class Boosting(BinnedColumns, CentralModel):
         unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                            / cost.n_rounds, kind)
         trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
-        if not cost.pure:  # (where it is pure, bands of such classes covered .96: `_boosting.md`)
-            trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
+        trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
         held = *self.get_params(deep=False), "_bound", "_bound_relation", "_reservations"
