@@ -229,7 +229,7 @@ REASONS = {
     "DistributionEstimator, bins": ("values that many users share lie within a bin that is told apart from its "
                                     "neighbours by the smoothness of the rest alone", "up to 8 bins hold for whatever "
                                     "distribution"),
-    "DistributionEstimator, quantiles": ("the chi-square is approximate", "they hold for whatever distribution"),
+    "DistributionEstimator, quantiles": ("the chi-square is approximate", "intervals hold for any distribution"),
     "MeanEstimator": ("few reports of a discrete law", "errors cover the drawing of the users, and few reports count "
                       "at least the noise of the law"),
     "Covariance": ("", "holds for any data and any number of entries"),
