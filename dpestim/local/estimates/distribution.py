@@ -169,7 +169,7 @@ class DistributionEstimator(Collector):
     def confidence_interval(self, level=0.95, *, n_bins=None):
         """Return one (n_bins, 2) array for each column: intervals for the shares of bins.
 
-        They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for whatever
+        They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for any
         distribution: an end is the last share that a likelihood-ratio test does not reject, and values on an edge may
         be counted on either side. More bins need one that is smooth apart from some spikes: intervals are then a
         least-squares inversion of the law, with an allowance for how values lie within bins, and unified (Feldman and
