@@ -40,7 +40,7 @@ class DistributionEstimator(Collector):
     **Utility.** Biased, with a smaller error than unbiased estimates of so many numbers; non-negative, sums to one. The
     default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256 bins, and
     often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
-    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for whatever distribution; more bins need one
+    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for any distribution; more bins need one
     that is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should
     lie halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a
     UserWarning.
@@ -169,7 +169,7 @@ class DistributionEstimator(Collector):
     def confidence_interval(self, level=0.95, *, n_bins=None):
         """Return one (n_bins, 2) array for each column: intervals for the shares of bins.
 
-        They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for whatever
+        They are about the users who reported, and do not depend on `smoothing`. Up to 8 bins they hold for any
         distribution: an end is the last share that a likelihood-ratio test does not reject, and values on an edge may
         be counted on either side. More bins need one that is smooth apart from some spikes: intervals are then a
         least-squares inversion of the law, with an allowance for how values lie within bins, and unified (Feldman and
@@ -222,7 +222,7 @@ class DistributionEstimator(Collector):
         return out
 
     def quantile_interval(self, q, level=0.95):
-        """Return intervals for quantiles, of whatever distribution.
+        """Return intervals for quantiles, of any distribution.
 
         They have about their level or more: an end is the last position of 257 between the bounds that a
         likelihood-ratio test does not reject. At epsilon 1 and 50,000 users (PM, a bell) those of 95 % are 0.05 of the

@@ -39,7 +39,7 @@ WIDE = 0.5
 #: width below this one, as have all before: half of `WIDE`, for values that are not even have wider ones; up to `FEW`,
 #: where even values without noise have the widest, more.
 ASKED, BEARABLE, BEARABLE_FEW = (2, 3, 4, 8, 16, 32, 64, 128, 256), WIDE / 2, 0.8 * WIDE
-#: Up to so many bins intervals hold for whatever distribution; of more, for one that is smooth apart from spikes.
+#: Up to so many bins intervals hold for any distribution; of more, for one that is smooth apart from spikes.
 FEW = 8
 
 

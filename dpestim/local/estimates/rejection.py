@@ -1,4 +1,4 @@
-"""Intervals for whatever distribution: the shares and quantiles that the reports do not reject.
+"""Intervals for any distribution: the shares and quantiles that the reports do not reject.
 
 Pure functions of counts; `distribution.md` says what they assume.
 """
@@ -23,7 +23,7 @@ NEAR_END, NEAR_LIMIT, MOST_STEPS = 1e-4, 0.01, 20
 
 
 class Rejection:
-    """Likelihood-ratio tests of what share some values have, whatever the distribution is.
+    """Likelihood-ratio tests of what share some values have, for any distribution.
 
     A distribution is shares, of at least 0, of *atoms*: values at the edges of the bins of the model, which give the
     law of any value between two of them. Chi-squares are about the reports of the users at hand.
