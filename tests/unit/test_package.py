@@ -258,8 +258,9 @@ def test_all_examples_of_a_page_run_one_after_another(tmp_path):
         code = "\nprint('<end of a block>')\n".join([*blocks_of(page), ""])
         (tmp_path / f"{k}.py").write_text(code, encoding="utf-8")
     # each by itself, in one process: what they import takes longer than they do, also where workers would import it
-    code = (f"import functools, joblib, runpy\nfrom dpestim.datasets import _loaders\n"
-            f"joblib.parallel_config('threading')\n_loaders._read = functools.lru_cache(_loaders._read)\n"
+    code = (f"import functools, joblib, runpy\nfrom dpestim import datasets\n"
+            f"joblib.parallel_config('threading')\n"
+            f"datasets.load_us_military = functools.lru_cache(datasets.load_us_military)\n"  # no page changes it
             f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
             f"    print('<end of a page>')")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
