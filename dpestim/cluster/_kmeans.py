@@ -138,10 +138,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         self
         """
         epsilon, delta = self._check()
-        trial = self._declared_trial()
+        trial = self._declared_trial(X)
         rows = trial._checked_X(X, reset=True, total=self._is_strict())
         n, d = rows.shape
-        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else self.bounds, d)
+        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else trial.bounds, d)
         low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
         free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
         widths = (high - low)[free] if free.any() else [1.0]

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpestim import parallel
 from dpestim._core import logistic
 from dpestim.central.model import CentralClassifier, CentralModel
-from dpestim.inputs import SparseRows, class_array, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.linear_model._domain import OfDomain
 from dpestim.linear_model._objective import calibrate
 from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_law, release
 from dpestim.linear_model._solver import MarginLoss
@@ -23,7 +24,7 @@ from dpestim.summaries import read_schema
 _ROWS = 1 << 14
 
 
-class ClippedModel(CentralModel):
+class ClippedModel(OfDomain, CentralModel):
     """Base of linear models whose rows are clipped to `data_norm_`, in a fit and in a prediction alike."""
 
     def __sklearn_tags__(self):
@@ -100,10 +101,10 @@ class PerturbedModel(ClippedModel):
         self
         """
         epsilon, delta = self._check_parameters()
-        strict, trial = self._is_strict(), self._declared_trial()
+        strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
-        task, learned = self._read_y(y, len(X), strict)
-        norm = longest(X) if self.data_norm is None else float(self.data_norm)
+        task, learned = trial._read_y(y, len(X), strict)
+        norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
         # public numbers: what could fail, fails before the charge
         law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)
@@ -159,6 +160,7 @@ class PerturbedModel(ClippedModel):
                 checked_number(name, value, where, lambda v, low=low, high=high: low <= v <= high)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
+        self._check_domain()
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         return epsilon, delta
@@ -218,7 +220,7 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def _check_parameters(self):
         found = super()._check_parameters()
         if self.classes is not None:
-            class_array(self.classes)
+            checked_classes(self.classes)
         return found
 
     def _read_y(self, y, n_rows, strict):

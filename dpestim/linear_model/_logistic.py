@@ -64,6 +64,9 @@ class DPLogisticRegression(LinearClassifier):
         infinite.
     classes : array-like, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling` (the intercept is regularised too, towards what the count of the classes says). None chooses
@@ -136,6 +139,7 @@ class DPLogisticRegression(LinearClassifier):
         multi_class="auto",
         data_norm=None,
         classes=None,
+        domain=None,
         C=None,
         fit_intercept=True,
         intercept_scaling=0.25,
@@ -149,6 +153,7 @@ class DPLogisticRegression(LinearClassifier):
         self.multi_class = multi_class
         self.data_norm = data_norm
         self.classes = classes
+        self.domain = domain
         self.C = C
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

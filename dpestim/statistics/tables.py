@@ -11,7 +11,7 @@ import numpy as np
 from dpestim._core import cells
 from dpestim.central.base import checked_delta
 from dpestim.central.digits import exp_bounds
-from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of
+from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of, is_by_column, lists_of
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
 from dpestim.statistics.noise import noise_for
@@ -222,7 +222,7 @@ class ContingencyTable(_Table):
 
     def _lists(self):
         """Return the categories of each column: where none of them is a list they are those of one column."""
-        lists = self.categories
+        lists = lists_of(self.categories) if is_by_column(self.categories) else self.categories
         flat = isinstance(lists, list | tuple | np.ndarray) and len(lists) and all(np.ndim(own) == 0 for own in lists)
         return [lists] if flat else lists
 

@@ -13,11 +13,12 @@ from dpestim._docs import fill_docstring
 from dpestim.central.base import LEAST_EPSILON
 from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.inputs import category_rows, columns_of
+from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
+from dpestim.inputs.declared import has_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
-from dpestim.synthesis._columns import Schema, checked_bins, checked_pair, declared_columns, is_pair, is_per_column
+from dpestim.synthesis._columns import Schema, checked_bins, declared_columns, is_per_column
 from dpestim.synthesis._estimate import Model
 from dpestim.synthesis._tree import all_sets
 
@@ -241,16 +242,10 @@ class Synthesizer(CentralModel):
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
         if self.workload is not None and (not isinstance(self.workload, list | tuple) or not self.workload):
             raise ValueError("workload must be None or a list of sets of columns")
-        for name in ("categories", "bounds"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, list | tuple | dict) or not value) and not (
-                    name == "bounds" and is_pair(value)):
-                raise ValueError(f"{name} must be None, or a list or dict with an entry for each column")
-        if is_pair(self.bounds):
-            checked_pair(self.bounds)
-        elif isinstance(self.bounds, tuple) and len(self.bounds) == 2:
-            raise ValueError("bounds must be one pair of numbers, or a list or dict with a pair (low, high) for each "
-                             "column, not a pair of arrays")
+        if self.categories is not None:
+            lists_of(self.categories, some=True)
+        if self.bounds is not None and has_numbers(self.bounds):
+            pair_of(self.bounds)
         if not is_per_column(self.bins):
             checked_bins(self.bins)
 
