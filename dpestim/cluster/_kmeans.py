@@ -93,7 +93,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
         less.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
         predictions. A column whose bounds are equal is constant: centers have that constant there, and it costs
         nothing. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes

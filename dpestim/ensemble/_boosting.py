@@ -59,7 +59,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     _declared = ("bounds", "classes")
     _own = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
 """
 
@@ -191,7 +191,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     _declared = ("bounds", "target_bounds")
     _own = """\
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, clipped to it. None leaks as above.
 """
 

@@ -62,12 +62,12 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         How many columns are chosen: at most as many as there are (or all of them).
     score_func : {"classes", "covariance"}, default="classes"
         What y is: classes, or a number.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column; values outside count as the nearest. None takes the
         smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes; None takes those in y, which leaks in the same way. Not for "covariance".
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, for "covariance", which needs it.
     """
     _more_attributes = """

@@ -78,9 +78,9 @@ class DPFederatedLinearModel(ClippedModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes, for the logistic loss.
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, for the squared loss; targets outside are clipped.
     weights : {"size", "precision"}, default="size"
         How much an owner counts.

@@ -62,7 +62,7 @@ class DPLogisticRegression(LinearClassifier):
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
         infinite.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
     domain : dpestim.Domain, default=None
         The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives

@@ -31,7 +31,7 @@ _SHARED = """
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
-{own}    bounds : (low, high), default=None
+{own}    bounds : (low, high), dict or Domain, default=None
         Public range of the columns of X, numbers or one for each column; values outside are clipped. A column whose
         bounds are equal is constant and gets the coefficient 0 (where there is an intercept). None, without
         `data_norm`, takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
@@ -41,7 +41,7 @@ _SHARED = """
         whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound), but that those with
         the bounds 0 and 1 stay as they are; then None is sqrt(n_features), which every row fits. Declare it where
         columns are one-hot: g groups of these and m other columns have a norm of at most sqrt(g + m).
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, clipped to it. None leaks as above.
     domain : dpestim.Domain, default=None
         The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives

@@ -22,7 +22,7 @@ DELTA = """\
         less.
 """
 CLASSES = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
 """

@@ -44,7 +44,7 @@ class DPCategoricalNB(NaiveBayes):
     """
 
     _more_parameters = DELTA + """\
-    categories : list of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         The public categories of each column, None among them where rows may lack a value. A value that is none of them
         says nothing about the class. None takes those that occur, which leaks (`PrivacyLeakWarning`).
 """ + CLASSES + """\

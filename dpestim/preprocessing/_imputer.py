@@ -63,7 +63,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     strategy : {"mean", "median", "most_frequent"}, default="mean"
 """ + DELTA.replace("If", "For means: if") + BOUNDS.replace(
         'default=None\n', 'default=None\n        Of numbers (None for "most_frequent").\n') + """\
-    categories : list of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         For "most_frequent": the public categories of each column, none of which is a missing value. Others count as
         none of them, and stay. They must be declared.
     """

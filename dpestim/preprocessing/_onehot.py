@@ -54,7 +54,7 @@ class DPOneHotEncoder(DPTransformer):
     """
 
     _more_parameters = """\
-    categories : list of (array-like or "private"), or "private", default=None
+    categories : list of (array-like or "private"), dict, Domain or "private", default=None
         The public categories of each column, None among them where rows may lack a value, or "private". None takes
         those that occur, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
 """ + DELTA.replace("Where it is above 0, noise is Gaussian if that is\n        less.", "Private categories\n"

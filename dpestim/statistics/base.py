@@ -56,7 +56,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
     _more_parameters = """
-    bounds : (low, high) or "private", default=None
+    bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped.
         "private" finds powers of two around most of the rows, with `bounds_share` of epsilon; then `fit` is the verb.
         Rows in a cell with few others are outside, and clipped; where all are, the value is NaN.

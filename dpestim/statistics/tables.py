@@ -98,7 +98,7 @@ class Histogram(_Table):
     bins : int, sequence of float, or list of such sequences (one for each column), default=10
         How many cells of equal width between the bounds, in every column, or their public edges, ascending. The last
         cell holds its last edge; values outside count in the outermost cells, NaN (in strict mode) in the middle.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range, needed where `bins` are numbers.
 """ + DELTA + USERS + "    "
 
@@ -193,7 +193,7 @@ class ContingencyTable(_Table):
     """
 
     _more_parameters = """
-    categories : list of array-like
+    categories : list of array-like, dict or Domain
         The public categories of each column (or those of the only one), in the order of the cells. In strict mode a
         value that is none counts as the first.
 """ + DELTA + USERS + "    "

@@ -23,12 +23,13 @@ from dpestim.synthesis._estimate import Model
 from dpestim.synthesis._tree import all_sets
 
 COLUMNS = """\
-    categories : list or dict of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         The public categories of columns, None among them where rows may lack a value: a list with an entry for each
         column, None for a column of numbers, or a dict by names of columns (by places, where they have no names).
-    bounds : (low, high), or list or dict of (low, high), default=None
-        The public range of numbers; values outside are clipped. One pair is for all columns without categories. What
-        has neither categories, bounds nor edges is an error: nothing is learned without budget.
+    bounds : (low, high), dict or Domain, default=None
+        The public range of numbers; values outside are clipped. One pair is for all columns without categories, and
+        arrays have a number for each of these. A `dpestim.Domain` stands for `categories`, too. What has neither
+        categories, bounds nor edges is an error: nothing is learned without budget.
     bins : int, array-like, list or dict of these, default=16
         Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
         rows share, such as 0, should have a bin of its own. (A list of integers has one for each column; edges for

@@ -37,11 +37,11 @@ NEIGHBOURS = """\
         else "substitution".
 """
 CLASSES = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`).
 """
 TARGET = """\
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of the target, which is clipped. None takes that of y, which leaks (`PrivacyLeakWarning`).
 """
 #: By how much leaves usually differ from the root, a deviation in units of p (1 - p): of classes, and of numbers,

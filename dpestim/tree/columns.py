@@ -17,12 +17,14 @@ from dpestim.statistics.summary import grids_of, point_counts
 from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
 COLUMNS = """\
-    bounds : (low, high), default=None
-        Public range of the columns of numbers, numbers or one for each such column. Values outside are clipped. None
-        takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
-        infinite. Where all columns have categories or edges, any will do, such as (0, 1).
-    categories : dict, default=None
-        {column: its public categories}, the column by number or name; what is none of them is a category of its own.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of numbers, numbers or one for each such column, or a dict by name or place. A
+        `dpestim.Domain` stands for `categories`, too. Values outside are clipped. None takes the smallest and largest
+        values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite. Where all columns have
+        categories or edges, any will do, such as (0, 1).
+    categories : dict, list or Domain, default=None
+        {column: its public categories}, the column by number or name, or a list with None for columns of numbers; what
+        is none of them is a category of its own.
         None: all columns are numbers.
     n_bins : int, default={n_bins}
         How many bins of equal width a column of numbers has, from 2 to 255.

@@ -66,14 +66,14 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one row, class and features together, in (0, 80].
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite; so do domains that are not declared.
-    categories : list or dict of (array-like or None), default=None
+    categories : list of (array-like or None), dict or Domain, default=None
         The public categories of each column, in order, with None for a column of numbers. A dict goes from all column
         names. None: all columns are numbers, if `bounds` are declared; if not, categories and bounds are learned.
         To be predicted, a value that is none of them says nothing about the class.
-    bounds : (low, high) or dict of (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         The public range of each column of numbers: a pair of numbers, or of arrays with one for each such column; a
         dict goes from the names of such columns. Values outside are clipped.
     n_bins : int, default=8

@@ -59,7 +59,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None learns it, which leaks.
     n_rounds : int, default=None
         Groups of a `fit` that answer with gradients. None: by the numbers of rows and columns and epsilon (``sgd.md``),
@@ -268,7 +268,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y; targets outside are clipped. None learns it, which leaks.
     residual_bound : float, default=0.25
         From which error on, in halves of that range, the loss is linear; noise is in parts of it.
