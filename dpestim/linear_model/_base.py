@@ -18,6 +18,7 @@ from dpestim.linear_model._solver import MarginLoss
 from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
+from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
 
 #: Rows whose scaled copies are held at a time.
@@ -52,6 +53,10 @@ class ClippedModel(OfDomain, CentralModel):
         X = self._checked_X(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
+        coef, intercept = self.coef_, self.intercept_
+        if self._scaled is not None:
+            coef, intercept, scale = self._scaled
+            X = scale.rows(_dense(X))
         # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
         limit, _ = row_shape(X.shape[1], 0.0)
         factors = np.empty(len(X))
@@ -60,9 +65,9 @@ class ClippedModel(OfDomain, CentralModel):
         else:
             logistic.clip_factors(X, 1.0 / self.data_norm_, limit, factors)
         with np.errstate(all="ignore"):
-            slopes = (np.atleast_2d(self.coef_) * (self.data_norm_ / limit)).T
+            slopes = (np.atleast_2d(coef) * (self.data_norm_ / limit)).T
             if isinstance(X, SparseRows):
-                return X.times(factors, slopes) + self.intercept_
+                return X.times(factors, slopes) + intercept
             scores = np.empty((len(X), slopes.shape[1]))
             for at in range(0, len(X), _ROWS):
                 few = slice(at, at + _ROWS)
@@ -70,7 +75,14 @@ class ClippedModel(OfDomain, CentralModel):
                 if strict:
                     rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
                 scores[few] = rows @ slopes
-        return scores + self.intercept_
+        return scores + intercept
+
+
+def _dense(X):
+    """Return rows that are no sparse ones, or raise ValueError."""
+    if isinstance(X, SparseRows):
+        raise ValueError("bounds need dense rows, as 0 is mapped to another number: use X.toarray(), or data_norm")
+    return X
 
 
 class PerturbedModel(ClippedModel):
@@ -103,6 +115,10 @@ class PerturbedModel(ClippedModel):
         epsilon, delta = self._check_parameters()
         strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
+        scale = trial._scale(X.shape[1])
+        if scale is not None:
+            X = scale.rows(_dense(X))
+            trial.data_norm = scale.norm if trial.data_norm is None else trial.data_norm
         task, learned = trial._read_y(y, len(X), strict)
         norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -113,9 +129,12 @@ class PerturbedModel(ClippedModel):
             w, offset, used = self._minimised(X, task, law, norm, intercept, source)
             # decisions are w z = w (x limit / R, tail)
             limit, tail = row_shape(X.shape[1], intercept)
-            return {"coef_": w[:, : X.shape[1]] * (limit / norm),
-                    "intercept_": w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w)),
-                    "data_norm_": norm, "noise_scale_": used.scale,
+            coef = w[:, : X.shape[1]] * (limit / norm)
+            constant = w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w))
+            mine = {"coef_": coef, "intercept_": constant, "_scaled": None}
+            if scale is not None:
+                mine = {**dict(zip(mine, scale.in_units(coef, constant))), "_scaled": (coef, constant, scale)}
+            return {**mine, "data_norm_": norm, "noise_scale_": used.scale,
                     **learned, **self._regularisation(used.strength, len(X), task)}
 
         return self._keep(self._guarantee(epsilon, law.delta), len(X), read_schema(trial), draw)
@@ -161,6 +180,8 @@ class PerturbedModel(ClippedModel):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
         self._check_domain()
+        if getattr(self, "bounds", None) is not None:
+            checked_box(self.bounds)
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         return epsilon, delta

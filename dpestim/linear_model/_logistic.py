@@ -58,6 +58,10 @@ class DPLogisticRegression(LinearClassifier):
         For more than two classes: "multinomial" (which "auto" takes) is one softmax under one noise, "ovr" one problem
         for each class against the rest, under one Gaussian noise, or with epsilon / K each where delta is 0. The
         gradient of a softmax has norm sqrt 2 whatever K is, that of K problems sqrt K, so the first needs less noise.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
@@ -137,6 +141,7 @@ class DPLogisticRegression(LinearClassifier):
         delta=0.0,
         perturbation="objective",
         multi_class="auto",
+        bounds=None,
         data_norm=None,
         classes=None,
         domain=None,
@@ -151,6 +156,7 @@ class DPLogisticRegression(LinearClassifier):
         self.delta = delta
         self.perturbation = perturbation
         self.multi_class = multi_class
+        self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
         self.domain = domain

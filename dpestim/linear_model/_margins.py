@@ -47,6 +47,10 @@ class DPLinearSVC(LinearClassifier):
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
@@ -118,10 +122,12 @@ class DPLinearSVC(LinearClassifier):
 
     _numbers = LinearClassifier._numbers | {"h": ("in [1e-3, 1e3]", 1e-3, 1e3)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, data_norm=None, classes=None, domain=None, C=None, h=0.5,
-                 fit_intercept=True, intercept_scaling=0.25, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, classes=None, domain=None,
+                 C=None, h=0.5, fit_intercept=True, intercept_scaling=0.25, ledger=None, random_state=None,
+                 n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
+        self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
         self.domain = domain
@@ -174,6 +180,10 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
@@ -247,10 +257,11 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     _numbers = PerturbedModel._numbers | {
         "max_target": ("in [1, 1e9]", 1, 1e9), "alpha": ("in [1e-12, 1e12]", 1e-12, 1e12)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, data_norm=None, max_target=None, domain=None, alpha=None,
-                 fit_intercept=True, intercept_scaling=0.5, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, max_target=None, domain=None,
+                 alpha=None, fit_intercept=True, intercept_scaling=0.5, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
+        self.bounds = bounds
         self.data_norm = data_norm
         self.max_target = max_target
         self.domain = domain

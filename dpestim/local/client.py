@@ -146,6 +146,11 @@ class Client(PrivateEstimator):
                                  "call fit first")
         return self._declared_columns(n_columns)
 
+    def _declare_for(self, labels):
+        """Return the `Columns` of the declared domain for columns of these labels: names, or places."""
+        by_name = self._is_by_name() and all(isinstance(label, str) for label in labels)
+        return self._declare(len(labels), list(labels)) if by_name else self._declare(len(labels))
+
     def _declared_columns(self, n_columns, names=None):
         """Return the columns of the declared domain; they are kept until a parameter of the law changes."""
         known, wanted = vars(self).get("_declared"), (n_columns, names)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -27,7 +28,7 @@ from dpestim.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from dpestim.local import GRRFrequencyEstimator
+from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PMTransformer, PrivatizedColumns
 from dpestim.pipeline import PrivatePipeline, check_pipeline
 from dpestim.preprocessing import DomainEncoder
 from dpestim.statistics import Mean, group_by
@@ -308,6 +309,43 @@ def test_a_model_with_a_domain_knows_the_norm_of_some_columns(teenagers):
         DPLogisticRegression(1.0, domain=3).fit(np.zeros((9, 4)), y[:9])
     with pytest.raises(ValueError, match="classes"):  # before the first step
         PrivatePipeline(model.steps).fit(X, y.replace("male", "s3cr3t"))
+
+
+@pytest.mark.parametrize(("model", "more"), [
+    (DPLogisticRegression, {}), (DPLinearSVC, {"delta": 1e-5}), (DPPoissonRegressor, {"max_target": 1}),
+])
+def test_coefficients_are_in_units_of_raw_numbers(model, more):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(10, 95, 2000), "b": rng.uniform(1, 2, 2000), "c": np.full(2000, 5.0)})
+    y = pd.Series((X["a"] > 50).astype(int), name="y")
+    domain = Domain({"c": (5, 5), "b": (1, 2), "a": (17, 90), "y": [0, 1], "z": (0, 1)})
+    known = {"classes": domain} if model is not DPPoissonRegressor else {}
+    raw = model(1.0, bounds=domain, random_state=0, **known, **more).fit(X, y)
+    scaled = np.clip(np.column_stack([(X["a"] - 17) / 36.5 - 1, 2 * X["b"] - 3, 0 * X["c"]]), -1, 1)
+    by_hand = model(1.0, data_norm=raw.data_norm_, random_state=0, **({"classes": [0, 1]} if known else {}), **more)
+    by_hand.fit(scaled, y)
+    assert raw.privacy_ == by_hand.privacy_
+    assert np.sqrt(2) <= raw.data_norm_ < 1.4143  # (the constant column adds nothing)
+    np.testing.assert_allclose(raw._scores(X), by_hand._scores(scaled), rtol=1e-9)
+    clipped = X.clip([17, 1, 5], [90, 2, 5], axis=1).to_numpy()
+    np.testing.assert_allclose(clipped @ np.atleast_2d(raw.coef_).T + raw.intercept_, raw._scores(X), atol=1e-9)
+    with pytest.raises(ValueError, match="bounds need dense rows"):
+        clone(raw).set_params(bounds=(0, 1)).fit(csr_array(scaled), y)
+    again = raw.set_params(bounds=None, data_norm=raw.data_norm_).fit(scaled, y)  # nothing of the bounds is left
+    np.testing.assert_array_equal(again._scores(scaled), by_hand._scores(scaled))
+
+
+def test_clients_of_a_mixed_row_share_a_domain(teenagers):
+    frame, domain = teenagers
+    parts = [("g", GRRFrequencyEstimator(categories=domain), ["gender", "grade"]),
+             ("n", PMTransformer(bounds=domain), ["age", "height"])]
+    lists = [["female", "male"], ["9", "10", "11", "12", "other", None]]
+    plain = [("g", GRRFrequencyEstimator(categories=lists), ["gender", "grade"]),
+             ("n", PMTransformer(bounds=([12, 1.2], [18, 2.2])), ["age", "height"])]
+    for kind, verb in ((MixedEstimator, "privatize"), (PrivatizedColumns, "fit_transform")):
+        found, known = (getattr(kind(own, epsilon=2.0, random_state=0), verb)(frame) for own in (parts, plain))
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(known))
+        assert kind(parts, epsilon=2.0).privacy_.epsilon == 2
 
 
 # ---------------------------------------------------------------------------------------------- messages
