@@ -27,6 +27,9 @@
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
+`Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
+`Numbers`, `Categories`, `Text` or `Keys`.
+
 Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> ensemble,
 decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance, synthesis ->
 statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy, base,
@@ -43,8 +46,9 @@ _SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covar
                 "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle", "statistics",
                 "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")
+_DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 
-__all__ = ["__version__", *_CONFIG, *_SUBPACKAGES]
+__all__ = ["__version__", *_CONFIG, *_DOMAIN, *_SUBPACKAGES]
 
 
 def __getattr__(name):
@@ -53,6 +57,8 @@ def __getattr__(name):
         return importlib.import_module(f"dpestim.{name}")
     if name in _CONFIG:
         return getattr(importlib.import_module("dpestim.privacy.config"), name)
+    if name in _DOMAIN:
+        return getattr(importlib.import_module("dpestim.inputs.domain"), name)
     raise AttributeError(f"module 'dpestim' has no attribute {name!r}")
 
 

@@ -27,7 +27,7 @@ _FREQUENCY_PARAMETERS = """
     epsilon : float, default=1.0
         Privacy budget of one row, in (0, 80]; a mechanism may refuse part of it. With w columns each column gets
         exactly epsilon / w.
-    categories : "auto", list of array-like or dict of array-like, default="auto"
+    categories : "auto", list of array-like, dict or Domain, default="auto"
         The public domain, at least two distinct values for each column. A list has one array for each column, in
         order; a dict goes from column names to arrays, and data frames must then have these columns in this order.
         "auto" learns the domain from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
@@ -70,10 +70,11 @@ _NUMERIC_PARAMETERS = """
     ----------
     epsilon : float, default=1.0
         Privacy budget of one row, in (0, 80]; `strategy` says what several columns have of it.
-    bounds : None, (low, high) or dict of (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         The public range of the values: a pair of numbers, or of arrays of shape (n_features,), as in
-        ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. A dict goes from column names to pairs of
-        numbers, and data frames must then have these columns in this order. Values outside are clipped. None
+        ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. A dict goes from names or places of columns
+        to pairs of numbers, and a `dpestim.Domain` says it of a whole table: reports have the columns in its order, and
+        so must data frames; names that X does not have are left out. Values outside are clipped. None
         learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
     strategy : {strategies}, default="split"
@@ -135,9 +136,10 @@ _PAIR_PARAMETERS = """
     ----------
     epsilon : float, default=1.0
         Privacy budget of one user, in (0, 80], for all pairs together.
-    keys : None, int or array-like, default=None
+    keys : None, int, array-like, Keys or Domain, default=None
         The public keys: how many (then they are 0, 1, ...), or a list of distinct ones, none missing. None takes the
-        number of columns of a sparse X; it must be declared for data frames.
+        number of columns of a sparse X; it must be declared for data frames. A `Keys` column, or a `dpestim.Domain`
+        with one, says the bounds, too.
     bounds : (low, high), default=(-1.0, 1.0)
         The public range of the values; values outside are clipped, and values within rounded to a 2^32th of it.
 {pays}

@@ -23,6 +23,8 @@ from dpestim.inputs import (
     refuse_infinite,
     target_numbers,
 )
+from dpestim.inputs.declared import columns_seen, names_columns, settle_to
+from dpestim.inputs.numbers import IMPUTE
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.rng import WordSource
 
@@ -42,6 +44,8 @@ class PrivateModel(PrivateEstimator):
     _learned = ("coef_", "intercept_")
     #: Where a fit draws otherwise than by noisy integers and private choices: where its law is checked instead.
     _told_apart = ""
+    #: What messages about missing values say besides.
+    _advice = IMPUTE
     #: Whether a number of a row may be missing (NaN).
     _takes_missing = False
 
@@ -65,18 +69,41 @@ class PrivateModel(PrivateEstimator):
         elif is_regressor(self):
             target_numbers(y, n_rows, strict=self._is_strict())
 
-    def _trial(self):
-        """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing."""
+    def _trial(self, X=None, y=None):
+        """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing.
+
+        Its declarations by name are those of the columns of X, and of y.
+        """
         trial = type(self)(**self.get_params(deep=False))
         trial._bound, trial._bound_relation = self._bound, self._bound_relation
+        if X is not None and trial._names_columns():
+            trial._settle(*columns_seen(X, y))
         return trial
 
-    def _declared_trial(self):
+    def _names_columns(self):
+        """Tell whether there are declarations by name, or of other columns than all."""
+        return names_columns(self)
+
+    def _settle(self, names, n_columns, target):
+        """Replace declarations by name by what they mean for columns of these names, and a target of this one."""
+        settle_to(self, names, n_columns, target)
+
+    def _settled_to(self, names, n_columns, target):
+        """Return one whose declarations by name are those of columns of these names, and of a target of this one."""
+        if not self._names_columns():
+            return self
+        trial = self._trial()
+        trial._settle(names, n_columns, target)
+        if names is not None:
+            trial.feature_names_in_ = np.array(names, object)
+        return trial
+
+    def _declared_trial(self, X, y=None):
         """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
         if self._inferred():
             self._refuse_in_strict(f"{' and '.join(self._inferred())} would be learned from the data: declare what is "
                                    "public")
-        return self._trial()
+        return self._trial(X, y)
 
     def _keep(self, guarantee, n_rows, schema, draw, source=None):
         """Pay, draw, and hold nothing but what was drawn: the end of every fit, after all that can fail; returns self.
@@ -123,7 +150,7 @@ class PrivateModel(PrivateEstimator):
         if not total:
             names = getattr(self, "feature_names_in_", None)
             refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
-                            missing=self._takes_missing)
+                            self._advice, missing=self._takes_missing)
         return rows
 
     def _checked_columns(self, X, *, reset):

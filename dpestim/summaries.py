@@ -30,15 +30,17 @@ class Summary:
     names : list of str, default=None
         Names of the columns, None where they have none. Those of two that are added must be the same, in the same
         order; columns with names are not added to columns without.
+    target : str, default=None
+        What the targets are called, where they have a name: by it a declaration by name is found.
     lineage : Lineage, default=None
         Of the summaries that were added: no copy of one is added to it, which would count rows twice.
     """
 
-    def __init__(self, identity, n_rows, totals, lineage=None, names=None):
+    def __init__(self, identity, n_rows, totals, lineage=None, names=None, target=None):
         if n_rows >= MOST_ROWS:
             raise ValueError(TOO_MANY_ROWS)
         self.identity, self.n_rows, self.totals = identity, n_rows, totals
-        self.lineage, self.names = lineage or Lineage.new(), names
+        self.lineage, self.names, self.target = lineage or Lineage.new(), names, target
 
     @property
     def n_columns(self):
@@ -71,7 +73,7 @@ class Summary:
         if self.lineage.meets(other.lineage):
             raise ValueError("merge needs other rows: with itself, a copy or a part of it, rows would count twice")
         return type(self)(self.identity, self.n_rows + other.n_rows, self._added(self.totals, other.totals),
-                          self.lineage | other.lineage, self.names)
+                          self.lineage | other.lineage, self.names, self.target or other.target)
 
     @staticmethod
     def _added(mine, theirs):
@@ -181,8 +183,12 @@ class Mergeable:
         return self.summary_
 
     def _refuse_others(self, summary, message):
-        if summary.identity != self._identity(summary.n_columns, summary.one):
+        if summary.identity != self._of(summary)._identity(summary.n_columns, summary.one):
             raise ValueError(message)
+
+    def _of(self, summary):
+        """Return one whose declarations by name are those of the columns of a summary, and of its target."""
+        return self._settled_to(summary.names, summary.n_columns, summary.target)
 
     def _check_mergeable(self):
         raise TypeError(f"{type(self).__name__} does not say what its parameters are")

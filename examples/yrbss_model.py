@@ -22,22 +22,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from dpestim.accounting import Ledger
 from dpestim.datasets import load_yrbss
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
+from dpestim.preprocessing import DomainEncoder
 
 COLUMNS = ["age", "height", "weight"]
-LOW, HIGH = np.array([12, 1.2, 25]), np.array([18, 2.2, 200])  # public: years, metres, kilograms of teenagers
+DOMAIN = load_yrbss().domain[COLUMNS]  # public: years, metres, kilograms of teenagers
 EPSILONS = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
 RUNS = 20
-
-
-def to_unit(X):
-    """Map rows from the public bounds into the unit ball: each column to [-1, 1], divided by its share of the norm."""
-    return (2 * (np.clip(np.asarray(X, dtype=float), LOW, HIGH) - LOW) / (HIGH - LOW) - 1) / math.sqrt(len(LOW))
 
 
 def say(text):
@@ -45,7 +40,7 @@ def say(text):
 
 
 def pipeline(model):
-    return make_pipeline(FunctionTransformer(to_unit), model)
+    return make_pipeline(DomainEncoder(DOMAIN), model)  # each column to [-1, 1]: it costs nothing
 
 
 def main():
@@ -58,7 +53,7 @@ def main():
     X, T, y, truth = train_test_split(
         frame[COLUMNS], frame["gender"] == "male", test_size=0.3, random_state=0, stratify=frame["gender"]
     )
-    private = DPLogisticRegression(1.0, data_norm=1.0, classes=[False, True])
+    private = DPLogisticRegression(1.0, domain=DOMAIN, classes=[False, True])
     print(f"{len(X):,} teenagers to learn from, {len(T):,} to try it on; columns {', '.join(COLUMNS)}")
 
     # ---- One release under a budget of 1: the first fit takes all of it, a second one is refused and costs nothing.

@@ -8,6 +8,8 @@ import numpy as np
 
 from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.inputs import Numbers
+from dpestim.inputs.declared import columns_seen, names_columns, settle_to
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
@@ -73,6 +75,18 @@ class CentralMechanism(PrivateEstimator):
         """Return what is known besides (epsilon, delta), or None (pure ones imply theirs)."""
         return None
 
+    def _settled(self, X):
+        """Return one whose declarations by name are those of the columns of X."""
+        return self._settled_to(*columns_seen(X)[:2]) if names_columns(self) else self
+
+    def _settled_to(self, names, n_columns, target=None):
+        """Return one whose declarations by name are those of so many columns of these names."""
+        if not names_columns(self):
+            return self
+        twin = copy.copy(self)
+        settle_to(twin, names, n_columns)
+        return twin
+
     def _notes(self):
         """Return what else a reader of the guarantee should know, in sentences."""
         return (f"It holds if the answers of neighbours differ by at most {float(self.sensitivity):g} in all "
@@ -103,6 +117,8 @@ def checked_bounds(bounds, *, integers=False):
     """Return a public range as a pair of floats or ints; None stays None."""
     if bounds is None:
         return None
+    if isinstance(bounds, Numbers):
+        bounds = bounds.low, bounds.high
     pair = isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2
     kind = Integral if integers else (float, Real)
     # (abstract classes are slow: most bounds are floats or ints)

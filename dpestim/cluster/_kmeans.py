@@ -93,7 +93,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
         less.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
         predictions. A column whose bounds are equal is constant: centers have that constant there, and it costs
         nothing. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
@@ -138,10 +138,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         self
         """
         epsilon, delta = self._check()
-        trial = self._declared_trial()
+        trial = self._declared_trial(X)
         rows = trial._checked_X(X, reset=True, total=self._is_strict())
         n, d = rows.shape
-        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else self.bounds, d)
+        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else trial.bounds, d)
         low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
         free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
         widths = (high - low)[free] if free.any() else [1.0]

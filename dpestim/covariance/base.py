@@ -22,7 +22,7 @@ OWN = """\
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
         less, as with more than a few columns it is by far.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the columns, numbers or one for each column; values outside are clipped, and columns are scaled
         by it before noise is added. None, without `data_norm`, takes the smallest and largest values, which leaks
         (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.

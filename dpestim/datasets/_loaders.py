@@ -7,6 +7,8 @@ from importlib.resources import files
 import numpy as np
 from sklearn.utils import Bunch
 
+from dpestim.inputs.domain import Categories, Domain, Numbers
+
 #: The public domain of each column of the military table: the source's code book, not what the rows happen to hold.
 US_MILITARY_CATEGORIES = {
     "grade": ["enlisted", "officer", "warrant officer"],
@@ -15,6 +17,14 @@ US_MILITARY_CATEGORIES = {
     "race": ["ami/aln", "asian", "black", "multi", "p/i", "unk", "white"],
     "hisp": [False, True],
     "rank": list(range(1, 12)),
+}
+#: The public domain of the table of teenagers: answers of the questionnaire, and what is possible at that age.
+YRBSS_DOMAIN = {
+    "age": Numbers(12, 18, unit="years"),
+    "gender": Categories(["female", "male"]),
+    "grade": Categories(["9", "10", "11", "12", "other"], missing=True),
+    "height": Numbers(1.2, 2.2, unit="m"),
+    "weight": Numbers(25, 200, unit="kg"),
 }
 
 
@@ -41,7 +51,8 @@ def load_us_military(*, as_frame=False):
     -------
     Bunch
         ``data``: object array of shape (1414593, 6), or a frame; ``feature_names``; ``categories``: a dict from each
-        column's name to its public domain, to declare to an estimator; ``DESCR``; ``frame`` (None unless ``as_frame``).
+        column's name to its public domain, to declare to an estimator; ``domain``: the `dpestim.Domain` of all columns;
+        ``DESCR``; ``frame`` (None unless ``as_frame``).
 
     Notes
     -----
@@ -70,11 +81,11 @@ def load_us_military(*, as_frame=False):
                 for name in names
             }
         )
-        return _bunch(frame, names, frame, load_us_military, categories=categories)
+        return _bunch(frame, names, frame, load_us_military, categories=categories, domain=Domain(domain))
     data = np.empty((counts.sum(), len(names)), dtype=object)
     for j, name in enumerate(names):
         data[:, j] = np.array(domain[name], dtype=object)[codes[name]]
-    return _bunch(data, names, None, load_us_military, categories=categories)
+    return _bunch(data, names, None, load_us_military, categories=categories, domain=Domain(domain))
 
 
 def load_yrbss(*, as_frame=False):
@@ -97,8 +108,8 @@ def load_yrbss(*, as_frame=False):
     Returns
     -------
     Bunch
-        ``data``: object array of shape (12579, 5), or a frame; ``feature_names``; ``DESCR``; ``frame`` (None unless
-        ``as_frame``).
+        ``data``: object array of shape (12579, 5), or a frame; ``feature_names``; ``domain``: the `dpestim.Domain`
+        of all columns; ``DESCR``; ``frame`` (None unless ``as_frame``).
 
     Notes
     -----
@@ -120,11 +131,11 @@ def load_yrbss(*, as_frame=False):
     columns[j] = [text or None for text in columns[j]]
     if as_frame:
         frame = _pandas().DataFrame(dict(zip(names, columns)))
-        return _bunch(frame, names, frame, load_yrbss)
+        return _bunch(frame, names, frame, load_yrbss, domain=Domain(YRBSS_DOMAIN))
     data = np.empty((len(rows), len(names)), dtype=object)
     for j, column in enumerate(columns):
         data[:, j] = column
-    return _bunch(data, names, None, load_yrbss)
+    return _bunch(data, names, None, load_yrbss, domain=Domain(YRBSS_DOMAIN))
 
 
 def _read(name):

@@ -139,9 +139,9 @@ class Boosting(BinnedColumns, CentralModel):
         self
         """
         epsilon, delta = self._check_parameters()
-        strict, trial = self._is_strict(), self._declared_trial()
+        strict, trial = self._is_strict(), self._declared_trial(X, y)
         (numbers, columns), n_rows = trial._rows(X, True)
-        targets, kind, learned = self._targets(y, n_rows, strict)
+        targets, kind, learned = trial._targets(y, n_rows, strict)
         trial._declare(trial._bins(trial.n_features_in_, numbers))
         find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
         for_pairs = trial._share_of_pairs() * epsilon if trial._candidates else Fraction(0)
@@ -346,7 +346,7 @@ class Boosting(BinnedColumns, CentralModel):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = self.categories is not None
+        tags.input_tags.string = self._takes_strings()
         tags.input_tags.allow_nan = True
         return tags
 

@@ -5,7 +5,10 @@ from scipy.special import expit
 
 from dpestim.central.model import CentralClassifier, CentralRegressor
 from dpestim.ensemble._base import Boosting
-from dpestim.inputs import bound_array, class_array, label_codes, target_numbers
+from dpestim.inputs import check_target, checked_classes, label_codes, target_numbers, target_pair
+
+#: How far bounds of targets may be from 0, and how close to each other.
+_LIMITS = {"most": 1e140, "apart": 1e-140}
 
 
 class DPGradientBoostingClassifier(CentralClassifier, Boosting):
@@ -56,7 +59,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     _declared = ("bounds", "classes")
     _own = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
 """
 
@@ -125,7 +128,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     def _check_parameters(self):
         if self.classes is not None:
-            class_array(self.classes)
+            checked_classes(self.classes)
         return super()._check_parameters()
 
     def _test_data(self, n_rows, seed=0):
@@ -188,7 +191,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     _declared = ("bounds", "target_bounds")
     _own = """\
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, clipped to it. None leaks as above.
 """
 
@@ -219,7 +222,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     def _targets(self, y, n_rows, strict):
         y = target_numbers(y, n_rows, strict=strict)
-        low, high = self._ends() if self.target_bounds is not None else (
+        low, high = target_pair(self.target_bounds, **_LIMITS) if self.target_bounds is not None else (
             (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0))
         half = (high - low) / 2 or 1.0
         known = {"target_bounds_": (low, high)}
@@ -235,18 +238,9 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         low, high = learned["target_bounds_"]
         return low + (high - low) / 2
 
-    def _ends(self):
-        wrong = "target_bounds must be a pair (low, high) of numbers up to 1e140, low below high by at least 1e-140"
-        if not isinstance(self.target_bounds, tuple | list | np.ndarray) or len(self.target_bounds) != 2:
-            raise ValueError(wrong)
-        ends = [bound_array(end, "target_bounds") for end in self.target_bounds]
-        if any(end.ndim or not abs(end) <= 1e140 for end in ends) or not ends[1] - ends[0] > 1e-140:
-            raise ValueError(wrong)
-        return float(ends[0]), float(ends[1])
-
     def _check_parameters(self):
         if self.target_bounds is not None:
-            self._ends()
+            check_target(self.target_bounds, **_LIMITS)
         return super()._check_parameters()
 
     def _test_data(self, n_rows, seed=0):

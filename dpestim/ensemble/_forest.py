@@ -139,12 +139,6 @@ class Forest(BinnedModel, OnePassModel):
                              f"got {np.shape(X)[0]}")
         return super().summarize(X, y)
 
-    def _refuse_others(self, summary, message):
-        reader = self._trial()  # (one that has summarised nothing does not know names of columns yet)
-        if summary.names is not None:
-            reader.feature_names_in_ = np.array(summary.names, object)
-        OnePassModel._refuse_others(reader, summary, message)
-
     def _shape(self, n_rows):
         """Return (how many trees, levels): what is declared, or what suits so many rows times epsilon.
 

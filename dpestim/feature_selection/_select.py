@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim._docs import fill_docstring
 from dpestim.central.selection.top_k import PeelingLaw
-from dpestim.inputs import class_array, label_codes, target_numbers
+from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.one_pass import OnePassModel, range_of
@@ -62,12 +62,12 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         How many columns are chosen: at most as many as there are (or all of them).
     score_func : {"classes", "covariance"}, default="classes"
         What y is: classes, or a number.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column; values outside count as the nearest. None takes the
         smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes; None takes those in y, which leaks in the same way. Not for "covariance".
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, for "covariance", which needs it.
     """
     _more_attributes = """
@@ -125,9 +125,11 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         if self.bounds is not None:
             grids_of(self.bounds)
         if self.classes is not None:
-            class_array(self.classes)
-        if self.score_func == "covariance" and (self.target_bounds is None or len(grids_of(self.target_bounds)) != 1):
-            raise ValueError('target_bounds must be a pair (low, high) of numbers for score_func="covariance"')
+            checked_classes(self.classes)
+        if self.score_func == "covariance":
+            if self.target_bounds is None:
+                raise ValueError('target_bounds must be a pair (low, high) of numbers for score_func="covariance"')
+            check_target(self.target_bounds)
         check_random_state(self.random_state)
         return epsilon, Fraction(0)
 

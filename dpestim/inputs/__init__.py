@@ -10,6 +10,8 @@
 * `columns.py`     one column of any library, read by its dtype alone: values, nulls, what compares with what
 * `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
+* `domain.py`      `Domain`: what is public of a table; its columns are in `kinds.py`, its files in `domain_files.py`
+* `declared.py`    what was declared about columns, in every form, by name or place: the one reader of all estimators
 * `numbers.py`     tables of numbers; dates and durations are none
 * `sparse.py`      tables of which only entries are kept, for those estimators that take them
 * `clipped.py`     rows of norm at most 1, as linear models take them
@@ -27,17 +29,34 @@ only, and is total: whatever a cell holds, it gets a code. It does not promise c
 from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
 from dpestim.inputs.clipped import clipped_rows, longest, row_shape
 from dpestim.inputs.columns import is_missing
+from dpestim.inputs.declared import (
+    check_target,
+    classes_of,
+    in_order,
+    is_by_column,
+    keys_of,
+    lists_of,
+    name_of_target,
+    names_of_columns,
+    pair_of,
+    pairs_of,
+    settle,
+    target_pair,
+)
+from dpestim.inputs.domain import Categories, Domain, Keys, Numbers, Text
 from dpestim.inputs.domains import at_least_two, learn_categories
 from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
-from dpestim.inputs.labels import class_array, label_codes, target_numbers
-from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite, refuse_pairs
+from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
+from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
 from dpestim.inputs.pairs import check_pairs, read_pairs
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [
-    "CategoryEncoder", "FingerprintEncoder", "SparseRows", "as_array", "at_least_two", "bound_array", "category_rows",
-    "check_pairs", "class_array", "clipped_rows", "columns_of", "first_equals", "is_missing", "is_sparse",
-    "label_codes", "learn_categories", "longest", "number_column", "number_rows", "read_pairs", "refuse_infinite",
-    "refuse_pairs", "row_shape", "smallest_dtype", "sparse_rows", "target_numbers",
+    "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "SparseRows", "Text",
+    "as_array", "at_least_two", "bound_array", "category_rows", "check_pairs", "check_target",
+    "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
+    "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories", "lists_of", "longest",
+    "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of", "read_pairs",
+    "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows", "target_numbers", "target_pair",
 ]

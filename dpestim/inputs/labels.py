@@ -7,6 +7,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, object_array, parts
+from dpestim.inputs.declared import check_classes, classes_of, is_by_column, name_of_target
 from dpestim.inputs.domains import category_array, learn_categories
 from dpestim.inputs.frames import columns_of, is_frame, is_series, refuse_containers, to_array
 from dpestim.inputs.numbers import floats_of, refuse_kind, series_numbers
@@ -20,6 +21,7 @@ def label_codes(y, classes, n_rows, *, strict, total=False, n_jobs=None):
     Strict mode takes nothing whose dtype would depend on a value, such as a list.
     """
     column = label_column(y, n_rows, strict=strict)
+    classes = classes_of(classes, name_of_target(y))
     classes = _learned(column) if classes is None else class_array(classes)
     n = len(classes)
     dtype = np.dtype(np.uint8 if n < 1 << 7 else np.uint16 if n < 1 << 15 else np.uint32)
@@ -84,9 +86,17 @@ def target_numbers(y, n_rows, *, strict):
     return numbers
 
 
+def checked_classes(classes):
+    """Raise ValueError for what cannot be classes; of a dict or a `Domain` y will say which column they are of."""
+    if is_by_column(classes):
+        check_classes(classes)
+    else:
+        class_array(classes)
+
+
 def class_array(classes):
     """Return declared classes, sorted; raise ValueError for what cannot be classes."""
-    array = category_array(classes, "", "classes")
+    array = category_array(classes_of(classes), "", "classes")
     values = list(array)
     if any(is_missing(v) or isinstance(v, complex | np.complexfloating) for v in values):
         raise ValueError("classes must be a list of at least two different classes, none of them missing")

@@ -11,6 +11,10 @@ import numpy as np
 from dpestim.inputs.frames import columns_of, is_frame, refuse_containers, refuse_empty, to_array
 from dpestim.inputs.quiet import attempt
 
+#: Names of columns that a message shows, at most.
+_SHOWN = 8
+#: What a model says where it cannot take missing values.
+IMPUTE = ". Where values are missing, put dpestim.preprocessing.DPSimpleImputer before it, in fit and in predict"
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
 #: Types in cells of objects that `float` would take, but that are no real numbers.
@@ -82,16 +86,6 @@ def bound_array(end, name):
     return floats.reshape(values.shape)
 
 
-def refuse_pairs(bounds):
-    """Raise ValueError for a list of pairs, one for each column, where a pair of arrays is meant.
-
-    For two columns it would pass for one: ends of the first column would be lows, and those of the second highs.
-    """
-    if isinstance(bounds, list) and len(bounds) > 0 and all(isinstance(pair, tuple) for pair in bounds):
-        raise ValueError("bounds must be one pair (low, high), of numbers or of arrays with one number for each "
-                         "column, not a list of pairs: ([low, ...], [high, ...])")
-
-
 def _float(value):
     """Return a real number as a float; one beyond all floats is infinite."""
     if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Real):
@@ -125,16 +119,37 @@ def _from_frame(X, strict):
     kinds = [kind_of(column.dtype) for column in columns]
     for name, kind in zip(names, kinds):
         if strict and kind not in tuple("biuf"):
-            raise ValueError(f"strict mode: column {name!r} of X must have a numeric dtype, which depends on no value")
+            raise ValueError(f"strict mode: column {name!r} of X must have a numeric dtype, which depends on no value"
+                             f"{_way_out(names, kinds)}")
     dtypes = {column.dtype if isinstance(column.dtype, np.dtype) else None for column in columns}
     if len(dtypes) == 1 and kinds[0] in "biuf" and None not in dtypes:
         return X.to_numpy()
-    rows = np.empty(X.shape[::-1]).T
+    rows, failed = np.empty(X.shape[::-1]).T, None
     for j, column in enumerate(columns):
-        rows[:, j], nulls = series_numbers(column, f"column {names[j]!r} of X", strict=strict)
+        try:
+            rows[:, j], nulls = series_numbers(column, f"column {names[j]!r} of X", strict=strict)
+        except ValueError as error:  # (its text is ours, and shows no value)
+            failed = failed or error
+            kinds[j] = "U" if kinds[j] == "O" else kinds[j]
+            continue
         if nulls is not None:
             rows[nulls, j] = np.nan
+    if failed is not None:
+        raise type(failed)(f"{failed}{_way_out(names, kinds)}")
     return rows
+
+
+def _way_out(names, kinds):
+    """Return how to go on with columns that cannot be read as numbers, in words: two lines of code."""
+    others = [name for name, kind in zip(names, kinds) if kind not in tuple("biufmM")]
+    if not others:
+        return ""
+    parts = [f"{name!r}: {'(low, high)' if kind in tuple('biuf') else '[values]'}" for name, kind in
+             zip(names[:_SHOWN], kinds)] + ["..."] * (len(names) > _SHOWN)
+    listed = ", ".join(map(repr, others[:_SHOWN])) + f" and {len(others) - _SHOWN} more" * (len(others) > _SHOWN)
+    return (f". Columns without numbers here: {listed}. Leave them out of X, or declare and encode all columns:\n"
+            f"    domain = dpestim.Domain({{{', '.join(parts)}}})\n"
+            "    X = dpestim.preprocessing.DomainEncoder(domain).fit_transform(X)")
 
 
 def kind_of(dtype):

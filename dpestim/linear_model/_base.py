@@ -10,20 +10,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpestim import parallel
 from dpestim._core import logistic
 from dpestim.central.model import CentralClassifier, CentralModel
-from dpestim.inputs import SparseRows, class_array, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.linear_model._domain import OfDomain
 from dpestim.linear_model._objective import calibrate
 from dpestim.linear_model._release import COLUMNS, Grid, certificate_of, last_law, release
 from dpestim.linear_model._solver import MarginLoss
 from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
+from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
 
 #: Rows whose scaled copies are held at a time.
 _ROWS = 1 << 14
 
 
-class ClippedModel(CentralModel):
+class ClippedModel(OfDomain, CentralModel):
     """Base of linear models whose rows are clipped to `data_norm_`, in a fit and in a prediction alike."""
 
     def __sklearn_tags__(self):
@@ -51,6 +53,10 @@ class ClippedModel(CentralModel):
         X = self._checked_X(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
+        coef, intercept = self.coef_, self.intercept_
+        if self._scaled is not None:
+            coef, intercept, scale = self._scaled
+            X = scale.rows(_dense(X))
         # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
         limit, _ = row_shape(X.shape[1], 0.0)
         factors = np.empty(len(X))
@@ -59,9 +65,9 @@ class ClippedModel(CentralModel):
         else:
             logistic.clip_factors(X, 1.0 / self.data_norm_, limit, factors)
         with np.errstate(all="ignore"):
-            slopes = (np.atleast_2d(self.coef_) * (self.data_norm_ / limit)).T
+            slopes = (np.atleast_2d(coef) * (self.data_norm_ / limit)).T
             if isinstance(X, SparseRows):
-                return X.times(factors, slopes) + self.intercept_
+                return X.times(factors, slopes) + intercept
             scores = np.empty((len(X), slopes.shape[1]))
             for at in range(0, len(X), _ROWS):
                 few = slice(at, at + _ROWS)
@@ -69,7 +75,14 @@ class ClippedModel(CentralModel):
                 if strict:
                     rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
                 scores[few] = rows @ slopes
-        return scores + self.intercept_
+        return scores + intercept
+
+
+def _dense(X):
+    """Return rows that are no sparse ones, or raise ValueError."""
+    if isinstance(X, SparseRows):
+        raise ValueError("bounds need dense rows, as 0 is mapped to another number: use X.toarray(), or data_norm")
+    return X
 
 
 class PerturbedModel(ClippedModel):
@@ -100,10 +113,14 @@ class PerturbedModel(ClippedModel):
         self
         """
         epsilon, delta = self._check_parameters()
-        strict, trial = self._is_strict(), self._declared_trial()
+        strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
-        task, learned = self._read_y(y, len(X), strict)
-        norm = longest(X) if self.data_norm is None else float(self.data_norm)
+        scale = trial._scale(X.shape[1])
+        if scale is not None:
+            X = scale.rows(_dense(X))
+            trial.data_norm = scale.norm if trial.data_norm is None else trial.data_norm
+        task, learned = trial._read_y(y, len(X), strict)
+        norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
         # public numbers: what could fail, fails before the charge
         law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)
@@ -112,9 +129,12 @@ class PerturbedModel(ClippedModel):
             w, offset, used = self._minimised(X, task, law, norm, intercept, source)
             # decisions are w z = w (x limit / R, tail)
             limit, tail = row_shape(X.shape[1], intercept)
-            return {"coef_": w[:, : X.shape[1]] * (limit / norm),
-                    "intercept_": w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w)),
-                    "data_norm_": norm, "noise_scale_": used.scale,
+            coef = w[:, : X.shape[1]] * (limit / norm)
+            constant = w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w))
+            mine = {"coef_": coef, "intercept_": constant, "_scaled": None}
+            if scale is not None:
+                mine = {**dict(zip(mine, scale.in_units(coef, constant))), "_scaled": (coef, constant, scale)}
+            return {**mine, "data_norm_": norm, "noise_scale_": used.scale,
                     **learned, **self._regularisation(used.strength, len(X), task)}
 
         return self._keep(self._guarantee(epsilon, law.delta), len(X), read_schema(trial), draw)
@@ -159,6 +179,9 @@ class PerturbedModel(ClippedModel):
                 checked_number(name, value, where, lambda v, low=low, high=high: low <= v <= high)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
+        self._check_domain()
+        if getattr(self, "bounds", None) is not None:
+            checked_box(self.bounds)
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         return epsilon, delta
@@ -218,7 +241,7 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def _check_parameters(self):
         found = super()._check_parameters()
         if self.classes is not None:
-            class_array(self.classes)
+            checked_classes(self.classes)
         return found
 
     def _read_y(self, y, n_rows, strict):

@@ -6,8 +6,18 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.base import checked_bounds
-from dpestim.inputs import class_array, clipped_rows, label_codes, longest, number_column, row_shape, target_numbers
+from dpestim.inputs import (
+    check_target,
+    checked_classes,
+    clipped_rows,
+    label_codes,
+    longest,
+    name_of_target,
+    number_column,
+    row_shape,
+    target_numbers,
+    target_pair,
+)
 from dpestim.linear_model._base import ClippedModel
 from dpestim.linear_model._base_rate import start_law
 from dpestim.linear_model._gradient import GradientOwner, descend
@@ -26,6 +36,9 @@ from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.summaries import read_schema
+
+#: The largest absolute value of a bound of targets.
+_FAR = 2.0**53
 
 
 def _tells_classes(model):
@@ -65,9 +78,9 @@ class DPFederatedLinearModel(ClippedModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes, for the logistic loss.
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, for the squared loss; targets outside are clipped.
     weights : {"size", "precision"}, default="size"
         How much an owner counts.
@@ -168,7 +181,7 @@ class DPFederatedLinearModel(ClippedModel):
         self
         """
         self._check()
-        strict, trial = self._is_strict(), self._declared_trial()
+        strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
         targets, classes, (middle, half) = self._targets(y, len(X), strict)
         norm = longest(X) if self.data_norm is None else float(self.data_norm)
@@ -356,8 +369,9 @@ class DPFederatedLinearModel(ClippedModel):
             raise ValueError("fit_intercept must be True or False")
         checked_number("intercept_scaling", self.intercept_scaling, "in [1e-6, 1e6]", lambda v: 1e-6 <= v <= 1e6)
         if self.classes is not None:
-            class_array(self.classes)
-        checked_bounds(self.target_bounds)
+            checked_classes(self.classes)
+        if self.target_bounds is not None:
+            check_target(self.target_bounds, most=_FAR)
         check_random_state(self.random_state)
 
     def _budgets(self, n_owners):
@@ -374,7 +388,8 @@ class DPFederatedLinearModel(ClippedModel):
         """Return (targets as the link takes them, classes, (middle, half) of a range)."""
         if self.loss == "squared":
             values = target_numbers(y, n_rows, strict=strict)
-            low, high = checked_bounds(self.target_bounds) or (float(values.min()), float(values.max()))
+            low, high = (float(values.min()), float(values.max())) if self.target_bounds is None else target_pair(
+                self.target_bounds, name_of_target(y), most=_FAR)
             middle, half = low + (high - low) / 2, max((high - low) / 2, 1e-300)
             return np.clip((values - middle) / half, -1, 1), None, (middle, half)
         codes, classes = label_codes(y, self.classes, n_rows, strict=strict)

@@ -55,7 +55,8 @@ class DPLinearRegression(MomentRegressor):
     """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, method="moments", sensitivity="tight", bounds=None, data_norm=None,
-                 target_bounds=None, fit_intercept=True, neighbours=None, ledger=None, random_state=None):
+                 target_bounds=None, domain=None, fit_intercept=True, neighbours=None, ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.method = method
@@ -63,6 +64,7 @@ class DPLinearRegression(MomentRegressor):
         self.bounds = bounds
         self.data_norm = data_norm
         self.target_bounds = target_bounds
+        self.domain = domain
         self.fit_intercept = fit_intercept
         self.neighbours = neighbours
         self.ledger = ledger
@@ -130,7 +132,8 @@ class DPRidge(MomentRegressor):
     """
 
     def __init__(self, epsilon=1.0, *, alpha=1.0, delta=0.0, method="moments", bounds=None, data_norm=None,
-                 target_bounds=None, fit_intercept=True, neighbours=None, ledger=None, random_state=None):
+                 target_bounds=None, domain=None, fit_intercept=True, neighbours=None, ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.alpha = alpha
         self.delta = delta
@@ -138,6 +141,7 @@ class DPRidge(MomentRegressor):
         self.bounds = bounds
         self.data_norm = data_norm
         self.target_bounds = target_bounds
+        self.domain = domain
         self.fit_intercept = fit_intercept
         self.neighbours = neighbours
         self.ledger = ledger

@@ -58,12 +58,19 @@ class DPLogisticRegression(LinearClassifier):
         For more than two classes: "multinomial" (which "auto" takes) is one softmax under one noise, "ovr" one problem
         for each class against the rest, under one Gaussian noise, or with epsilon / K each where delta is 0. The
         gradient of a softmax has norm sqrt 2 whatever K is, that of K problems sqrt K, so the first needs less noise.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
         infinite.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling` (the intercept is regularised too, towards what the count of the classes says). None chooses
@@ -134,8 +141,10 @@ class DPLogisticRegression(LinearClassifier):
         delta=0.0,
         perturbation="objective",
         multi_class="auto",
+        bounds=None,
         data_norm=None,
         classes=None,
+        domain=None,
         C=None,
         fit_intercept=True,
         intercept_scaling=0.25,
@@ -147,8 +156,10 @@ class DPLogisticRegression(LinearClassifier):
         self.delta = delta
         self.perturbation = perturbation
         self.multi_class = multi_class
+        self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
+        self.domain = domain
         self.C = C
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

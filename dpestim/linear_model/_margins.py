@@ -47,12 +47,19 @@ class DPLinearSVC(LinearClassifier):
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
         infinite.
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks in the same way.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling`. None chooses by a rule that sees only the numbers of rows and columns, epsilon and delta.
@@ -115,12 +122,15 @@ class DPLinearSVC(LinearClassifier):
 
     _numbers = LinearClassifier._numbers | {"h": ("in [1e-3, 1e3]", 1e-3, 1e3)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, data_norm=None, classes=None, C=None, h=0.5, fit_intercept=True,
-                 intercept_scaling=0.25, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, classes=None, domain=None,
+                 C=None, h=0.5, fit_intercept=True, intercept_scaling=0.25, ledger=None, random_state=None,
+                 n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
+        self.bounds = bounds
         self.data_norm = data_norm
         self.classes = classes
+        self.domain = domain
         self.C = C
         self.h = h
         self.fit_intercept = fit_intercept
@@ -170,6 +180,10 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
@@ -177,6 +191,9 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     max_target : float, default=None
         Public bound of targets and predictions, in [1, 1e9]. None takes the largest target, which leaks in the same
         way.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` where that is None; the column that y, a series, is called is the target.
     alpha : float, default=None
         Regularisation for each row, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling`. None chooses by a rule that sees only the numbers of rows and columns, epsilon, delta and
@@ -240,12 +257,14 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     _numbers = PerturbedModel._numbers | {
         "max_target": ("in [1, 1e9]", 1, 1e9), "alpha": ("in [1e-12, 1e12]", 1e-12, 1e12)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, data_norm=None, max_target=None, alpha=None, fit_intercept=True,
-                 intercept_scaling=0.5, ledger=None, random_state=None, n_jobs=None):
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, max_target=None, domain=None,
+                 alpha=None, fit_intercept=True, intercept_scaling=0.5, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
+        self.bounds = bounds
         self.data_norm = data_norm
         self.max_target = max_target
+        self.domain = domain
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

@@ -9,8 +9,9 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.model import CentralRegressor
-from dpestim.inputs import target_numbers
+from dpestim.inputs import check_target, target_numbers
 from dpestim.linear_model._adassp import AdaptiveRelease
+from dpestim.linear_model._domain import OfDomain
 from dpestim.linear_model._functional import constant_of, functional_release, ridge_of
 from dpestim.linear_model._shrinkage import shrunken, trimmed
 from dpestim.linear_model._unshrunken import unshrunken
@@ -19,7 +20,7 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, gaussian_weights, laplace_weights
 from dpestim.statistics.one_pass import OnePassModel
-from dpestim.statistics.row_moments import REACH, checked_box, checked_target, row_map, summary_of
+from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.summaries import Summary
 
 _SHARED = """
@@ -30,7 +31,7 @@ _SHARED = """
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
         less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
-{own}    bounds : (low, high), default=None
+{own}    bounds : (low, high), dict or Domain, default=None
         Public range of the columns of X, numbers or one for each column; values outside are clipped. A column whose
         bounds are equal is constant and gets the coefficient 0 (where there is an intercept). None, without
         `data_norm`, takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
@@ -40,8 +41,11 @@ _SHARED = """
         whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound), but that those with
         the bounds 0 and 1 stay as they are; then None is sqrt(n_features), which every row fits. Declare it where
         columns are one-hot: g groups of these and m other columns have a norm of at most sqrt(g + m).
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y, clipped to it. None leaks as above.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `target_bounds` of the column that y, a series, is called, and `data_norm` where there are no `bounds`.
     fit_intercept : bool, default=True
     neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
@@ -84,7 +88,7 @@ _SHARED = """
 """
 
 
-class MomentRegressor(CentralRegressor, OnePassModel):
+class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
     """Base of linear models that need nothing of the rows but sums of products of two columns."""
 
     _declared = ("bounds", "target_bounds")
@@ -143,7 +147,8 @@ class MomentRegressor(CentralRegressor, OnePassModel):
     # ---------------------------------------------------------------- inside
 
     def _inferred(self):
-        return [name for name in super()._inferred() if name != "bounds" or self.data_norm is None]
+        given = self.domain is not None or self.data_norm is not None
+        return [name for name in super()._inferred() if name != "bounds" or not given]
 
     def _read(self, X, y, reset):
         strict = self._is_strict()
@@ -240,7 +245,7 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         if self.bounds is not None:
             checked_box(self.bounds)
         if self.target_bounds is not None:
-            checked_target(self.target_bounds)
+            check_target(self.target_bounds, most=1e140, apart=1e-140)
         if self.data_norm is not None:
             checked_number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
         if not isinstance(self.fit_intercept, bool | np.bool_):
@@ -248,6 +253,7 @@ class MomentRegressor(CentralRegressor, OnePassModel):
         if hasattr(self, "alpha"):
             checked_number("alpha", self.alpha, "in [0, 1e100]", lambda v: 0 <= v <= 1e100)
         self._check_method(delta)
+        self._check_domain()
         check_random_state(self.random_state)
         return epsilon, delta
 

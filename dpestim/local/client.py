@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from dpestim import parallel
 from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.inputs import is_by_column
 from dpestim.local.columns import column_names
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -89,8 +90,11 @@ class Client(PrivateEstimator):
         """Return what `Column.read` takes of each column of a checked X."""
         raise TypeError(f"{type(self).__name__} does not say what its columns are")
 
-    def _declare(self, n_columns):
-        """Return the `Columns` of the declared domain; n_columns is None where it is not known."""
+    def _declare(self, n_columns, names=None):
+        """Return the `Columns` of the declared domain; n_columns is None where it is not known.
+
+        `names` of the columns of X are given where the domain is declared by name: others are left out.
+        """
         raise TypeError(f"{type(self).__name__} has no domain")
 
     def _infer(self, X, names):
@@ -111,6 +115,10 @@ class Client(PrivateEstimator):
     def _is_declared(self):
         domain = getattr(self, self._domain)
         return not (domain is None or (isinstance(domain, str) and domain == "auto"))
+
+    def _is_by_name(self):
+        """Tell whether columns are declared by name, or by place."""
+        return is_by_column(getattr(self, self._domain, None))
 
     def _share(self, n_columns):
         """Return the part of epsilon that each column of a row gets: equal and exact."""
@@ -138,16 +146,21 @@ class Client(PrivateEstimator):
                                  "call fit first")
         return self._declared_columns(n_columns)
 
-    def _declared_columns(self, n_columns):
+    def _declare_for(self, labels):
+        """Return the `Columns` of the declared domain for columns of these labels: names, or places."""
+        by_name = self._is_by_name() and all(isinstance(label, str) for label in labels)
+        return self._declare(len(labels), list(labels)) if by_name else self._declare(len(labels))
+
+    def _declared_columns(self, n_columns, names=None):
         """Return the columns of the declared domain; they are kept until a parameter of the law changes."""
-        known = vars(self).get("_declared")
-        if known is not None and known[0] == n_columns and all(
+        known, wanted = vars(self).get("_declared"), (n_columns, names)
+        if known is not None and known[0] == wanted and all(
             _unchanged(seen, getattr(self, name)) for name, seen in known[1]
         ):
             return known[2]
         seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
-        columns = self._declare(n_columns)
-        self._declared = (n_columns, seen, columns)
+        columns = self._declare(n_columns) if names is None else self._declare(n_columns, names)
+        self._declared = (wanted, seen, columns)
         return columns
 
     def __getstate__(self):
@@ -178,7 +191,8 @@ class Client(PrivateEstimator):
         if frozen is not None:
             columns = frozen
         elif self._is_declared:
-            columns = self._declared_columns(n)
+            by_name = names is not None and self._is_by_name()
+            columns = self._declared_columns(n, _labels(given)) if by_name else self._declared_columns(n)
             if columns.n_features != n and restart:
                 raise ValueError(f"{self._domain} must have one entry for each of the {n} columns of X, got "
                                  f"{columns.n_features}")
@@ -199,9 +213,6 @@ class Client(PrivateEstimator):
     def _names_of(self, X, frozen):
         """Return the names of the columns of X where it has any, having compared them with those that are known."""
         is_frame = hasattr(X, "columns")
-        domain = getattr(self, self._domain)
-        if is_frame and isinstance(domain, dict) and _labels(X) != list(domain):
-            raise ValueError(f"the columns of X must be the keys of {self._domain}, in the same order: {list(domain)}")
         if frozen is not None and hasattr(self, "feature_names_in_"):
             if is_frame or frozen.keys is None:  # (an array may stand for columns that were declared by name)
                 validate_data(self, X, reset=False, skip_check_array=True)

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs import label_codes, target_numbers
+from dpestim.inputs import Numbers, label_codes, target_numbers
 from dpestim.inputs.quiet import attempt
 from dpestim.rng import Stage
 
@@ -183,6 +183,8 @@ def scorer_of(scoring, bounds):
 
 def _range(bounds):
     """Return the declared range of a row's score as two floats."""
+    if isinstance(bounds, Numbers):
+        bounds = bounds.low, bounds.high
     wrong = "score_bounds must be a pair (low, high) of finite numbers: the public range of a row's score"
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise ValueError(wrong)

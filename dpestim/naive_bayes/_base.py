@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim._docs import fill_docstring
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier
-from dpestim.inputs import class_array, label_codes
+from dpestim.inputs import checked_classes, class_array, is_by_column, label_codes
 from dpestim.inputs.numbers import bound_array
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -22,7 +22,7 @@ DELTA = """\
         less.
 """
 CLASSES = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
 """
@@ -72,7 +72,9 @@ class NaiveBayes(CentralClassifier, OnePassModel):
             delta = checked_delta(self.delta)
         self._relation()
         if self.classes is not None:
-            self._prior(np.ones(len(class_array(self.classes))))
+            checked_classes(self.classes)
+            if not is_by_column(self.classes):  # (else y will say which they are)
+                self._prior(np.ones(len(class_array(self.classes))))
         check_random_state(self.random_state)
         self._check_own()
         return epsilon, delta

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dpestim.inputs import CategoryEncoder, learn_categories
+from dpestim.inputs import CategoryEncoder, learn_categories, lists_of
 from dpestim.models import checked_number
 from dpestim.naive_bayes._base import CLASSES, DELTA, NaiveBayes
 from dpestim.postprocessing.shrinkage import class_logarithms
@@ -44,7 +44,7 @@ class DPCategoricalNB(NaiveBayes):
     """
 
     _more_parameters = DELTA + """\
-    categories : list of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         The public categories of each column, None among them where rows may lack a value. A value that is none of them
         says nothing about the class. None takes those that occur, which leaks (`PrivacyLeakWarning`).
 """ + CLASSES + """\
@@ -91,25 +91,20 @@ class DPCategoricalNB(NaiveBayes):
 
     def _check_own(self):
         checked_number("alpha", self.alpha, "from 1e-10 to 1e10", lambda v: 1e-10 <= v <= 1e10)
-        lists = self.categories
-        if lists is not None:
-            if not isinstance(lists, list | tuple) or not lists:
-                raise ValueError("categories must be a list with those of each column")
-            _encoders(lists)
+        if self.categories is not None:
+            _encoders(lists_of(self.categories))
 
     def _rows(self, X, reset):
         return self._checked_columns(X, reset=reset)
 
     def _lists(self, domain):
         """Return the categories of each column, as they were declared, or found."""
-        return [[value for _, value in own] for own in domain[1]] if self.categories is None else self.categories
+        return [[value for _, value in own] for own in domain[1]] if self.categories is None else lists_of(
+            self.categories)
 
     def _domain(self, n_columns, data=None):
-        lists = self.categories
-        if lists is None:
-            lists = [learn_categories(column, f"column {j}", allow_missing=True) for j, column in enumerate(data[0])]
-        if len(lists) != n_columns:
-            raise ValueError(f"categories must have a list for each of the {n_columns} columns")
+        lists = [learn_categories(column, f"column {j}", allow_missing=True) for j, column in enumerate(data[0])] if (
+            self.categories is None) else lists_of(self.categories, n_columns)
         known = (encoder.plain_categories() if self.categories is not None else encoder.categories
                  for encoder in _encoders(lists))
         return self._classes(data), tuple(tuple((type(value).__name__, value) for value in own) for own in known)

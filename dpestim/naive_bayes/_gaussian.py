@@ -49,7 +49,7 @@ class DPGaussianNB(NaiveBayes):
     """
 
     _more_parameters = DELTA + """\
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
         predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`).
 """ + CLASSES + """\

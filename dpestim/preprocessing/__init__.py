@@ -12,6 +12,7 @@ How data flows::
 * `_imputer.py`   `DPSimpleImputer`, of numbers and of categories
 * `_bins.py`      `DPKBinsDiscretizer`
 * `_onehot.py`    `DPOneHotEncoder`, for categories that are declared or privately selected
+* `_domain.py`    `DomainEncoder`: all columns of a declared table, for linear models; it costs nothing
 
 Beside each stands its proof. Rows that were transformed are as private as they were before: not at all. A scaler clips
 to what was declared, so that the norm of its rows is public (`norm_bound`): the `data_norm` of the model that follows.
@@ -25,6 +26,7 @@ objective take as they are; feature selection, naive Bayes and regression by mom
 """
 
 from dpestim.preprocessing._bins import DPKBinsDiscretizer
+from dpestim.preprocessing._domain import DomainEncoder
 from dpestim.preprocessing._imputer import DPSimpleImputer
 from dpestim.preprocessing._onehot import DPOneHotEncoder
 from dpestim.preprocessing._quantile import DPQuantileTransformer
@@ -37,6 +39,7 @@ __all__ = [
     "DPQuantileTransformer",
     "DPSimpleImputer",
     "DPStandardScaler",
+    "DomainEncoder",
 ]
 
 #: What its estimators are for, in the tables of the documentation.

@@ -18,7 +18,7 @@ from dpestim.statistics.private_bounds import find_bounds
 from dpestim.statistics.summary import grids_of
 
 BOUNDS = """\
-    bounds : (low, high) or "private", default=None
+    bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column. Values outside are clipped. "private" finds powers
         of two around most of the rows, with `bounds_share` of epsilon. None takes the smallest and largest values,
         which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.

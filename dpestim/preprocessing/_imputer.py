@@ -5,7 +5,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import validate_data
 
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
-from dpestim.inputs import CategoryEncoder, number_rows
+from dpestim.inputs import CategoryEncoder, lists_of, number_rows
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer
 from dpestim.statistics.noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile, coarse
@@ -63,7 +63,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     strategy : {"mean", "median", "most_frequent"}, default="mean"
 """ + DELTA.replace("If", "For means: if") + BOUNDS.replace(
         'default=None\n', 'default=None\n        Of numbers (None for "most_frequent").\n') + """\
-    categories : list of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         For "most_frequent": the public categories of each column, none of which is a missing value. Others count as
         none of them, and stay. They must be declared.
     """
@@ -112,14 +112,16 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
         if self._counts():
             if self.bounds is not None:
                 raise ValueError('bounds must be None for strategy="most_frequent", which has categories')
-            lists = self.categories
-            if not isinstance(lists, list | tuple) or not lists or not all(np.ndim(own) == 1 for own in lists):
-                raise ValueError('categories must be a list with those of each column, for strategy="most_frequent"')
+            if self.categories is None:
+                raise ValueError('categories must be declared for strategy="most_frequent"')
             self._encoders()
 
     def _encoders(self):
         """Return encoders whose last category is the missing value."""
-        return [CategoryEncoder([*own, None], f"column {j}") for j, own in enumerate(self.categories)]
+        n_columns, names = getattr(self, "n_features_in_", None), list(getattr(self, "feature_names_in_", ())) or None
+        lists = [[value for value in own if value is not None] if isinstance(own, list) else own
+                 for own in lists_of(self.categories, n_columns, names)]
+        return [CategoryEncoder([*own, None], f"column {j}") for j, own in enumerate(lists)]
 
     def _rows(self, X, reset):
         if not self._counts():
@@ -134,8 +136,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
                                  "must be finite, or missing (NaN)")
             return rows, len(rows)
         columns, n_rows = self._checked_columns(X, reset=reset)
-        if len(columns) != len(self.categories):
-            raise ValueError(f"categories must have a list for each of the {len(columns)} columns")
+        lists_of(self.categories, len(columns), list(getattr(self, "feature_names_in_", ())) or None)
         return columns, n_rows
 
     def _settings(self):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.inputs import CategoryEncoder, first_equals, learn_categories
+from dpestim.inputs import CategoryEncoder, first_equals, learn_categories, lists_of
 from dpestim.preprocessing._base import DELTA, DPTransformer
 from dpestim.preprocessing._bins import one_hot
 from dpestim.preprocessing._names import feature_names
@@ -54,7 +54,7 @@ class DPOneHotEncoder(DPTransformer):
     """
 
     _more_parameters = """\
-    categories : list of (array-like or "private"), or "private", default=None
+    categories : list of (array-like or "private"), dict, Domain or "private", default=None
         The public categories of each column, None among them where rows may lack a value, or "private". None takes
         those that occur, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
 """ + DELTA.replace("Where it is above 0, noise is Gaussian if that is\n        less.", "Private categories\n"
@@ -93,10 +93,10 @@ class DPOneHotEncoder(DPTransformer):
     def norm_bound(self):
         """The largest Euclidean norm of a transformed row, for the `data_norm` of the model that follows."""
         known = getattr(self, "n_features_in_", None)
-        if known is None and isinstance(self.categories, list | tuple):
-            known = len(self.categories)
+        if known is None and _are_listed(self.categories):
+            known = len(self._lists(None))
         if known is None:
-            raise AttributeError("norm_bound is known after fit, or where categories are a list")
+            raise AttributeError("norm_bound is known after fit, or where categories are listed")
         return float(np.nextafter(np.sqrt(known), np.inf))
 
     def inverse_transform(self, X):
@@ -130,11 +130,9 @@ class DPOneHotEncoder(DPTransformer):
     def _check(self):
         if isinstance(self.categories, str) and self.categories != "private":
             raise ValueError('categories must be a list with those of each column, or "private"')
+        if self.categories is not None and not isinstance(self.categories, str):
+            self._encoders(None, [])
         epsilon, delta = super()._check()
-        if isinstance(self.categories, list | tuple):
-            self._encoders(len(self.categories), [])
-        elif self.categories is not None and self.categories != "private":
-            raise ValueError('categories must be a list with those of each column, or "private"')
         if epsilon and self.categories is not None and not delta:
             raise ValueError("delta must be above 0 where categories are private: much less than one over the number "
                              "of rows")
@@ -147,16 +145,16 @@ class DPOneHotEncoder(DPTransformer):
             raise ValueError("sparse_output must be True or False")
 
     def _is_free(self):
-        return isinstance(self.categories, list | tuple) and not any(map(_is_private, self.categories))
+        return _are_listed(self.categories) and not any(map(_is_private, self._lists(None)))
 
     def _rows(self, X, reset):
         return self._checked_columns(X, reset=reset)
 
     def _lists(self, n_columns):
-        lists = ["private"] * n_columns if isinstance(self.categories, str) else self.categories
-        if len(lists) != n_columns:
-            raise ValueError(f"categories must have a list, or \"private\", for each of the {n_columns} columns")
-        return lists
+        if isinstance(self.categories, str):
+            return ["private"] * n_columns
+        names = None if n_columns is None else list(getattr(self, "feature_names_in_", ())) or None
+        return lists_of(self.categories, n_columns, names, word="private")
 
     def _encoders(self, n_columns, names):
         return [None if _is_private(own) else CategoryEncoder(own, f"column {names[j] if j < len(names) else j!r}",
@@ -259,6 +257,10 @@ def _merged(published, counts):
     for k, place in enumerate(places):
         own[k] = published[place]
     return own, np.array([counts[first == place].sum() for place in places], float)
+
+
+def _are_listed(categories):
+    return categories is not None and not isinstance(categories, str)
 
 
 def _is_private(own):

@@ -56,7 +56,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
     _more_parameters = """
-    bounds : (low, high) or "private", default=None
+    bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped.
         "private" finds powers of two around most of the rows, with `bounds_share` of epsilon; then `fit` is the verb.
         Rows in a cell with few others are outside, and clipped; where all are, the value is NaN.
@@ -103,11 +103,12 @@ class DPStatistic(Mergeable, CentralMechanism):
         self
         """
         self._check_mergeable()
-        rows, one = self._read(X, users)
+        reader = self._settled(X)
+        rows, one = reader._read(X, users)
         if hasattr(self, "summary_") and users is not None:
             raise ValueError("with users, pass all rows of a user in one call to summarize; merge summaries of "
                              "disjoint users")
-        summary = self._summary_of(rows, one)
+        summary = reader._summary_of(rows, one)
         summary.names = names_of(X, rows.shape[1])
         return self._add_summary(summary)
 
@@ -136,7 +137,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         Result
         """
         summary = self._summarised()
-        plan = self._plan(summary, self._shares()[1])
+        plan = self._of(summary)._plan(summary, self._shares()[1])
         self._pay(plan.curve)
         return self._result(plan(source_of_release(self)), summary.names)
 
@@ -154,7 +155,8 @@ class DPStatistic(Mergeable, CentralMechanism):
             With `result_` and `value_`.
         """
         self._check()
-        rows, one = self._read(X, users)
+        reader = self._settled(X)
+        rows, one = reader._read(X, users)
         # names of columns are looked at before the release
         learned, names = schema_of(X, rows.shape[1]), names_of(X, rows.shape[1])
         if self._finds_bounds():
@@ -171,7 +173,7 @@ class DPStatistic(Mergeable, CentralMechanism):
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(bounds))
             result = replace(self._result(drawn, names), about=f"{self._about}; the bounds that were found: {found}")
         else:
-            plan = self._plan(self._summary_of(rows, one), self._shares()[1])
+            plan = reader._plan(reader._summary_of(rows, one), self._shares()[1])
             self._pay(plan.curve)
             result = self._result(plan(WordSource(self.random_state)), names)
         return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})

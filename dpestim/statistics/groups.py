@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from sklearn.base import clone
 
-from dpestim.inputs import CategoryEncoder
+from dpestim.inputs import CategoryEncoder, settle
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics.base import DPStatistic
@@ -93,6 +93,7 @@ def planned(statistic, X, by, groups, users=None):
         raise ValueError("statistic must have no delta where users have several rows: they may be in several groups")
     strict = statistic._is_strict()
     X, by = _split(X, by)
+    settle(statistic, X)
     columns, one = as_columns(by, strict)
     if len(columns) != 1 or not np.ndim(groups) == 1:
         raise ValueError("by must be one column, and groups a list of the public groups")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.central.model import CentralModel
+from dpestim.inputs import name_of_target
 from dpestim.summaries import Mergeable, Summary, read_schema, source_of_release
 
 
@@ -31,7 +32,7 @@ class OnePassModel(Mergeable, CentralModel):
         self
         """
         epsilon, delta = self._check()
-        trial = self._declared_trial()
+        trial = self._declared_trial(X, y)
         data, n_rows, n_columns = trial._read(X, y, True)
         draw = trial._planned(data, n_rows, n_columns, epsilon, delta)
         return self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
@@ -49,12 +50,12 @@ class OnePassModel(Mergeable, CentralModel):
             With `summary_`, as secret as the rows.
         """
         self._check_mergeable()
-        trial = self._trial()  # (what was learned before is of other rows, perhaps of other columns)
+        trial = self._trial(X, y)  # (what was learned before is of other rows, perhaps of other columns)
         data, n_rows, n_columns = trial._read(X, y, True)
         identity = trial._identity(n_columns)
         names = read_schema(trial).get("feature_names_in_")
         return self._add_summary(Summary(identity, n_rows, trial._sums(data, identity[-1]),
-                                         names=None if names is None else list(names)))
+                                         names=None if names is None else list(names), target=name_of_target(y)))
 
     def release(self):
         """Learn from all rows summarised so far, as `fit` would from all of them; each call charges epsilon.
@@ -64,7 +65,8 @@ class OnePassModel(Mergeable, CentralModel):
         self
         """
         summary, (epsilon, delta) = self._summarised(), self._check()
-        draw = self._released(summary.n_rows, summary.totals, self._domain(summary.n_columns), epsilon, delta)
+        reader = self._of(summary)
+        draw = reader._released(summary.n_rows, summary.totals, reader._domain(summary.n_columns), epsilon, delta)
         kept = {"n_features_in_": summary.n_columns, "summary_": summary}
         if summary.names is not None:
             kept["feature_names_in_"] = np.array(summary.names, object)

@@ -63,7 +63,7 @@ class Quantile(DPStatistic):
     _more_parameters = """
     q : float or sequence of float, default=0.5
         Between 0 and 1, rounded to multiples of 2^-30.
-    bounds : (low, high) or "private", default=None
+    bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped,
         and count as the nearest of the points of a grid of 2^15 to 2^16 steps. "private" finds powers of two around
         most of the rows, with `bounds_share` of epsilon; then `fit` is the verb.

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import moments
-from dpestim.inputs import bound_array, refuse_pairs
+from dpestim.inputs import pair_of, target_pair
 from dpestim.parallel import one_thread
 from dpestim.summaries import Summary
 
@@ -164,30 +164,12 @@ def row_map(bounds, data_norm, target_bounds, fit_intercept, n_columns):
 
 def checked_box(bounds, n_columns=None):
     """Return bounds of columns as arrays; a column may be constant."""
-    wrong = "bounds must be a pair (low, high) of finite numbers, or of arrays with one number for each column"
-    refuse_pairs(bounds)
-    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
-        raise ValueError(wrong)
-    low, high = (np.atleast_1d(bound_array(end, "bounds")) for end in bounds)
-    n = n_columns or max(len(low), len(high))
-    if any(len(end) not in (1, n) or not (np.abs(end) <= 1e140).all() for end in (low, high)):
-        there = "" if n_columns is None else f"; there are {n_columns} columns"
-        raise ValueError(f"{wrong} of at most 1e140{there}")
-    apart = np.broadcast_to(high, n) - np.broadcast_to(low, n)
-    if not ((apart == 0) | (apart > 1e-140)).all():
-        raise ValueError("bounds must be a pair (low, high) with low at most high, equal or 1e-140 apart")
-    return low, high
+    return pair_of(bounds, n_columns, most=1e140, apart=1e-140, same=True)
 
 
 def checked_target(target_bounds):
     """Return the bounds of the target as two floats."""
-    wrong = "target_bounds must be a pair (low, high) of numbers up to 1e140, low below high by at least 1e-140"
-    if not isinstance(target_bounds, tuple | list | np.ndarray) or len(target_bounds) != 2:
-        raise ValueError(wrong)
-    ends = [bound_array(end, "target_bounds") for end in target_bounds]
-    if any(end.ndim or not abs(end) <= 1e140 for end in ends) or not ends[1] - ends[0] > 1e-140:
-        raise ValueError(wrong)
-    return float(ends[0]), float(ends[1])
+    return target_pair(target_bounds, most=1e140, apart=1e-140)
 
 
 def summary_of(rows, X, y, identity):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import cells
-from dpestim.inputs import bound_array, columns_of, is_missing, number_rows, refuse_infinite, refuse_pairs
+from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
 from dpestim.inputs.quiet import attempt
 from dpestim.rng import Stage, WordSource
 from dpestim.statistics.keys import key_of
@@ -94,18 +94,7 @@ class Grid:
 
 def grids_of(bounds, n_columns=None, bits=_FINEST):
     """Return a grid for each column from bounds as they are declared, or raise ValueError."""
-    wrong = "bounds must be a pair (low, high) of finite numbers, or of arrays with one number for each column"
-    refuse_pairs(bounds)
-    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
-        raise ValueError(wrong)
-    ends = [np.atleast_1d(bound_array(end, "bounds")) for end in bounds]
-    n = n_columns or max(map(len, ends))
-    if any(len(end) not in (1, n) for end in ends) or not all(np.isfinite(end).all() for end in ends):
-        raise ValueError(wrong + ("" if n_columns is None else f", of which there are {n_columns}"))
-    low, high = (np.broadcast_to(end, n).tolist() for end in ends)
-    if any(a >= b for a, b in zip(low, high)):
-        how = "equal" if all(a <= b for a, b in zip(low, high)) else "in the wrong order"
-        raise ValueError(f"bounds must be a pair (low, high) with low below high: these are {how}")
+    low, high = (ends.tolist() for ends in pair_of(bounds, n_columns))
     if not all(1e-140 < b - a < 1e140 for a, b in zip(low, high)):  # (squares of the steps are floats, too)
         raise ValueError("bounds must be a pair (low, high) with low below high, by 1e-140 to 1e140")
     return [Grid(a, b, bits) for a, b in zip(low, high)]

@@ -11,7 +11,7 @@ import numpy as np
 from dpestim._core import cells
 from dpestim.central.base import checked_delta
 from dpestim.central.digits import exp_bounds
-from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of
+from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of, is_by_column, lists_of
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
 from dpestim.statistics.noise import noise_for
@@ -98,7 +98,7 @@ class Histogram(_Table):
     bins : int, sequence of float, or list of such sequences (one for each column), default=10
         How many cells of equal width between the bounds, in every column, or their public edges, ascending. The last
         cell holds its last edge; values outside count in the outermost cells, NaN (in strict mode) in the middle.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range, needed where `bins` are numbers.
 """ + DELTA + USERS + "    "
 
@@ -193,7 +193,7 @@ class ContingencyTable(_Table):
     """
 
     _more_parameters = """
-    categories : list of array-like
+    categories : list of array-like, dict or Domain
         The public categories of each column (or those of the only one), in the order of the cells. In strict mode a
         value that is none counts as the first.
 """ + DELTA + USERS + "    "
@@ -222,7 +222,7 @@ class ContingencyTable(_Table):
 
     def _lists(self):
         """Return the categories of each column: where none of them is a list they are those of one column."""
-        lists = self.categories
+        lists = lists_of(self.categories) if is_by_column(self.categories) else self.categories
         flat = isinstance(lists, list | tuple | np.ndarray) and len(lists) and all(np.ndim(own) == 0 for own in lists)
         return [lists] if flat else lists
 

@@ -13,21 +13,23 @@ from dpestim._docs import fill_docstring
 from dpestim.central.base import LEAST_EPSILON
 from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.inputs import category_rows, columns_of
+from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
+from dpestim.inputs.declared import has_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
-from dpestim.synthesis._columns import Schema, checked_bins, checked_pair, declared_columns, is_pair, is_per_column
+from dpestim.synthesis._columns import Schema, checked_bins, declared_columns, is_per_column
 from dpestim.synthesis._estimate import Model
 from dpestim.synthesis._tree import all_sets
 
 COLUMNS = """\
-    categories : list or dict of array-like, default=None
+    categories : list of array-like, dict or Domain, default=None
         The public categories of columns, None among them where rows may lack a value: a list with an entry for each
         column, None for a column of numbers, or a dict by names of columns (by places, where they have no names).
-    bounds : (low, high), or list or dict of (low, high), default=None
-        The public range of numbers; values outside are clipped. One pair is for all columns without categories. What
-        has neither categories, bounds nor edges is an error: nothing is learned without budget.
+    bounds : (low, high), dict or Domain, default=None
+        The public range of numbers; values outside are clipped. One pair is for all columns without categories, and
+        arrays have a number for each of these. A `dpestim.Domain` stands for `categories`, too. What has neither
+        categories, bounds nor edges is an error: nothing is learned without budget.
     bins : int, array-like, list or dict of these, default=16
         Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
         rows share, such as 0, should have a bin of its own. (A list of integers has one for each column; edges for
@@ -241,16 +243,10 @@ class Synthesizer(CentralModel):
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
         if self.workload is not None and (not isinstance(self.workload, list | tuple) or not self.workload):
             raise ValueError("workload must be None or a list of sets of columns")
-        for name in ("categories", "bounds"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, list | tuple | dict) or not value) and not (
-                    name == "bounds" and is_pair(value)):
-                raise ValueError(f"{name} must be None, or a list or dict with an entry for each column")
-        if is_pair(self.bounds):
-            checked_pair(self.bounds)
-        elif isinstance(self.bounds, tuple) and len(self.bounds) == 2:
-            raise ValueError("bounds must be one pair of numbers, or a list or dict with a pair (low, high) for each "
-                             "column, not a pair of arrays")
+        if self.categories is not None:
+            lists_of(self.categories, some=True)
+        if self.bounds is not None and has_numbers(self.bounds):
+            pair_of(self.bounds)
         if not is_per_column(self.bins):
             checked_bins(self.bins)
 

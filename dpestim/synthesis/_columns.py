@@ -6,7 +6,15 @@ from numbers import Integral, Number, Real
 
 import numpy as np
 
-from dpestim.inputs import CategoryEncoder, number_rows, refuse_infinite
+from dpestim.inputs import (
+    CategoryEncoder,
+    Domain,
+    lists_of,
+    number_rows,
+    pair_of,
+    pairs_of,
+    refuse_infinite,
+)
 
 #: The most bins of a column.
 _MOST_BINS = 1 << 16
@@ -152,15 +160,6 @@ def checked_bins(bins):
     return edges
 
 
-def checked_pair(pair):
-    """Return a pair of finite numbers, the first below the second, or raise ValueError."""
-    good = isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 and all(
-        isinstance(end, Real) and not isinstance(end, bool) and math.isfinite(end) for end in pair)
-    if not good or not pair[0] < pair[1] or not math.isfinite(float(pair[1]) - float(pair[0])):
-        raise ValueError("bounds must be a pair (low, high) of numbers with low below high, or a list or dict of pairs")
-    return float(pair[0]), float(pair[1])
-
-
 def entries(given, name, n_columns, labels):
     """Return what was declared for each column, None where nothing was: of a list, or of a dict by name or place."""
     if isinstance(given, dict):
@@ -179,12 +178,21 @@ def entries(given, name, n_columns, labels):
 
 def declared_columns(categories, bounds, bins, n_columns, labels):
     """Return a `Categories` or `Numbers` for each column, or raise ValueError for one that nobody declared."""
-    lists = [None] * n_columns if categories is None else entries(categories, "categories", n_columns, labels)
-    pairs = [None] * n_columns
-    if is_pair(bounds):
-        pairs = [None if own is not None else bounds for own in lists]
-    elif bounds is not None:
-        pairs = entries(bounds, "bounds", n_columns, labels)
+    if isinstance(bounds, Domain) and categories is None:
+        categories = bounds
+    elif isinstance(categories, Domain) and bounds is None:
+        bounds = categories
+    lists = [None] * n_columns if categories is None else lists_of(categories, n_columns, labels, some=True)
+    pairs, numbers = [None] * n_columns, [j for j, own in enumerate(lists) if own is None]
+    if isinstance(bounds, Domain | dict):
+        pairs = pairs_of(bounds, n_columns, labels, some=True)
+        if isinstance(bounds, Domain):  # (what is a number there may have categories of its own here)
+            pairs = [pair if j in numbers else None for j, pair in enumerate(pairs)]
+    elif bounds is not None and numbers:
+        # (arrays have a number for each column of numbers, or for each column at all)
+        wide = max(map(np.size, bounds)) == n_columns if isinstance(bounds, tuple | list | np.ndarray) else False
+        for at, pair in enumerate(zip(*pair_of(bounds, n_columns if wide else len(numbers)))):
+            pairs[at if wide else numbers[at]] = pair if not wide or at in numbers else None
     steps = entries(bins, "bins", n_columns, labels) if is_per_column(bins) else [bins] * n_columns
     out = []
     for j, (own, pair, step) in enumerate(zip(lists, pairs, steps)):
@@ -200,17 +208,14 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
         elif pair is None:
             raise ValueError(f"{name} must be declared: by categories or by bounds")
         else:
-            edges = np.linspace(*checked_pair(pair), step + 1)
+            low, high = (float(end) for end in pair)
+            if not math.isfinite(high - low):
+                raise ValueError(f"bounds of {name} must be closer together, such that their distance is a float")
+            edges = np.linspace(low, high, step + 1)
             if not (np.diff(edges) > 0).all():
                 raise ValueError(f"bounds of {name} must be far enough apart for its bins")
             out.append(Numbers(edges, name))
     return out
-
-
-def is_pair(bounds):
-    """Tell whether bounds are one pair of numbers, for all columns."""
-    return isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2 and all(
-        isinstance(end, Real) for end in bounds)
 
 
 def is_per_column(bins):

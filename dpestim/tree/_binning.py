@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim._core import trees
 from dpestim.inputs import CategoryEncoder, bound_array, number_rows, refuse_infinite
+from dpestim.inputs.numbers import IMPUTE
 from dpestim.statistics.summary import BLOCK, blocks
 
 #: Codes are bytes; the last code of a column of categories is for what is none of them.
@@ -133,7 +134,7 @@ def number_part(table, places, *, strict, missing=False):
     rows = np.ascontiguousarray(number_rows(part, strict=strict, fewest=0), np.float64)
     if not strict:
         names = list(part.columns) if hasattr(part, "columns") else places
-        refuse_infinite(rows, [f"column {name!r}" for name in names], missing=missing)
+        refuse_infinite(rows, [f"column {name!r}" for name in names], IMPUTE, missing=missing)
     return rows
 
 

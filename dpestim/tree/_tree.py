@@ -75,7 +75,7 @@ class Tree(BinnedModel):
         self
         """
         epsilon, delta = self._check()
-        trial = self._declared_trial()
+        trial = self._declared_trial(X, y)
         data, n_rows, n_columns = trial._read(X, y, True)
         if n_rows >= MOST_ROWS:
             raise ValueError(TOO_MANY_ROWS)

@@ -18,7 +18,7 @@ from dpestim._docs import fill_docstring
 from dpestim.accounting import RenyiCurve
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
-from dpestim.inputs import class_array, label_codes
+from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_pair
 from dpestim.inputs.labels import target_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -37,16 +37,18 @@ NEIGHBOURS = """\
         else "substitution".
 """
 CLASSES = """\
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`).
 """
 TARGET = """\
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of the target, which is clipped. None takes that of y, which leaks (`PrivacyLeakWarning`).
 """
 #: By how much leaves usually differ from the root, a deviation in units of p (1 - p): of classes, and of numbers,
 #: whose variance is far less than that of a coin between their bounds.
 _USUAL, _USUAL_NUMBERS = 1.0, 0.1
+#: The largest absolute value of a bound of targets.
+_FAR = 1e139
 #: Bits of the grid of a target.
 _TARGET_BITS = 12
 
@@ -212,7 +214,7 @@ class ClassTarget(CentralClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = self.categories is not None
+        tags.input_tags.string = self._takes_strings()
         tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 
@@ -221,7 +223,7 @@ class ClassTarget(CentralClassifier):
 
     def _check_target(self):
         if self.classes is not None:
-            class_array(self.classes)
+            checked_classes(self.classes)
 
     def _read_target(self, y, n_rows):
         codes, classes = label_codes(y, self.classes, n_rows, strict=self._is_strict())
@@ -262,27 +264,21 @@ class NumberTarget(CentralRegressor):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = self.categories is not None
+        tags.input_tags.string = self._takes_strings()
         tags.regressor_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 
     def _check_target(self):
-        if self.target_bounds is not None and len(self._grids(self.target_bounds)) != 1:
-            raise ValueError("target_bounds must be a pair (low, high) of numbers")
-
-    @staticmethod
-    def _grids(bounds):
-        try:
-            return grids_of(bounds, bits=_TARGET_BITS)
-        except ValueError as error:
-            raise ValueError(str(error).replace("bounds", "target_bounds", 1)) from None
+        if self.target_bounds is not None:
+            check_target(self.target_bounds, most=_FAR, apart=1 / _FAR)
 
     def _read_target(self, y, n_rows):
         return np.zeros(1, np.int32), target_numbers(y, n_rows, strict=self._is_strict()), None
 
     def _target_domain(self, data):
-        bounds = self.target_bounds if self.target_bounds is not None or data is None else range_of(data[3][:, None])
-        return self._grids(bounds)[0]
+        bounds = range_of(data[3][:, None]) if self.target_bounds is None and data is not None else target_pair(
+            self.target_bounds, most=_FAR, apart=1 / _FAR)
+        return grids_of(bounds, bits=_TARGET_BITS)[0]
 
     def _numbers(self, grid):
         weights, l1, l2_squared = equal_shares([1, grid.reach])

@@ -6,6 +6,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from dpestim.inputs import Domain, is_by_column, lists_of, pairs_of
+from dpestim.inputs.declared import has_numbers, settle_to, shown
+from dpestim.models import PrivateModel
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
 from dpestim.statistics.one_pass import range_of
@@ -14,12 +17,14 @@ from dpestim.statistics.summary import grids_of, point_counts
 from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
 COLUMNS = """\
-    bounds : (low, high), default=None
-        Public range of the columns of numbers, numbers or one for each such column. Values outside are clipped. None
-        takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
-        infinite. Where all columns have categories or edges, any will do, such as (0, 1).
-    categories : dict, default=None
-        {column: its public categories}, the column by number or name; what is none of them is a category of its own.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of numbers, numbers or one for each such column, or a dict by name or place. A
+        `dpestim.Domain` stands for `categories`, too. Values outside are clipped. None takes the smallest and largest
+        values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite. Where all columns have
+        categories or edges, any will do, such as (0, 1).
+    categories : dict, list or Domain, default=None
+        {column: its public categories}, the column by number or name, or a list with None for columns of numbers; what
+        is none of them is a category of its own.
         None: all columns are numbers.
     n_bins : int, default={n_bins}
         How many bins of equal width a column of numbers has, from 2 to 255.
@@ -34,17 +39,51 @@ COLUMNS = """\
 _QUANTILES, _ROWS = 3, 64
 
 
-class BinnedColumns:
+class BinnedColumns(PrivateModel):
     """Base of models with the parameters `bounds`, `categories`, `n_bins`, `edges` and `edges_share`."""
 
     def _check_bins(self):
         """Raise ValueError for what cannot be declared of any columns."""
-        if self.bounds is not None:
+        if self.bounds is not None and has_numbers(self.bounds):
             grids_of(self.bounds)
-        encoders_of(self.categories)
+        if self.categories is not None:
+            lists = [own for own in lists_of(self.categories, some=True) if own is not None]
+            encoders_of(dict(enumerate(lists)) if lists else None)
         edges_of(self.edges)
         checked_bins(self.n_bins)
         self._share_of_edges()
+
+    def _names_columns(self):
+        return isinstance(self.categories, list | tuple) or super()._names_columns()
+
+    def _inferred(self):
+        return [name for name in super()._inferred() if name != "bounds" or not isinstance(self.categories, Domain)]
+
+    def _takes_strings(self):
+        """Tell whether a column may hold strings."""
+        return self.categories is not None or isinstance(self.bounds, Domain)
+
+    def _settle(self, names, n_columns, target):
+        """... A `Domain` that is given as `bounds` or as `categories` stands for both."""
+        categories, bounds = self.categories, self.bounds
+        if isinstance(bounds, Domain) and categories is None:
+            categories = bounds
+        elif isinstance(categories, Domain) and bounds is None:
+            bounds = categories
+        if categories is not None:
+            lists = enumerate(lists_of(categories, n_columns, names, some=True))
+            categories = {j: own for j, own in lists if own is not None} or None
+        if is_by_column(bounds):
+            edges = edges_of(self.edges, names)
+            pairs = pairs_of(bounds, n_columns, names, some=True)
+            pairs = {j: (0.0, 1.0) if pair is None and j in edges else pair
+                     for j, pair in enumerate(pairs) if categories is None or j not in categories}
+            missing = [j if names is None else names[j] for j, pair in pairs.items() if pair is None]
+            if missing:
+                raise ValueError(f"columns of X must have bounds, if they are numbers, or categories: {shown(missing)}")
+            bounds = tuple(zip(*pairs.values())) or (0.0, 1.0)
+        self.categories, self.bounds = categories, bounds
+        settle_to(self, names, n_columns, target, but=("bounds", "categories"))
 
     def _share_of_edges(self):
         """Return the part of epsilon that finds edges, exactly, or raise ValueError."""

@@ -732,10 +732,19 @@ def test_categories_by_name_check_the_columns_of_every_client(cls):
     server.aggregate(client.privatize(frame.to_numpy()))
     assert server.to_frame().feature.unique().tolist() == ["smoker", "male"]
     assert server.n_users_ == 30
-    for wrong in (frame[["male", "smoker"]], frame.rename(columns={"male": "x"}), frame[["male"]]):
-        for verb in (client.privatize, cls(3.0, categories=domain).fit, server.partial_fit):
-            with pytest.raises(ValueError, match="keys of categories"):
+    for wrong, message in ((frame[["male", "smoker"]], "order of categories"),
+                           (frame.rename(columns={"male": "x"}), "none for 'x'")):
+        for verb in (client.privatize, cls(3.0, categories=domain).fit):
+            with pytest.raises(ValueError, match=message):
                 verb(wrong)
+    for wrong in (frame[["male", "smoker"]], frame.rename(columns={"male": "x"}), frame[["male"]]):
+        with pytest.raises(ValueError, match="feature"):  # (a server that has counted reports knows its columns)
+            server.partial_fit(wrong)
+    # a column that X does not have is not needed; reports of one column are none of two
+    one = client.privatize(frame[["male"]])
+    assert one.shape[1] < client.privatize(frame).shape[1]
+    with pytest.raises(ValueError, match="reports"):
+        server.aggregate(one)
     assert cls(3.0, categories=domain).fit(frame).feature_names_in_.tolist() == ["smoker", "male"]
     assert clone(client).categories == domain
 

@@ -102,8 +102,10 @@ def test_what_is_not_declared_is_learned_and_leaks():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"bounds": {"height": (0, 1)}}, "keys of bounds"), ({"categories": ["a", "b"]}, "categories must be"),
-    ({"categories": [["a", "b", "c"], [20, 50, 80]]}, "bounds must be None"), ({"bounds": ([0, 0], [1, 1])}, "bounds"),
+    ({"bounds": {"height": (0, 1)}}, "bounds must have a pair"),
+    ({"categories": ["a", "b"]}, "categories must have one list"),
+    ({"categories": [["a", "b", "c"], [20, 50, 80]], "bounds": (0, 1)}, "bounds must be None"),
+    ({"bounds": ([0, 0], [1, 1])}, "bounds"),
     ({"categories": [["a"], None, None], "bounds": (0, 1)}, "2 columns"),
 ])
 def test_domains_that_do_not_fit(change, message):

@@ -297,7 +297,7 @@ def test_what_may_be_named(face, parameter):
         return face(1.0, **lists, **{parameter: value}, random_state=0)
 
     for value, message in (
-        ([["a", "b", "c"], []], "must leave at least one"), ([["a"]], "one list of categories for each of the 2"),
+        ([["a", "b", "c"], []], "must leave at least one"), ([["a"]], "one list for each of the 2"),
         ([["s3cr3t"], []], "of column 0 must be among"), ([["a", "a"], []], "must be distinct"),
         (["a", "b"], "one list"),
         ("a", "must be a list"), (3, "must be a list"), ([], "must be a list"), ([["a"], [[1]]], "column 1"),

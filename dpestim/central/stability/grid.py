@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpestim.inputs import bound_array
+from dpestim.inputs import pair_of
 
 #: Steps between the bounds, about, as a power of two; integers of the grid are below 2^53, so that floats hold them.
 _STEPS, _LARGEST = 40, 52
@@ -43,21 +43,12 @@ class Grid:
 
 def grids(bounds, n_columns):
     """Return a Grid for each column, from (low, high): numbers, or arrays with one number for each column."""
-    wrong = "bounds must be a pair (low, high) of numbers, low below high, or of arrays with one number for each column"
     if bounds is None:
         raise ValueError("bounds must be declared, a public pair (low, high): there is no default that protects")
-    if not isinstance(bounds, list | tuple | np.ndarray) or len(bounds) != 2:
-        raise ValueError(wrong)
-    ends = [bound_array(end, "bounds") for end in bounds]
-    if any(end.ndim and len(end) != n_columns for end in ends):
-        raise ValueError(f"bounds must be two numbers, or two arrays of {n_columns} numbers each")
-    low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
-    return [_grid(a, b, wrong) for a, b in zip(low, high)]
+    return [_grid(a, b) for a, b in zip(*(ends.tolist() for ends in pair_of(bounds, n_columns)))]
 
 
-def _grid(low, high, wrong):
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(wrong)
+def _grid(low, high):
     largest = max(-low, high)
     if largest > 2.0**900 or high - low < 2.0**-900:
         raise ValueError("bounds must be between -2^900 and 2^900, and at least 2^-900 apart")

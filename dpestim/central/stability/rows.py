@@ -48,7 +48,8 @@ class RowMechanism(CentralMechanism):
         strict = self._is_strict()
         rows = self._read_table(X, strict)
         n_columns = rows.shape[1]
-        kind, kept = self._kept(rows, y, self._plan(n_columns), strict)
+        reader = self._settled(X)
+        kind, kept = reader._kept(rows, y, reader._plan(n_columns), strict)
         return RowSummary((type(self).__name__, n_columns, is_flat, kept.shape[1:], kind), len(kept), kept,
                           names=names_of(X if given is None else given, n_columns))
 
@@ -67,7 +68,7 @@ class RowMechanism(CentralMechanism):
         summary = X if isinstance(X, Summary) else self.summarize(X, y)
         if summary.identity[0] != type(self).__name__:
             raise ValueError(f"the summary must be one of {type(self).__name__}.summarize")
-        plan = self._plan(summary.n_columns)
+        plan = self._of(summary)._plan(summary.n_columns)
         if summary.domain != self._kind(plan):
             raise ValueError("the summary must be made by a mechanism of equal parameters")
         check_random_state(self.random_state)

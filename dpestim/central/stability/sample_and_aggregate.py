@@ -66,7 +66,7 @@ class SampleAndAggregate(BlockMechanism):
         returns a number, or as many as the bounds have. An estimator is cloned and fitted to each block, and its
         `attribute` is the result. None: the mean of each column.
 """ + BlockMechanism._shared_parameters + """\
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the results, two numbers or two arrays with one number for each result: it must be declared. Two
         numbers mean one result, and without a function one for each column.
     aggregate : {"mean", "median"}, default="mean"

@@ -27,7 +27,7 @@ class StatisticMechanism(RowMechanism):
         A(k) must be at least as far as one record can move the number in data that differ from these in k records, and
         at most A(k + 1) of data that differ in one; the last one holds for all further k. That is then assumed, and not
         checked. A callable that fails is a ValueError, which depends on the data: strict mode takes none.
-    bounds : (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, two numbers or two arrays with one number for each column: it must be declared.
         Values are clipped to it, and so is what is released.
     q : float, default=0.5

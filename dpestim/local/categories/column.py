@@ -5,6 +5,7 @@ from numbers import Real
 
 import numpy as np
 
+from dpestim.inputs import in_order, is_by_column, lists_of
 from dpestim.local.columns import Column
 from dpestim.local.law import ALL
 
@@ -126,25 +127,32 @@ class CategoryColumn(Column):
         return float(f @ self.law.noise_of(numbers) / f.sum()) if f.sum() > 0 else 0.0
 
 
-def category_lists(categories, name="categories"):
-    """Return (lists of categories, one array-like for each column; the column names of a dict, or None)."""
-    keys = None
-    if isinstance(categories, dict):
-        keys, categories = tuple(categories), list(categories.values())
-    if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
-        auto = "'auto', " if name == "categories" else ""
-        raise ValueError(f"{name} must be {auto}a list with one array for each column, or a dict of such")
-    if all(isinstance(values, str | bytes) for values in categories):
-        raise ValueError(f"{name} must have one list of values for each column: write [['a', 'b']], not ['a', 'b']")
-    return list(categories), keys
+def category_lists(categories, name="categories", names=None):
+    """Return (lists of categories, one array-like for each column; the column names of a dict, or None).
+
+    `names`: those of the columns of X; others are left out.
+    """
+    if is_by_column(categories):
+        keys, lists = in_order(categories, "lists", names, name=name)
+        return lists, keys
+    return lists_of(categories, name=name), None
 
 
-def codes_named(lists, name, column, n_columns, encoder, keys):
+def list_of(declared, name, column, n_columns, encoder):
+    """Return what a parameter, a list or a dict by name, says of one column."""
+    lists, keys = category_lists(declared, name)
+    if keys is not None:
+        lists = [own for key, own in zip(keys, lists) if encoder.name == f"column {key!r}"]
+        column, n_columns = 0, 1
+    if len(lists) != n_columns:
+        raise ValueError(f"{name} must have one list for each of the {n_columns} columns, in their order, or a dict by "
+                         "the names of the columns")
+    return lists[column]
+
+
+def codes_named(lists, name, column, n_columns, encoder):
     """Return the codes, a sorted tuple, of the categories that a parameter names for one column; it may name none."""
-    lists, names = category_lists(lists, name)
-    if len(lists) != n_columns or (names is not None and names != keys):
-        raise ValueError(f"{name} must have one list of categories for each of the {n_columns} columns, in their order")
-    values = lists[column]
+    values = list_of(lists, name, column, n_columns, encoder)
     if isinstance(values, str | bytes | dict) or not hasattr(values, "__len__"):
         raise ValueError(f"{name} must have a list of categories for each column")
     objects = np.empty(len(values), dtype=object)

@@ -31,11 +31,11 @@ class CategoryClient(Client):
     def _parts(self, X, columns, strict):
         return columns_of(X)
 
-    def _declared_columns(self, n_columns):
-        return super()._declared_columns(None)  # the domain alone says how many columns there are
+    def _declared_columns(self, n_columns, names=None):
+        return super()._declared_columns(None, names)  # the domain alone says how many columns there are
 
-    def _declare(self, n_columns):
-        lists, keys = category_lists(self.categories)
+    def _declare(self, n_columns, names=None):
+        lists, keys = category_lists(self.categories, names=names)
         return self._made(lists, column_names(len(lists), keys), keys=keys)
 
     def _infer(self, X, names):
@@ -67,8 +67,7 @@ class CategoryClient(Client):
         """Return the codes of the categories that a parameter, a list of lists or None, names for one column."""
         if getattr(self, name) is None:
             return ()
-        keys = tuple(self.categories) if isinstance(self.categories, dict) else None
-        return codes_named(getattr(self, name), name, column, n_columns, encoder, keys)
+        return codes_named(getattr(self, name), name, column, n_columns, encoder)
 
     def _law(self, encoder, column, n_columns):
         """Return the law of one column."""

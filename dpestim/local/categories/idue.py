@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize
 
-from dpestim.local.categories.column import category_lists
+from dpestim.local.categories.column import list_of
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.unary import Unary
@@ -247,10 +247,8 @@ class IDUEFrequencyEstimator(FrequencyEstimator):
     def _law_arguments(self, column, n_columns, encoder):
         if self.epsilons is None:
             return {"optimize": self.optimize}
-        lists, keys = category_lists(self.epsilons, "epsilons")
-        if len(lists) != n_columns or (keys is not None and keys != tuple(self.categories)):
-            raise ValueError(f"epsilons must have one list for each of the {n_columns} columns, in their order")
-        own = [canonical_epsilon(e, "epsilons") / n_columns for e in np.asarray(lists[column], dtype=object).tolist()]
+        listed = list_of(self.epsilons, "epsilons", column, n_columns, encoder)
+        own = [canonical_epsilon(e, "epsilons") / n_columns for e in np.asarray(listed, dtype=object).tolist()]
         if len(own) != len(encoder.categories):
             raise ValueError(f"epsilons of {encoder.name} must have one epsilon for each category")
         return {"epsilons": tuple(own), "optimize": self.optimize}

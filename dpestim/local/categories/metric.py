@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.local.categories.column import category_lists
+from dpestim.local.categories.column import list_of
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
@@ -198,10 +198,8 @@ class MetricFrequencyEstimator(FrequencyEstimator):
             values = encoder.categories.tolist()
             rows = [[self.distance(a, b) for b in values] for a in values]
         else:
-            matrices, _ = category_lists(self.distance, "distance")
-            if len(matrices) != n_columns:
-                raise ValueError(f"distance must have one matrix for each of the {n_columns} columns, in their order")
-            rows = np.asarray(matrices[column], dtype=object).tolist()
+            matrix = list_of(self.distance, "distance", column, n_columns, encoder)
+            rows = np.asarray(matrix, dtype=object).tolist()
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
             raise ValueError("distance must have a row and a column for each category")
         return {"distances": tuple(tuple(canonical_amount(part, "distance") for part in row) for row in rows)}

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpestim.inputs import FingerprintEncoder
+from dpestim.inputs import FingerprintEncoder, is_by_column
 from dpestim.inputs.columns import object_array
+from dpestim.local.categories.column import category_lists
 from dpestim.local.categories.face import FrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.columns import column_names
@@ -83,15 +84,15 @@ class OpenFrequencyEstimator(FrequencyEstimator):
     def _is_declared(self):
         return self.categories is None or super()._is_declared
 
-    def _declared_columns(self, n_columns):
+    def _declared_columns(self, n_columns, names=None):
         if self.categories is None:  # (then the data say how many columns there are)
             return Client._declared_columns(self, n_columns or 1)
-        return super()._declared_columns(n_columns)
+        return super()._declared_columns(n_columns, names)
 
-    def _declare(self, n_columns):
+    def _declare(self, n_columns, names=None):
         if self.categories is None:
             return self._made([None] * n_columns, column_names(n_columns, None))
-        return super()._declare(n_columns)
+        return super()._declare(n_columns, names)
 
     def _encoder(self, categories, name):
         return FingerprintEncoder(name) if categories is None else super()._encoder(categories, name)
@@ -107,7 +108,7 @@ class OpenFrequencyEstimator(FrequencyEstimator):
     def _check_support(self, restart):
         if not restart:
             return self._check_closed()
-        declared = self.categories.values() if isinstance(self.categories, dict) else self.categories
+        declared = category_lists(self.categories)[0] if is_by_column(self.categories) else self.categories
         if declared is None or hasattr(declared, "__iter__"):
             self._check_closed([None] if declared is None else declared)
 

@@ -86,7 +86,7 @@ def _row_at(each, choices, pairs, n_sampled):
         elif isinstance(server, FrequencyEstimator):
             server = client
         try:
-            own = client._declare(len(labels))
+            own = client._declare_for(labels)
         except ValueError as error:
             why = error
         if why is None and own.n_features != len(labels):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from dpestim.inputs import CategoryEncoder, bound_array, check_pairs
+from dpestim.inputs import CategoryEncoder, check_pairs, keys_of, target_pair
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns
 from dpestim.local.keyvalue.column import PairColumn
@@ -113,8 +113,9 @@ class KeyValueEstimator(Server, Client):
     def _columns_now(self, n_columns=None):
         return super()._columns_now(None if self._is_declared else n_columns)
 
-    def _declare(self, n_columns):
-        keys = n_columns if self.keys is None else self.keys
+    def _declare(self, n_columns, names=None):
+        keys, bounds = keys_of(self.keys, self.bounds, (-1.0, 1.0))
+        keys = n_columns if keys is None else keys
         encoder = None
         if isinstance(keys, bool | str) or keys is None:
             raise ValueError("keys must be the number of keys or a list of them")
@@ -125,13 +126,12 @@ class KeyValueEstimator(Server, Client):
             n_keys = encoder.n_categories
             if any(key is None for key in encoder.plain_categories()):
                 raise ValueError("keys must not be missing")
-        low, high = bounds_of(self.bounds)
-        return self._with_law(PairColumn(self._law(n_keys), encoder, low, high))
+        return self._with_law(PairColumn(self._law(n_keys), encoder, *bounds_of(bounds)))
 
     def _like(self, columns):
         column = columns.columns[0]
-        low, high = bounds_of(self.bounds)
-        return self._with_law(PairColumn(self._law(column.law.n_keys), column.encoder, low, high))
+        bounds = bounds_of(keys_of(self.keys, self.bounds, (-1.0, 1.0))[1])
+        return self._with_law(PairColumn(self._law(column.law.n_keys), column.encoder, *bounds))
 
     def _with_law(self, column):
         return Columns([column])
@@ -171,7 +171,7 @@ class KeyValueEstimator(Server, Client):
         """Return a sparse table of pairs: key k is held by up to 0.8 / (k + 1) of users, who hold at most as many as
         there are slots; values lie from low to high."""
         rng, d = np.random.default_rng(seed), self._columns_now().laws[0].n_keys
-        low, high = bounds_of(self.bounds)
+        low, high = bounds_of(keys_of(self.keys, self.bounds, (-1.0, 1.0))[1])
         held = rng.random((n_rows, d)) < 0.8 / np.arange(1, d + 1)
         order = rng.random(held.shape)
         ranks = np.argsort(np.argsort(np.where(held, order, 2.0), axis=1), axis=1)
@@ -182,13 +182,7 @@ class KeyValueEstimator(Server, Client):
 
 def bounds_of(bounds):
     """Return bounds as two floats."""
-    wrong = "bounds must be two finite numbers, the lower one first"
-    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
-        raise ValueError(wrong)
-    ends = [bound_array(end, "bounds") for end in bounds]
-    if any(end.shape != () for end in ends):
-        raise ValueError(wrong)
-    low, high = map(float, ends)
-    if not (np.isfinite(high - low) and low < high):
-        raise ValueError(wrong)
+    low, high = target_pair(bounds, name="bounds")
+    if not np.isfinite(high - low):
+        raise ValueError("bounds must be closer together, such that their distance is a float")
     return low, high

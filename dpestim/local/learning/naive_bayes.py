@@ -1,5 +1,6 @@
 """Naive Bayes from reports of (class, feature): each user reports one drawn feature together with the class."""
 
+import copy
 import math
 import warnings
 from numbers import Integral
@@ -9,7 +10,24 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import CategoryEncoder, category_rows, class_array, columns_of, label_codes, learn_categories
+from dpestim.inputs import (
+    CategoryEncoder,
+    Domain,
+    Numbers,
+    category_rows,
+    class_array,
+    classes_of,
+    columns_of,
+    in_order,
+    is_by_column,
+    label_codes,
+    learn_categories,
+    lists_of,
+    name_of_target,
+    names_of_columns,
+    pairs_of,
+)
+from dpestim.inputs.declared import as_list, as_pair, by_key, ordered
 from dpestim.inputs.numbers import kind_of, number_column
 from dpestim.local.categories.adaptive import best_law
 from dpestim.local.categories.choice import spread_of
@@ -48,14 +66,14 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
     ----------
     epsilon : float, default=1.0
         Privacy budget of one row, class and features together, in (0, 80].
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite; so do domains that are not declared.
-    categories : list or dict of (array-like or None), default=None
+    categories : list of (array-like or None), dict or Domain, default=None
         The public categories of each column, in order, with None for a column of numbers. A dict goes from all column
         names. None: all columns are numbers, if `bounds` are declared; if not, categories and bounds are learned.
         To be predicted, a value that is none of them says nothing about the class.
-    bounds : (low, high) or dict of (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         The public range of each column of numbers: a pair of numbers, or of arrays with one for each such column; a
         dict goes from the names of such columns. Values outside are clipped.
     n_bins : int, default=8
@@ -158,7 +176,8 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
 
         `classes`, which scikit-learn's namesakes ask for, may repeat those that are declared, and declares none.
         """
-        given, known = (None if own is None else list(class_array(own)) for own in (classes, self.classes))
+        given, known = (None if own is None else list(class_array(classes_of(own, name_of_target(y))))
+                        for own in (classes, self.classes))
         if None not in (given, known) and given != known:
             raise ValueError("classes of partial_fit must be those that the estimator declares")
         return super().partial_fit((X, y))
@@ -257,33 +276,56 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
 
     def _undeclared(self):
         """Return what of the features' domain would be learned, in words, or an empty string."""
-        if self.categories is None:
-            return "" if self.bounds is not None else "categories and bounds"
-        lists = list(self.categories.values()) if isinstance(self.categories, dict) else self.categories
-        lacks = isinstance(lists, list | tuple) and any(own is None for own in lists) and self.bounds is None
+        categories, bounds = self._both()
+        if categories is None:
+            return "" if bounds is not None else "categories and bounds"
+        lists = in_order(categories, "lists", name="categories")[1] if is_by_column(categories) else categories
+        if isinstance(categories, Domain):
+            return "" if bounds is not None or not categories.of_kind(Numbers) else "bounds"
+        lacks = isinstance(lists, list | tuple) and any(own is None for own in lists) and bounds is None
         return "bounds" if lacks else ""
 
-    def _declare(self, n_columns):
-        keys, lists = None, self.categories
-        if isinstance(lists, dict):
-            keys, lists = tuple(lists), list(lists.values())
-        elif lists is None and isinstance(self.bounds, dict):
-            keys = tuple(self.bounds)
-        if lists is None:
-            known = len(pair_of(self.bounds, "bounds", None)[0])
+    def _is_by_name(self):
+        return is_by_column(self.categories) or is_by_column(self.bounds)
+
+    def _both(self):
+        """Return (categories, bounds): a `Domain` that is given as one of them stands for both."""
+        if isinstance(self.bounds, Domain) and self.categories is None:
+            return self.bounds, self.bounds
+        if isinstance(self.categories, Domain) and self.bounds is None:
+            return self.categories, self.categories
+        return self.categories, self.bounds
+
+    def _declare(self, n_columns, names=None):
+        categories, bounds = self._both()
+        keys, pairs = None, None
+        if is_by_column(categories) or (categories is None and is_by_column(bounds)):
+            lists = by_key(categories, as_list, "categories") if is_by_column(categories) else {}
+            pairs = by_key(bounds, as_pair, "bounds") if is_by_column(bounds) else {}
+            own = [*lists, *(key for key in pairs if key not in lists)]
+            if isinstance(categories, Domain):  # (in its own order)
+                own = [key for key in categories if key in own] + [key for key in own if key not in categories]
+            keys, order = ordered(dict.fromkeys(own), names, "categories and bounds")
+            pairs = [pairs[key] for key in order if lists.get(key) is None] if is_by_column(bounds) and all(
+                key in pairs for key in order if lists.get(key) is None) else None
+            lists = [lists.get(key) for key in order]
+        elif categories is None:
+            known = len(pair_of(bounds, "bounds", None)[0])
             lists = [None] * (n_columns if n_columns is not None and self._same_bounds() else known)
-        elif not isinstance(lists, list | tuple) or not lists or all(isinstance(own, str) for own in lists):
-            raise ValueError("categories must be a list with the categories of each column, None for numbers, or a "
-                             "dict of such")
+        else:
+            lists = lists_of(categories, some=True)
         if n_columns is not None and n_columns != len(lists):
             raise ValueError(f"categories and bounds must be those of the {n_columns} columns of X, got {len(lists)}")
         names = column_names(len(lists), keys)
         numbers = [j for j, own in enumerate(lists) if own is None]
-        if self.bounds is not None and not numbers:
+        if bounds is not None and not numbers and not is_by_column(bounds):
             raise ValueError("bounds must be None where every column has categories")
-        if isinstance(self.bounds, dict) and [keys and keys[j] for j in numbers] != list(self.bounds):
-            raise ValueError("the keys of bounds must be the columns of numbers, in their order")
-        ends = zip(*pair_of(self.bounds, "bounds", len(numbers))) if numbers else ()
+        if pairs is None and is_by_column(bounds) and numbers:
+            if keys is not None or categories is None:
+                raise ValueError("bounds must have a pair for each column of numbers, by name where categories are")
+            pairs = [pair for pair in pairs_of(bounds, len(lists), some=True) if pair is not None]
+        given = tuple(zip(*pairs)) if pairs else bounds
+        ends = zip(*pair_of(given, "bounds", len(numbers))) if numbers else ()
         return self._made(class_array(self.classes), self._features(names, lists, ends), names, keys=keys)
 
     def _columns_of_width(self, width):
@@ -295,7 +337,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
 
     def _same_bounds(self):
         """Tell whether one pair of numbers stands for all columns of numbers."""
-        return not isinstance(self.bounds, dict) and not any(np.ndim(end) for end in self.bounds)
+        return not is_by_column(self.bounds) and not any(np.ndim(end) for end in self.bounds)
 
     def _features(self, names, lists, ends):
         """Return what reads each column: by its categories, or where it has none by the next pair of bounds."""
@@ -318,7 +360,10 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
             twin = type(self)(**{**self.get_params(deep=False), "classes": classes})
             columns = twin._declare(X.shape[1])
             return self._made(classes, [c.feature for c in columns], names, inferred=inferred, keys=columns.keys)
-        lists, ends = list(self.categories or [None] * X.shape[1]), []
+        labels = names_of_columns(X)
+        lists = [None] * X.shape[1] if self.categories is None else lists_of(self.categories, X.shape[1], labels,
+                                                                            some=True)
+        ends = []
         for j, (own, values, name) in enumerate(zip(lists, columns_of(X), names)):
             if own is None:
                 if kind_of(values.dtype) in "biuf" or self.categories is not None:
@@ -381,7 +426,11 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
         X, y = rows
         self._check_call_parameters()
         strict = self._is_strict()
-        X, names, columns = self._schema(X, strict, restart, y=y)
+        reader = self
+        if is_by_column(self.classes):  # (y says which column they are of)
+            reader = copy.copy(self)
+            reader.classes = classes_of(self.classes, name_of_target(y))
+        X, names, columns = reader._schema(X, strict, restart, y=y)
         if check is not None:
             check(columns)
         labels, _ = label_codes(y, columns.columns[0].classes, X.shape[0], strict=strict, n_jobs=self.n_jobs)

@@ -403,7 +403,7 @@ class PrivatizedColumns(TransformerMixin, Client):
             client = self._fresh(name, given)
             client._each = canonical_epsilon(self.epsilon) / n
             labels = [f"column {c!r}" if isinstance(c, str) else f"column {c}" for c in own]
-            columns += self._columns_of(name, client._columns_now(len(own))).named(labels).columns
+            columns += self._columns_of(name, client._declare_for(own)).named(labels).columns
         return self._whole(columns, [])
 
     def _check_call_parameters(self):

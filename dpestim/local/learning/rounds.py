@@ -38,6 +38,7 @@ class GradientModel(PrivateModel):
     """
 
     _checked_as = "rounds"
+    _advice = ""
     _trust, _neighbours = "local", Neighbours.LOCAL
     #: The round that is open, the reports of its users so far, and the average of all weights.
     _round = _group = _average = None

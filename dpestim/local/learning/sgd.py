@@ -3,10 +3,21 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from dpestim.inputs import bound_array, class_array, label_codes, target_numbers
+from dpestim.inputs import (
+    check_target,
+    checked_classes,
+    class_array,
+    label_codes,
+    name_of_target,
+    target_numbers,
+    target_pair,
+)
 from dpestim.links import LOGISTIC, cut, cut_logs, softmax, squared
 from dpestim.local.learning.rounds import GradientModel
 from dpestim.models import PrivateClassifier, PrivateRegressor, checked_number
+
+#: How far bounds of targets may be from 0, and how close to each other: a range is a float, and so are its parts.
+_LIMITS = {"most": 1e100, "apart": 1e-100}
 
 
 class LDPSGDClassifier(PrivateClassifier, GradientModel):
@@ -48,7 +59,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
-    classes : array-like, default=None
+    classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None learns it, which leaks.
     n_rounds : int, default=None
         Groups of a `fit` that answer with gradients. None: by the numbers of rows and columns and epsilon (``sgd.md``),
@@ -202,7 +213,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
 
     def _check_more(self):
         if self.classes is not None:
-            class_array(self.classes)
+            checked_classes(self.classes)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -257,7 +268,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
-    target_bounds : (low, high), default=None
+    target_bounds : (low, high), dict or Domain, default=None
         Public range of y; targets outside are clipped. None learns it, which leaks.
     residual_bound : float, default=0.25
         From which error on, in halves of that range, the loss is linear; noise is in parts of it.
@@ -351,15 +362,19 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
         return squared(float(self.residual_bound))
 
     def _declared_domain(self):
-        low, high = (float(end) for end in self.target_bounds)
-        return None, (low + (high - low) / 2, (high - low) / 2)
+        return None, self._halves(None)
+
+    def _halves(self, name_of_y):
+        """Return the middle of the bounds of targets, and half of their width."""
+        low, high = target_pair(self.target_bounds, name_of_y, **_LIMITS)
+        return (low + (high - low) / 2, (high - low) / 2)
 
     def _targets(self, y, n_rows, strict):
         values = target_numbers(y, n_rows, strict=strict)
         if self._domain is not None:
             middle, half = self._domain[2]
         elif self.target_bounds is not None:
-            middle, half = self._declared_domain()[1]
+            middle, half = self._halves(name_of_target(y))
         else:
             low, high = float(values.min()), float(values.max())
             middle, half = low + (high - low) / 2, (high - low) / 2 or 1.0
@@ -370,12 +385,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
         checked_number("residual_bound", self.residual_bound, "in [1e-6, 2]", lambda v: 1e-6 <= v <= 2)
         if self.target_bounds is None:
             return
-        pair = self.target_bounds if isinstance(self.target_bounds, tuple | list | np.ndarray) else ()
-        ends = [bound_array(end, "target_bounds") for end in pair]
-        # (a range must be a float, and so must its parts)
-        if len(ends) != 2 or any(end.ndim for end in ends) or not 1e-100 <= ends[1] - ends[0] <= 1e100 or (
-                max(abs(ends[0]), abs(ends[1])) > 1e100):
-            raise ValueError("target_bounds must be a pair (low, high) of finite numbers, the first one smaller")
+        check_target(self.target_bounds, **_LIMITS)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim.inputs import bound_array
+from dpestim import inputs
+from dpestim.inputs import in_order, is_by_column
 from dpestim.local.columns import Column
 
 
@@ -104,32 +105,14 @@ def pair_of(pair, name, n_columns):
 
     n_columns None: as many as it has.
     """
-    if isinstance(pair, dict):
-        pair = _of_dict(pair, name)
-    if isinstance(pair, list) and pair and all(isinstance(end, tuple) for end in pair):  # two columns, or two ends?
-        raise ValueError(f"{name} must be ([lows], [highs]), not one pair for each column")
-    if isinstance(pair, str) or not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
-        raise ValueError(f"{name} must be a pair (low, high) of numbers or of arrays with one number for each column")
-    ends = [bound_array(end, name) for end in pair]
-    found = {len(end) for end in ends if end.ndim}
-    if len(found) > 1 or (n_columns is not None and found and found != {n_columns}):
-        each = "column" if n_columns is None else f"of the {n_columns} columns"
-        raise ValueError(f"{name} must have one number for each {each}")
-    n = n_columns if n_columns is not None else found.pop() if found else 1
-    lows, highs = (np.broadcast_to(end, (n,)).tolist() for end in ends)
+    if is_by_column(pair):
+        pair = tuple(zip(*in_order(pair, "pairs", name=name)[1]))
+    lows, highs = (ends.tolist() for ends in inputs.pair_of(pair, n_columns, name=name))
     for j, (low, high) in enumerate(zip(lows, highs)):
         width = high - low
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"{name} of column {j} must be finite, the lower below the upper")
         if not (math.isfinite(width) and math.isfinite((1 << 48) / width)):
             raise ValueError(f"{name} of column {j} must be neither too close together nor too far apart for a float")
     return lows, highs
-
-
-def _of_dict(pairs, name):
-    if not pairs or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs.values()):
-        raise ValueError(f"{name} must have a pair (low, high) for each column name")
-    return [p[0] for p in pairs.values()], [p[1] for p in pairs.values()]
 
 
 def share_of(value, low, high):

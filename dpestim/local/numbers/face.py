@@ -7,7 +7,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import number_rows, refuse_infinite
+from dpestim.inputs import in_order, is_by_column, number_rows, refuse_infinite
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.numbers.column import NumberColumn, pair_of
@@ -25,17 +25,21 @@ class NumberClient(Client):
 
     def _is_scalar(self):
         """Tell whether any number of columns suits the parameters."""
-        return not any(isinstance(v, dict) or any(np.ndim(end) for end in v)
-                       for v, _ in self._known_columns() if isinstance(v, dict | tuple | list))
+        return not any(is_by_column(v) or any(np.ndim(end) for end in v)
+                       for v, _ in self._known_columns() if is_by_column(v) or isinstance(v, tuple | list))
 
-    def _declare(self, n_columns):
+    def _declare(self, n_columns, names=None):
+        keys, bounds = None, self.bounds
+        if is_by_column(bounds):
+            keys, pairs = in_order(bounds, "pairs", names, name="bounds")
+            bounds = tuple(zip(*pairs))
+            n_columns = len(pairs) if n_columns is None else n_columns
         if n_columns is None:
             n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
-        keys = tuple(self.bounds) if isinstance(self.bounds, dict) else None
-        for value, name in self._known_columns():
-            if isinstance(value, dict) and (keys is None or list(value) != list(keys)):
+        for value, name in self._known_columns()[1:]:
+            if is_by_column(value) and in_order(value, "pairs", names, name=name)[0] != keys:
                 raise ValueError(f"{name} may have names where bounds have them, the same in the same order")
-        return self._made(*pair_of(self.bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
+        return self._made(*pair_of(bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
 
     def _made(self, lows, highs, names, **more):
         """Return the `Columns` of these bounds."""

@@ -163,7 +163,7 @@ class ShuffledHistogram(Frequencies, ShuffleProtocol, CategoryClient):
     _randomizer = Fakes
     _no_law = CategoryClient._no_law | {"postprocess"}
     _more_parameters = """
-    categories : "auto", list of array-like or dict of array-like, default="auto"
+    categories : "auto", list of array-like, dict or Domain, default="auto"
         The public domain, at least two distinct values for each column. A list has one array for each column, in
         order; a dict goes from column names to arrays. "auto" learns the domain from the data that `fit` sees, which
         leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.

@@ -43,7 +43,7 @@ class RealSum(SumProtocol):
     """
 
     _more_parameters = """
-    bounds : (low, high) or dict of (low, high), default=None
+    bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column: values outside are clipped. None learns it from the
         data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     protocol : {"ikos", "cheu", "recursive", "balle"}, default="ikos"

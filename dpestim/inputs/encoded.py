@@ -1,0 +1,64 @@
+"""What `DomainEncoder` makes of a domain: how wide rows are, their largest norm, and whose columns they are."""
+
+import numpy as np
+
+from dpestim.inputs.declared import shown
+from dpestim.inputs.domain import Domain
+from dpestim.inputs.kinds import Categories, Numbers
+
+
+def block_of(column, name):
+    """Return the names of the columns that one becomes."""
+    if isinstance(column, Numbers):
+        return [name, f"{name}_missing"] if column.missing else [name]
+    return [f"{name}_{'missing' if value is None else value}" for value in column.all_values]
+
+
+def width_of_block(column):
+    """Return how many columns one becomes."""
+    return 1 + column.missing if isinstance(column, Numbers) else len(column.all_values)
+
+
+def norm_of(n_columns):
+    """Return the largest norm of an encoded row of so many columns, each of which adds 1 at most to its square."""
+    return float(np.nextafter(np.sqrt(n_columns), np.inf))
+
+
+def encodable(domain, names, n_columns):
+    """Return the names in the domain of the columns of X, or raise ValueError for one that is not, or of another kind.
+
+    names None: the columns of X are those of the domain, in order.
+    """
+    if names is None:
+        if len(domain) != n_columns:
+            raise ValueError(f"X has {n_columns} columns without names, and domain {len(domain)}: pass a data frame, "
+                             "or the domain of the same columns, such as domain[[...]]")
+        names = list(domain)
+    absent = [name for name in names if name not in domain]
+    if absent:
+        raise ValueError(f"domain must have all columns of X: it lacks {shown(absent)}. Declare them, or leave them "
+                         "out of X")
+    wrong = [name for name in names if not isinstance(domain[name], Numbers | Categories)]
+    if wrong:
+        raise ValueError(f"columns of X must be numbers or categories: {shown(wrong)} must be left out of X")
+    return list(names)
+
+
+def norm_for(domain, n_features, target):
+    """Return a norm that no row is longer than which a `DomainEncoder` made of columns of this domain, but the target.
+
+    Of all columns that make rows of this width it takes the most: which of them X has is not told by an array.
+    """
+    domain = domain if isinstance(domain, Domain) else Domain(domain)
+    widths = [width_of_block(column) for name, column in domain.items()
+              if isinstance(column, Numbers | Categories) and name != target]
+    most = [0] + [-1] * n_features  # how many columns make a row of each width, at most
+    for width in widths:
+        for total in range(n_features, width - 1, -1):
+            if most[total - width] >= 0:
+                most[total] = max(most[total], most[total - width] + 1)
+    if most[n_features] < 1:
+        raise ValueError(f"X has {n_features} columns, and no columns of domain make as many: put "
+                         "DomainEncoder(domain) before the model, and give both the same domain (all columns of it "
+                         f"would be {sum(widths)})")
+    return norm_of(most[n_features])

@@ -1,0 +1,171 @@
+"""One family over the registry: what declares columns takes all forms alike, and refuses a list of pairs."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from dpestim import Categories, Domain, Keys, Numbers
+from dpestim.base import all_estimators
+from dpestim.central.additive.mechanism import AdditiveMechanism
+from dpestim.central.selection.exponential import ExponentialMechanism
+from dpestim.testing._tools import same_state
+
+PARAMETERS = ("bounds", "categories", "classes", "target_bounds", "keys")
+#: What has the range of an answer, or of candidates, and no columns.
+WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism)
+ROWS = 40
+
+
+def _declaring():
+    """Yield (name, class, setting) of the registry where a parameter declares columns."""
+    for name, cls in all_estimators():
+        for k, setting in enumerate(cls._test_params()):
+            given = [p for p in PARAMETERS if setting.get(p) is not None and not isinstance(setting[p], str | int)]
+            if given and not issubclass(cls, WITHOUT_COLUMNS) and setting.get("function") is None:
+                yield pytest.param(cls, setting, id=f"{name}-{k}")
+
+
+SETTINGS = list(_declaring())
+BOUNDED = [given for given in SETTINGS if isinstance(given.values[1].get("bounds"), tuple | dict)]
+
+
+class Case:
+    """A setting, rows with names, and what each of its declarations says, column by column."""
+
+    def __init__(self, cls, setting):
+        self.cls, self.setting = cls, dict(setting)
+        X, y = cls(**setting)._test_data(ROWS)
+        self.sparse = hasattr(X, "nnz")
+        self.X, self.y, self.columns, self.words, self.target = X, y, {}, {}, None
+        if not self.sparse:
+            table = X if np.ndim(X) == 2 else np.asarray(X).reshape(-1, 1)
+            self.names = [f"c{j}" for j in range(table.shape[1])]
+            frame = pd.DataFrame({name: pd.Series(list(table[:, j])) for j, name in enumerate(self.names)})
+            self.X = frame if np.ndim(X) == 2 else frame["c0"]
+            if y is not None:
+                self.y = pd.Series(list(y), name="target")
+            self.lists()
+            self.pairs()
+        if setting.get("classes") is not None:
+            self.target = Categories(setting["classes"])
+        elif setting.get("target_bounds") is not None:
+            self.target = Numbers(*setting["target_bounds"])
+
+    def lists(self):
+        lists = self.setting.get("categories")
+        if lists is None or isinstance(lists, str):
+            return
+        if isinstance(lists, dict):
+            places = {name: j for j, name in enumerate(self.names)}
+            lists = {places.get(key, key): own for key, own in lists.items()}
+        elif not any(np.ndim(own) or own is None for own in lists):
+            lists = {0: lists}
+        else:
+            lists = dict(enumerate(lists))
+        self.words = {self.names[j]: own for j, own in lists.items() if isinstance(own, str)}  # ("private")
+        self.columns |= {self.names[j]: Categories(own) for j, own in lists.items()
+                         if own is not None and not isinstance(own, str)}
+
+    def pairs(self):
+        bounds = self.setting.get("bounds")
+        if bounds is None or isinstance(bounds, str):
+            return
+        numbers = [name for name in self.names if name not in self.columns]
+        if isinstance(bounds, dict):
+            self.columns |= {name if isinstance(name, str) else self.names[name]: Numbers(*pair)
+                             for name, pair in bounds.items()}
+            return
+        low, high = (np.broadcast_to(end, len(numbers)).tolist() for end in bounds)
+        self.columns |= {name: Numbers(a, b) for name, a, b in zip(numbers, low, high)}
+
+    def fit(self, **changed):
+        """Return what a fit with other declarations keeps, and what it promises."""
+        est = self.cls(**{**self.setting, "random_state": 0, **changed})
+        est.fit(self.X) if self.y is None else est.fit(self.X, self.y)
+        kept = {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")}
+        if hasattr(est, "result_"):
+            kept["result_"] = est.result_.value, est.result_.standard_error
+        return {name: value for name, value in kept.items() if name != "privacy_"}, est
+
+    def forms(self):
+        """Yield (name, declarations), all of which say the same."""
+        numbers = {name: (own.low, own.high) for name, own in self.columns.items() if isinstance(own, Numbers)}
+        lists = {name: own.all_values for name, own in self.columns.items() if isinstance(own, Categories)} | self.words
+        places = {name: j for j, name in enumerate(self.names)} if not self.sparse else {}
+        has = {name: self.setting.get(name) is not None and not isinstance(self.setting[name], str)
+               for name in PARAMETERS}
+
+        def both(pairs, categories):
+            return {**({"bounds": pairs} if has["bounds"] and numbers else {}),
+                    **({"categories": categories} if has["categories"] and lists else {})}
+
+        if numbers or lists:
+            yield "names", both(numbers, lists)
+            yield "more names", both({**numbers, "not needed": (0, 1)}, {**lists, "not needed": [1, 2]})
+            if len(numbers) + len(lists) == len(places) and not (numbers and lists):
+                yield "places", both({places[name]: pair for name, pair in numbers.items()},
+                                     {places[name]: own for name, own in lists.items()})
+            domain = Domain({**{name: self.columns[name] for name in self.names if name in self.columns},
+                             "not needed": (0, 1), "nor this": ["a", "b"]})
+            if not self.words:
+                yield "Domain", both(domain, domain)
+        for name in ("classes", "target_bounds"):
+            if has[name]:
+                plain = self.target.all_values if name == "classes" else (self.target.low, self.target.high)
+                others = {"other": [1, 2]} if name == "classes" else {"other": (1, 2)}
+                yield name, {name: self.target}
+                yield f"{name} by name", {name: {"target": plain, **others}}
+                domain = Domain({"c0": (0, 1), "target": self.target, "d": (0, 1), "e": [1, 2]})
+                yield f"{name} of a Domain", {name: domain}
+        if has["keys"]:
+            keys, bounds = self.setting["keys"], self.setting.get("bounds", (-1.0, 1.0))
+            column = Keys(list(range(keys)) if isinstance(keys, int) else keys, *bounds)
+            yield "Keys", {"keys": column, "bounds": (-1.0, 1.0)}
+            yield "Domain of keys", {"keys": Domain({"ratings": column, "age": (0, 1)}), "bounds": (-1.0, 1.0)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting"), SETTINGS)
+def test_all_forms_say_the_same(cls, setting):
+    case = Case(cls, setting)
+    forms = list(case.forms())
+    assert forms, "no form of this setting was tried"
+    plain, _ = case.fit()
+    for name, changed in forms:
+        kept, est = case.fit(**changed)
+        assert kept.keys() == plain.keys(), name
+        different = [key for key in kept if not same_state(kept[key], plain[key])]
+        assert not different, f"{name}: other {different}"
+        # what is declared survives clones and pickles, and shows
+        twin = clone(est)
+        assert all(getattr(twin, key) == value for key, value in changed.items() if isinstance(value, Domain | dict))
+        assert pickle.loads(pickle.dumps(est)).get_params(deep=False).keys() == est.get_params(deep=False).keys()
+        assert not any(isinstance(value, Domain) for value in changed.values()) or "Domain(" in repr(twin)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting"), BOUNDED)
+def test_a_list_of_pairs_is_refused(cls, setting):
+    case = Case(cls, setting)
+    pairs = [(own.low, own.high) for own in case.columns.values() if isinstance(own, Numbers)]
+    for wrong in (pairs or [(0.0, 1.0)], [(0.0, 1.0), (0.0, 1.0)]):
+        with pytest.raises(ValueError, match="bounds must not be a list of pairs") as error:
+            case.fit(bounds=wrong)
+        assert '{"age": (17, 90)}' in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting"), SETTINGS)
+def test_what_lacks_a_column_is_refused(cls, setting):
+    case = Case(cls, setting)
+    for name in case.columns:
+        parameter = "bounds" if isinstance(case.columns[name], Numbers) else "categories"
+        if parameter == "categories" and setting.get("bounds") is not None:
+            continue  # (a column without categories is one of numbers there)
+        others = Domain({**{own: column for own, column in case.columns.items() if own != name}, "z": (0, 1),
+                         "zz": ["a", "b"]})
+        with pytest.raises(ValueError, match="column"):
+            case.fit(**{p: others for p in ("bounds", "categories") if setting.get(p) is not None})
