@@ -60,7 +60,7 @@ def delta_of_move(law, move, epsilon):
     Parameters
     ----------
     law : with `probability`, `beyond` and `beyond_at_least`, as `dpestim.central` has
-        Symmetric about 0, and p(z) / p(z + move) never falls as z grows.
+        Symmetric about 0, and p(z) / p(z + move) never falls as z grows; from some z on p may be 0.
     move : int, at least 0
     epsilon : Fraction, at least 0
 
@@ -74,12 +74,14 @@ def delta_of_move(law, move, epsilon):
         return Fraction(0)
 
     def is_over(z):
-        return law.probability(z)[0] > exp_upper(epsilon) * law.probability(z + move)[1]
+        least, most = law.probability(z)
+        # (of a law that ends, what lies beyond the end is over, too: it comes after what the move takes out of reach)
+        return least > exp_upper(epsilon) * law.probability(z + move)[1] or (z > 0 and not most)
 
     low, high = -move, move
     while not is_over(high):
         low, high = high, 2 * high
-        if law.beyond(high) < _NOTHING:
+        if 0 < law.beyond(high) < _NOTHING:
             return _mass(law, high)[1]
     while high - low > 1:
         middle = (low + high) // 2

@@ -126,7 +126,10 @@ def check_release_seeds(releases):
     est = releases.fresh()
     before = est.__getstate__()
     one = releases.release(est, releases.data)
-    require(same_state(before, est.__getstate__()), "a release must leave nothing behind: no answer, and no noise")
+    after = est.__getstate__()
+    relation = after.pop("_last_relation", None)  # (whom it protected: public, and what was charged says it)
+    require(relation in (None, est.privacy_.neighbours.value) and same_state(before, after),
+            "a release must leave nothing behind: no answer, and no noise")
     for twin in (clone(est), pickle.loads(pickle.dumps(est))):
         require(same_state(releases.release(twin, releases.data), one), "clones and pickles must release the same")
 

@@ -370,7 +370,7 @@ def check_statistics_stay_secret(statistic):
     before = est.__getstate__()
     require(est.fit(rows) is est, "fit must return the estimator")
     more = {name for name in est.__getstate__() if name not in before}
-    kept = {"result_", "value_", "n_features_in_", "feature_names_in_", "_promised", "_kept_promise"}
+    kept = {"result_", "value_", "n_features_in_", "feature_names_in_", "_promised", "_kept_promise", "_last_relation"}
     require(more <= kept and est.privacy_ == est.result_.privacy, "fit must keep its result, and what that promised")
     require(same_state(shown(est.result_), shown(statistic.fresh().fit(rows).result_)), "a seed must reproduce fit")
     again = pickle.loads(pickle.dumps(est))
