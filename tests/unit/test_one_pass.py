@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from dpestim.accounting import Ledger
-from dpestim.base import all_estimators
+from dpestim.base import PrivateEstimator, all_estimators
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.preprocessing import DPOneHotEncoder, DPSimpleImputer, DPStandardScaler
 from dpestim.statistics.one_pass import OnePassModel
@@ -22,6 +22,11 @@ SETTINGS = [pytest.param(cls, params, id=f"{name}-{k}") for name, cls in all_est
             # and rounds of power iteration, need all rows at once, and say so)
             if params.get("bounds") != "private" and params.get("rows") != "disjoint"
             and not params.get("edges_share") and params.get("method") != "power"]
+
+#: Those of the central model whose fits read rows once, or in rounds.
+FITTED = [pytest.param(cls, id=name) for name, cls in all_estimators() if hasattr(cls, "fit")
+          and not name.startswith(("local.", "shuffle.")) and not hasattr(cls, "sensitivity")
+          and "sensitivity" not in cls._get_param_names()]
 
 
 def part(y, rows):
@@ -115,3 +120,26 @@ def test_a_grid_search_pays_for_each_fit():
     search = GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=2).fit(X, (X[:, 0] > 0.5).astype(int))
     paid = [entry["epsilon"] for entry in ledger.entries() if entry["epsilon"]]
     assert paid == [1, 1, 2, 2, search.best_params_["epsilon"]]
+
+
+@pytest.mark.parametrize("cls", FITTED)
+def test_every_fit_takes_over_what_it_learned_at_once(cls, monkeypatch):
+    """Nothing of before is gone until what is new is there, for another thread; then all of before is gone."""
+    params = next(params for params in cls._test_params() if params.get("method") != "power")
+    est = cls(**params, **({"random_state": 0} if "random_state" not in params else {}))
+    X, y = est._test_data(60)
+    data = (X,) if y is None else (X, y)
+    before = {name for name in vars(est.fit(*data)) if name.endswith("_")}
+    est.of_before_ = True
+    calls, become = [], PrivateEstimator._become
+
+    def watched(self, learned):
+        if self is est:
+            assert before <= vars(self).keys()
+            calls.append(learned)
+        return become(self, learned)
+
+    monkeypatch.setattr(PrivateEstimator, "_become", watched)
+    assert est.fit(*data) is est
+    assert len(calls) == 1
+    assert before == {name for name in vars(est) if name.endswith("_")}

@@ -30,16 +30,13 @@ class DropsRowsOutsideTheBounds(DPStandardScaler):
 class CentredByTheData(DPLinearRegression):
     """Rows are centred by their exact mean, which the intercept then takes back."""
 
-    def _summary(self, X, y, rows):
-        return super()._summary(X - np.nan_to_num(X).sum(axis=0) / max(1, len(X)), y, rows)
+    def _sums(self, data, domain):
+        X, y = data
+        return super()._sums((X - np.nan_to_num(X).sum(axis=0) / max(1, len(X)), y), domain)
 
 
 class TargetsCentredByTheData(DPLinearRegression):
     """The exact mean of the targets is added to the intercept."""
-
-    def _summary(self, X, y, rows):
-        self.mean_of_y_ = float(np.nanmean(y)) if len(y) else 0.0
-        return super()._summary(X, y, rows)
 
     def fit(self, X, y=None):
         super().fit(X, y)
@@ -95,9 +92,14 @@ class ClassesThatAreThere(DPCategoricalNB):
 class ExactRows(DPLinearRegression):
     """The number of rows is exact where it is private."""
 
-    def _finish(self, plan, rows, summary, source, guarantee, schema):
-        super()._finish(plan, rows, summary, source, guarantee, schema)
-        self.n_rows_ = summary.n_rows
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        draw = super()._released(n_rows, totals, domain, epsilon, delta)
+
+        def told(source):
+            return {**draw(source), "n_rows_": n_rows}
+
+        told.law = draw.law
+        return told
 
 
 class ChargesExactRows(DPGaussianNB):
@@ -167,10 +169,15 @@ class OwnRandomness(DPStandardScaler):
 class StopsWhenGood(DPLinearRegression):
     """The intercept is 0 where targets add up to little."""
 
-    def _finish(self, plan, rows, summary, source, guarantee, schema):
-        super()._finish(plan, rows, summary, source, guarantee, schema)
-        if summary.totals[-2] > 0:
-            self.intercept_ = 0.0
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        draw = super()._released(n_rows, totals, domain, epsilon, delta)
+
+        def good(source):
+            found = draw(source)
+            return {**found, "intercept_": 0.0} if totals[-2] > 0 else found
+
+        good.law = draw.law
+        return good
 
 
 class ScaledByTheBatch(DPStandardScaler):
