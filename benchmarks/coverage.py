@@ -227,8 +227,8 @@ ELSEWHERE = {
 #: Why cells are outside: by the start of a row's name, below and above.
 REASONS = {
     "DistributionEstimator, bins": ("values that many users share lie within a bin that is told apart from its "
-                                    "neighbours by the smoothness of the rest alone", "intervals of up to 8 bins hold for "
-                                    "any distribution"),
+                                    "neighbours by the smoothness of the rest alone",
+                                    "intervals of up to 8 bins hold for any distribution"),
     "DistributionEstimator, quantiles": ("the chi-square is approximate", "intervals hold for any distribution"),
     "MeanEstimator": ("few reports of a discrete law", "errors cover the drawing of the users, and few reports count "
                       "at least the noise of the law"),
