@@ -171,8 +171,9 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
     `score` on them, are **not private**: strict mode enters the first in the ledger, and refuses the second.
 
     **Utility.** As for the classifier; noise is scaled to `target_bounds`, so tight ones help. How much residuals
-    vary is found privately, for a fiftieth of what is spent: with delta 1e-5 at epsilon 1, R^2 was .182 on wages in
-    bounds of 0 to 480,000 (a straight line .168, DP-EBM .136), .246 on those of CPS 1988 (.071, .127).
+    vary is found privately, for a fiftieth of what is spent. With delta 1e-5 at epsilon 1, R^2 was .607 on prices of
+    2,929 houses (a straight line .447) and .258 on hours of work of 20,000 people (.198). A straight line was better
+    by more than .02 in 19 of 128 settings of 16 tables, in 7 of these at epsilon .1 with a delta.
 
     **Complexity.** O(n (d + p)) time a round for d columns and p pairs, O(n (d + p)) bytes.
 
