@@ -19,8 +19,9 @@ class DPKBinsDiscretizer(BoundedTransformer):
     "uniform" and declared bounds nothing is learned or charged. What is kept may be published. Whoever calls `fit` must
     be trusted. What `transform` returns is made of raw rows and stays **private data**.
 
-    **Utility.** The rank of an edge is, with probability 1 - b, within 2 k (ln(w / b) + 2.6) / epsilon of its own, for k
-    inner edges of all columns together (w: `dpestim.statistics.Quantile`). The number of bins is public: bins that are empty stay.
+    **Utility.** The rank of an edge is, with probability 1 - b, within 2 k (ln(w / b) + 2.8) / epsilon of its own, for
+    k inner edges of all columns together (w: see `dpestim.statistics.Quantile`). The number of bins is public: bins
+    that are empty stay.
 
     **Complexity.** O(n log n) time a column and O(n) an edge for `fit`.
 

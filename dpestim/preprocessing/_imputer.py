@@ -28,10 +28,10 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
 
     **Utility.** With d columns, m values that are there and pure epsilon, the mean has noise of a standard deviation
     of about 2 d (high - low) / (m epsilon). The rank of the median is, with probability 1 - b, within
-    2 d (ln(w / b) + 2.6) / epsilon of m / 2 (w: `dpestim.statistics.Quantile`). The category has, with probability 1 - b, at most 2 d ln(k / b) / epsilon
-    rows less than the commonest of k. A mean is never divided by less than four
-    deviations of the noise of m, which draws it to the middle of the bounds where few values are there. Of a column
-    without any it is the middle, with a standard deviation of an eighth of their width; the median is any point between
+    2 d (ln(w / b) + 2.8) / epsilon of m / 2 (w: see `dpestim.statistics.Quantile`). The category has, with
+    probability 1 - b, at most 2 d ln(k / b) / epsilon rows less than the commonest of k. A mean is never divided by
+    less than four deviations of the noise of m, which draws it to the middle of the bounds where few values are there.
+    Of a column without any it is the middle, with a standard deviation of an eighth of their width; the median is any point between
     the bounds, and the category any.
 
     **Complexity.** O(n d) time for `fit`.

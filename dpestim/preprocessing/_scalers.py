@@ -176,7 +176,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a private step
     may follow.
 
-    **Utility.** With d columns the rank of an end is, with probability 1 - b, within 4 d (ln(w / b) + 2.6) / epsilon
+    **Utility.** With d columns the rank of an end is, with probability 1 - b, within 4 d (ln(w / b) + 2.8) / epsilon
     of the quantile's (w: `dpestim.statistics.Quantile`).
 
     **Complexity.** O(n log n) time a column for `fit`.

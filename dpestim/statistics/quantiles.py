@@ -25,7 +25,7 @@ class Quantile(DPStatistic):
     (by max(q, 1 - q), for one more or less). Whoever holds the data must be trusted.
 
     **Utility.** With k choices in all, the rank of the value is, with probability 1 - b, within
-    2 k (ln(w / b) + 2.6) / epsilon of q n, where w is the width of the bounds over that of the place where the score is
+    2 k (ln(w / b) + 2.8) / epsilon of q n, where w is the width of the bounds over that of the place where the score is
     best (as far for replaced records as for one more or less with q = 0 or 1). So bounds a thousand times too wide cost
     14 k / epsilon ranks and nothing else: a value is a point of a grid of 2^39 to 2^40 steps (fewer where the bounds
     are far from 0). Point masses, gaps and few rows need no care. Whole numbers, halves and quarters that many rows

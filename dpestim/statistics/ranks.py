@@ -81,11 +81,14 @@ class Cells:
     first, last : int
         Those of the grid, in its steps.
     levels : int
-        A multiple of 2^j steps weighs 2^j, up to this j; 0: all points are alike.
+        A multiple of 2^j steps weighs 2^j below this j, and four times as much from this j on; 0: all points are alike.
     """
 
     def __init__(self, known, first, last, levels):
         self.first, self.last, self.levels = first, last, levels
+        #: what a multiple of 2^j weighs besides what it weighs as one of 2^(j - 1)
+        self.more = [1, *(1 << j - 1 for j in range(1, levels + 1))]
+        self.more[-1] += 3 << levels if levels else 0
         points, counts = known.points, known.counts
         before = [0] if not len(points) or points[0] > 0 else []
         after = [last - first] if not len(points) or points[-1] < last - first else []
@@ -133,18 +136,18 @@ class Cells:
         """Return a point from `start` on and below `stop`, drawn in proportion to its weight."""
         start, stop = int(start) + self.first, int(stop) + self.first
         least = [-(-start >> j) for j in range(self.levels + 1)]
-        parts = [-(-stop >> j) - low << max(j - 1, 0) for j, low in enumerate(least)]
+        parts = [(-(-stop >> j) - low) * more for j, (low, more) in enumerate(zip(least, self.more))]
         rest, j = stream.below(sum(parts)), 0
         while rest >= parts[j]:
             rest, j = rest - parts[j], j + 1
-        return (least[j] + (rest >> max(j - 1, 0)) << j) - self.first
+        return (least[j] + rest // self.more[j] << j) - self.first
 
     def weight_before(self, points):
         """Return what points below these weigh, counted from the number 0 (below 0: negated)."""
         at = points + self.first
         out = at.copy()
-        for j in range(1, self.levels + 1):
-            out += -(-at >> j) << j - 1
+        for j, more in enumerate(self.more[1:], 1):
+            out += -(-at >> j) * more
         return out
 
 

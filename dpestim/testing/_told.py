@@ -1,9 +1,9 @@
 """Fits of the central model that hear of rows by noisy integers and private choices alone: what these cost, exactly.
 
 While a fit is *told*, every integer that was to get noise (`NoiseLaw.add`) and every score that was to decide a choice
-(`ChoiceLaw.draw`, and `Choice.draw` for quantiles) is written down, and the answer of another fit is given in place of one of its own. Neighbours that
-are told the same must learn the same: then all that they can be told apart by are the integers and scores behind the
-answers, whose loss is worked out from the laws. Nothing is sampled.
+(`ChoiceLaw.draw`, and `Choice.draw` of quantiles) is written down, and the answer of another fit is given in place of
+one of its own. Neighbours that are told the same must learn the same: then all that they can be told apart by are the
+integers and scores behind the answers, whose loss is worked out from the laws. Nothing is sampled.
 
 A model whose noise is no answer (perturbed objectives, say) names in `_told_apart` where its law is checked.
 """
