@@ -31,8 +31,8 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     2 d (ln(w / b) + 2.8) / epsilon of m / 2 (w: see `dpestim.statistics.Quantile`). The category has, with
     probability 1 - b, at most 2 d ln(k / b) / epsilon rows less than the commonest of k. A mean is never divided by
     less than four deviations of the noise of m, which draws it to the middle of the bounds where few values are there.
-    Of a column without any it is the middle, with a standard deviation of an eighth of their width; the median is any point between
-    the bounds, and the category any.
+    Of a column without any it is the middle, with a standard deviation of an eighth of their width; the median is any
+    point between the bounds, and the category any.
 
     **Complexity.** O(n d) time for `fit`.
 
