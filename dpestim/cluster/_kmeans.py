@@ -279,7 +279,8 @@ def _fitted(rows, plan, k):
 def _normal(means, squares, of_mean, of_square):
     """Return (means, variances) of columns in half ranges, and the deviation of the noise of the mean variance.
 
-    Both are shrunk to those of other columns as much as noise explains. (Columns are often alike: skewed to the same side, or with bounds as loose.)
+    Both are shrunk to those of other columns as much as noise explains. (Columns are often alike: skewed to the same
+    side, or with bounds as loose.)
     """
     common, error = _common(means, of_mean)
     common *= _kept(common, error, 1)
