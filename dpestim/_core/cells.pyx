@@ -46,27 +46,6 @@ def count_points(
                 counts[places[j]] += 1
 
 
-def rank_scores(
-    const int64_t[::1] counts,  # IN   rows at each point
-    int64_t target,             # IN   a rank in units of 2^-shift, below 2^62 in absolute value
-    int shift,                  # IN   all counts together are below 2^(61 - shift)
-    int64_t[::1] out,           # OUT  minus the distance of the rank from those of each point, cut at 2^61
-):
-    """Score points as quantiles: no rank is too low for the first point, or too high for the last."""
-    cdef Py_ssize_t i, n = counts.shape[0]
-    cdef int64_t upto = 0, gap, above, far = (<int64_t>1) << 61
-    if out.shape[0] != n or n < 1 or not 0 <= shift < 61:
-        raise ValueError("out differs in length, or shift is out of range")
-    with nogil:
-        for i in range(n):
-            gap = (upto << shift) - target if i > 0 else 0
-            upto += counts[i]
-            above = target - (upto << shift) if i < n - 1 else 0
-            gap = above if above > gap else gap
-            gap = 0 if gap < 0 else far if gap > far else gap
-            out[i] = -gap
-
-
 def points(
     const double[::1] values,   # IN   a column
     double scale,               # IN   points a unit

@@ -38,6 +38,12 @@ def normal_cells(deviations, n_cells):
     return points, counts / len(rows)
 
 
+def cell_shares(deviations, points):
+    """Return the shares of normal rows with these deviations in the cells of points; as public as these."""
+    rows = np.random.default_rng(1).standard_normal((len(points) * _ROWS, len(deviations))) * deviations
+    return np.bincount(nearest(packed(rows), len(rows), points), minlength=len(points)) / len(rows)
+
+
 def weighted_kmeans(points, weights, k):
     """Return k centers of weighted points, (n_points, d) with n_points >= k; the same for the same arguments."""
     order = np.argsort(-weights, kind="stable")

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim._docs import fill_docstring
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralModel
-from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
+from dpestim.cluster._coreset import cell_shares, nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
@@ -29,6 +29,9 @@ _FAR = 2.0
 _MORE, _MOST, _CLEAR = 1.5, 2.0, 10.0
 #: The variance of a column in half ranges that noise leaves in place of its own.
 _USUAL = 0.1
+#: How much narrower than their noisy variances rows may be, where these are off by so many deviations of their noise,
+#: and by how much likelier (in logarithms) that must be.
+_FACTORS, _OFF, _EVIDENCE = (1.0, 0.5, 0.25, 0.125), 3.0, 3.0
 #: Cells at most, and deviations of the noise that a cell should have rows for.
 _CELLS, _WORTH = 256, 1.0
 
@@ -245,12 +248,18 @@ fill_docstring(DPKMeans)
 def _fitted(rows, plan, k):
     """Return k centers in units of X; after the first line of each round, only what was released is looked at."""
     half = rows.half
-    means, variances = _normal(*rows.moments(plan))
+    means, variances, error = _normal(*rows.moments(plan))
     mean, deviation = means * half, np.sqrt(variances) * half
     seeds, n_cells = _sizes(plan, rows.sample()[1], k)
     shape, shares = normal_cells(deviation / deviation.max(), n_cells)
     points = np.clip(mean + shape * deviation.max(), -half, half)
-    weights = _cell_weights(rows.cells(plan, points), shares * rows.sample()[1], plan.cells.variance_steps)
+    counts, expected = rows.cells(plan, points), shares * rows.sample()[1]
+    weights = _cell_weights(counts, expected, plan.cells.variance_steps)
+    narrow = _narrowed(counts, rows.sample()[1], plan.cells.variance_steps, deviation / deviation.max(), shape,
+                       error / variances.mean())
+    if narrow < 1:  # (rows are in few of the cells, which tell no clusters apart then)
+        deviation, weights = deviation * narrow, expected
+        points = np.clip(mean + shape * deviation.max(), -half, half)
     centers = weighted_kmeans(points, weights, seeds)
     for step in range(plan.n_steps):
         off = points - centers[nearest(packed(points), n_cells, centers)]
@@ -268,9 +277,10 @@ def _fitted(rows, plan, k):
 
 
 def _normal(means, squares, of_mean, of_square):
-    """Return (means, variances) of columns in half ranges, shrunk to those of other columns as much as noise explains.
+    """Return (means, variances) of columns in half ranges, and the deviation of the noise of the mean variance.
 
-    (Columns are often alike: skewed to the same side, or with bounds as loose.)
+    Both are shrunk to those of other columns as much as noise explains. (Columns are often alike: skewed to the same
+    side, or with bounds as loose.)
     """
     common, error = _common(means, of_mean)
     common *= _kept(common, error, 1)
@@ -282,7 +292,21 @@ def _normal(means, squares, of_mean, of_square):
     apart = variances - common
     # (what is less than its noise may be as much: with a deviation of almost 0, a column would be lost for good)
     least = np.maximum(np.minimum(common, np.sqrt(of_square)), 1e-6)
-    return means, np.clip(common + apart * _kept(apart, of_square, len(apart)), least, 1)
+    return means, np.clip(common + apart * _kept(apart, of_square, len(apart)), least, 1), float(np.sqrt(error[0]))
+
+
+def _narrowed(counts, n_rows, variance, deviations, shape, error):
+    """Return by how much narrower than their noisy deviations say rows are: where most of them are in inner cells.
+
+    `error` is how far off the variances are, as a part of them. The likeliest of a few factors, by noisy counts.
+    """
+    likely = []
+    for factor in _FACTORS:
+        if likely and 1 - factor**2 > _OFF * error:  # (the noisy variance would be further off than noise explains)
+            continue
+        off = counts - n_rows * cell_shares(deviations * factor, shape)
+        likely.append((np.square(off).sum() / (2 * variance) + (_EVIDENCE if factor < 1 else 0), factor))
+    return min(likely)[1]
 
 
 def _common(values, noise):

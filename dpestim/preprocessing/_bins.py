@@ -7,8 +7,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.preprocessing._base import BOUNDS, BoundedTransformer
 from dpestim.preprocessing._names import feature_names
-from dpestim.statistics.quantiles import Quantile, coarse
-from dpestim.statistics.summary import point_counts
+from dpestim.statistics.quantiles import Quantile
+from dpestim.statistics.ranks import ranked
 
 
 class DPKBinsDiscretizer(BoundedTransformer):
@@ -19,10 +19,11 @@ class DPKBinsDiscretizer(BoundedTransformer):
     "uniform" and declared bounds nothing is learned or charged. What is kept may be published. Whoever calls `fit` must
     be trusted. What `transform` returns is made of raw rows and stays **private data**.
 
-    **Utility.** The rank of an edge is, with probability 1 - b, within 2 k ln(65,537 / b) / epsilon of its own, for k
-    inner edges of all columns together. The number of bins is public: bins that are empty stay.
+    **Utility.** The rank of an edge is, with probability 1 - b, within 2 k (ln(w / b) + 2.8) / epsilon of its own, for
+    k inner edges of all columns together (w: see `dpestim.statistics.Quantile`). The number of bins is public: bins
+    that are empty stay.
 
-    **Complexity.** O(n d) time and O(65,537) an edge for `fit`.
+    **Complexity.** O(n log n) time a column and O(n) an edge for `fit`.
 
     {parameters}
     References
@@ -128,7 +129,7 @@ class DPKBinsDiscretizer(BoundedTransformer):
         return (self._learns_more(),)
 
     def _sums(self, data, domain):
-        return point_counts(data, coarse(domain)) if self._learns_more() else []
+        return ranked(data, domain) if self._learns_more() else []
 
     def _learn(self, n_rows, totals, grids, epsilon, delta):
         low, high = (np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))

@@ -8,8 +8,8 @@ from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.inputs import CategoryEncoder, lists_of, number_rows
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer
 from dpestim.statistics.noise import equal_shares, noise_for
-from dpestim.statistics.quantiles import Quantile, coarse
-from dpestim.statistics.summary import point_counts
+from dpestim.statistics.quantiles import Quantile
+from dpestim.statistics.ranks import ranked
 from dpestim.statistics.sums import column_sums
 
 _STRATEGIES = ("mean", "median", "most_frequent")
@@ -28,11 +28,11 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
 
     **Utility.** With d columns, m values that are there and pure epsilon, the mean has noise of a standard deviation
     of about 2 d (high - low) / (m epsilon). The rank of the median is, with probability 1 - b, within
-    2 d ln(65,537 / b) / epsilon of m / 2. The category has, with probability 1 - b, at most 2 d ln(k / b) / epsilon
-    rows less than the commonest of k. A mean is never divided by less than four
-    deviations of the noise of m, which draws it to the middle of the bounds where few values are there. Of a column
-    without any it is the middle, with a standard deviation of an eighth of their width; the median is any point between
-    the bounds, and the category any.
+    2 d (ln(w / b) + 2.8) / epsilon of m / 2 (w: see `dpestim.statistics.Quantile`). The category has, with
+    probability 1 - b, at most 2 d ln(k / b) / epsilon rows less than the commonest of k. A mean is never divided by
+    less than four deviations of the noise of m, which draws it to the middle of the bounds where few values are there.
+    Of a column without any it is the middle, with a standard deviation of an eighth of their width; the median is any
+    point between the bounds, and the category any.
 
     **Complexity.** O(n d) time for `fit`.
 
@@ -151,7 +151,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
         if self.strategy == "mean":  # (what is missing counts as the middle, from which integers are counted)
             return [*column_sums(data, domain)[0], *(len(data) - np.isnan(data).sum(axis=0)).tolist()]
         if self.strategy == "median":
-            return [point_counts(data[:, [j]][~np.isnan(data[:, j])], coarse([grid]))[0]
+            return [ranked(data[:, [j]][~np.isnan(data[:, j])], [grid])[0]
                     for j, grid in enumerate(domain)]
         counts = []
         for encoder, column in zip(self._encoders(), data):
@@ -176,7 +176,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
         if self.strategy == "median":
             share = epsilon / len(grids)
             draws = [Quantile(share, bounds=(grid.low, grid.high), neighbours="substitution")._prepared(
-                int(counts.sum()), [counts], 1)
+                counts.total, [counts], 1)
                      for grid, counts in zip(grids, totals)]
             return lambda source: {"statistics_": np.concatenate(
                 [draw(source.part(j)) for j, draw in enumerate(draws)])}

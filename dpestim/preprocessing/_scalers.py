@@ -9,8 +9,8 @@ from sklearn.base import OneToOneFeatureMixin
 from dpestim.models import checked_number
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
 from dpestim.statistics.noise import equal_shares, noise_for
-from dpestim.statistics.quantiles import Quantile, coarse
-from dpestim.statistics.summary import point_counts
+from dpestim.statistics.quantiles import Quantile
+from dpestim.statistics.ranks import ranked
 from dpestim.statistics.sums import column_sums
 
 
@@ -176,10 +176,10 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a private step
     may follow.
 
-    **Utility.** With d columns the rank of an end is, with probability 1 - b, within 4 d ln(65,537 / b) / epsilon of
-    the quantile's.
+    **Utility.** With d columns the rank of an end is, with probability 1 - b, within 4 d (ln(w / b) + 2.8) / epsilon
+    of the quantile's (w: `dpestim.statistics.Quantile`).
 
-    **Complexity.** O(n d) time and O(65,537 d) for `fit`.
+    **Complexity.** O(n log n) time a column for `fit`.
 
     {parameters}
     References
@@ -254,7 +254,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         return (self._learns_more(),)
 
     def _sums(self, data, domain):
-        return point_counts(data, coarse(domain)) if self._learns_more() else []
+        return ranked(data, domain) if self._learns_more() else []
 
     def _learn(self, n_rows, totals, grids, epsilon, delta):
         low, high = (np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))

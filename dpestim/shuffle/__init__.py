@@ -9,7 +9,8 @@ users together (their number is public), needs a shuffler that is trusted, and i
     coins.py     what fair coins among messages hide: a proven bound on delta, for sums by bits and for histograms
     sums/        sums and means: `BooleanSum`, `RealSum`, and the laws behind them
     histograms/  frequencies of categories: `ShuffledHistogram`
-    choice.py    `plan`: which mechanism of categories is best behind a shuffler, before there are data
+    planning.py  `plan`: which mechanism of categories is best behind a shuffler, how many users or how much epsilon
+    choice.py    how far off each local law is behind a shuffler
     shuffled.py  `ShuffledEstimator`: any local estimator behind a shuffler
     transport/   what shuffles: `UniformShuffler`, `BucketShuffler`, `IBLTShuffler` over a `SecureSum`
     amplification/  what n shuffled messages promise, given the local law of one: bounds, proven and computed
@@ -18,8 +19,8 @@ A protocol's neighbours are data sets of equal size that differ in one user's va
 small cases that are enumerated exactly (`dpestim.testing`).
 """
 
-from dpestim.shuffle.choice import ShufflePlan, ShuffleRow, plan
 from dpestim.shuffle.histograms.fakes import ShuffledHistogram
+from dpestim.shuffle.planning import ShufflePlan, ShuffleRow, plan
 from dpestim.shuffle.shuffled import ShuffledEstimator
 from dpestim.shuffle.sums.boolean import BooleanSum
 from dpestim.shuffle.sums.real import RealSum

@@ -45,13 +45,14 @@ def _powers(x):
     return exp_lower(x), exp_upper(x)
 
 
-def _choice_loss(one, two):
+def choice_loss(one, two):
     """Return the worst ratio of the probabilities of a point: those of one score for both share an exact fraction."""
-    require(one.law == two.law and len(one.counts) == len(two.counts), "neighbours must choose by one law")
-    a, b = one.codes(), two.codes()
-    starts = np.flatnonzero(np.r_[True, (np.diff(a) != 0) | (np.diff(b) != 0)])
-    times = np.diff(np.r_[starts, len(a)]).tolist()
-    a, b = a[starts].tolist(), b[starts].tolist()
+    cells, others = one.cells, two.cells
+    require(one.law == two.law and (cells.first, cells.last, cells.levels) == (
+        others.first, others.last, others.levels), "neighbours must choose by one law, from one grid")
+    starts = np.unique(np.r_[cells.starts(), others.starts()])
+    times = np.diff(cells.weight_before(starts)).tolist()  # (weights follow from the grid alone)
+    a, b = ([part.code(point) for point in starts[:-1]] for part in (one, two))
     rate, best = one.law.rate, max(*a, *b)
     down, up = ({code: _powers(rate * (code - best))[side] for code in {*a, *b}} for side in (0, 1))
     least, most = ([sum(n * powers[code] for n, code in zip(times, codes)) for codes in (a, b)]
@@ -85,7 +86,7 @@ def plan_loss(one, two):
         if hasattr(own, "least"):
             deltas.append(lambda epsilon, own=own, other=other: _table_delta(own, other, epsilon))
         elif hasattr(own, "target"):
-            ratio *= _choice_loss(own, other)
+            ratio *= choice_loss(own, other)
         else:
             pure, delta = _noise_loss(own, other)
             ratio *= pure

@@ -253,9 +253,10 @@ def check_statistic_shows_what_was_drawn(statistic):
 # ---------------------------------------------------------------------------------------------- samples
 
 
-def _losses(law, codes, n):
+def _losses(law, part, n):
     """Return how far n choices by a law are from the best."""
-    return codes.max() - np.random.default_rng(2).choice(codes, n, p=law.probabilities(codes))
+    codes = part.codes()
+    return codes.max() - np.random.default_rng(2).choice(codes, n, p=replace(part, law=law).probabilities())
 
 
 def check_statistic_follows_its_law(statistic):
@@ -273,9 +274,9 @@ def check_statistic_follows_its_law(statistic):
     n = CHOSEN if chosen else N
     if chosen:
         codes = part.codes()
-        seen = np.array([codes.max() - codes[part.draw(source.part(k))] for k in range(n)])
-        known = _losses(part.law, codes, 100 * n)
-        wrong = [_losses(replace(part.law, epsilon=part.law.epsilon * factor), codes, n)
+        seen = np.array([codes.max() - part.code(part.draw(source.part(k))) for k in range(n)])
+        known = _losses(part.law, part, 100 * n)
+        wrong = [_losses(replace(part.law, epsilon=part.law.epsilon * factor), part, n)
                  for factor in (Fraction(1, 2), 2)]
     else:
         counts = getattr(part, "counts", None)

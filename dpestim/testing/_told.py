@@ -1,9 +1,9 @@
 """Fits of the central model that hear of rows by noisy integers and private choices alone: what these cost, exactly.
 
 While a fit is *told*, every integer that was to get noise (`NoiseLaw.add`) and every score that was to decide a choice
-(`ChoiceLaw.draw`) is written down, and the answer of another fit is given in place of one of its own. Neighbours that
-are told the same must learn the same: then all that they can be told apart by are the integers and scores behind the
-answers, whose loss is worked out from the laws. Nothing is sampled.
+(`ChoiceLaw.draw`, and `Choice.draw` of quantiles) is written down, and the answer of another fit is given in place of
+one of its own. Neighbours that are told the same must learn the same: then all that they can be told apart by are the
+integers and scores behind the answers, whose loss is worked out from the laws. Nothing is sampled.
 
 A model whose noise is no answer (perturbed objectives, say) names in `_told_apart` where its law is checked.
 """
@@ -18,8 +18,8 @@ import numpy as np
 
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
-from dpestim.privacy.exact import canonical_epsilon
-from dpestim.testing._plans import normal_delta
+from dpestim.privacy.exact import canonical_epsilon, exp_upper
+from dpestim.testing._plans import choice_loss, normal_delta
 from dpestim.testing._tools import fresh, require, same_state
 
 #: Rows that neighbours share, besides the one that changes; what a wild row is multiplied by.
@@ -117,7 +117,7 @@ def telling(told, asked):
     patches = []
 
     def answered(law, codes, draw):
-        asked.append((law, np.array(codes)))
+        asked.append((law, codes if hasattr(codes, "cells") else np.array(codes)))
         if len(asked) > len(told):
             told.append(draw())
         known = told[len(asked) - 1]
@@ -134,10 +134,14 @@ def telling(told, asked):
     def chooser(draw):
         return lambda law, codes, source, *more: answered(law, codes, lambda: draw(law, codes, source, *more))
 
+    def ranker(draw):
+        return lambda part, source: answered(part.law, part, lambda: draw(part, source))
+
     # (laws are looked up by name, as the registry is: checks stand below what they check)
-    for module, name, verb, told_by in (("additive.law", "NoiseLaw", "add", adder),
-                                        ("selection.choice", "ChoiceLaw", "draw", chooser)):
-        for cls in subclasses(getattr(importlib.import_module(f"dpestim.central.{module}"), name)):
+    for module, name, verb, told_by in (("central.additive.law", "NoiseLaw", "add", adder),
+                                        ("central.selection.choice", "ChoiceLaw", "draw", chooser),
+                                        ("statistics.plan", "Choice", "draw", ranker)):
+        for cls in subclasses(getattr(importlib.import_module(f"dpestim.{module}"), name)):
             if verb in vars(cls):
                 patches.append(mock.patch.object(cls, verb, told_by(vars(cls)[verb])))
     try:
@@ -162,6 +166,12 @@ def require_kept(estimator, asked, before):
     require([law for law, _ in asked] == [law for law, _ in before], "neighbours must be answered by the same laws")
     pure, far, rho = 0.0, 0.0, 0.0
     for (law, one), (_, two) in zip(asked, before):
+        if hasattr(one, "cells"):  # a point of a grid: the exact loss, from the cells of both
+            ratio = choice_loss(one, two)
+            require(ratio <= exp_upper(law.epsilon), "scores move by more than their law knows")
+            promised = float(law.epsilon) * (ratio > 1)
+            pure, rho = pure + promised, rho + promised**2 / 8
+            continue
         require(one.shape == two.shape, "neighbours must be asked the same")
         if hasattr(law, "enclosures"):  # a choice costs what it promises, however little these scores moved
             least, most = loss_of_choice(law, one, two)

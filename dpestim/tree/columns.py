@@ -12,8 +12,9 @@ from dpestim.models import PrivateModel
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
 from dpestim.statistics.one_pass import range_of
-from dpestim.statistics.quantiles import Quantile, coarse
-from dpestim.statistics.summary import grids_of, point_counts
+from dpestim.statistics.quantiles import Quantile
+from dpestim.statistics.ranks import ranked
+from dpestim.statistics.summary import grids_of
 from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
 COLUMNS = """\
@@ -150,7 +151,7 @@ class BinnedColumns(PrivateModel):
         places, n_bins = [list(ends)[k] for k in at], int(self.n_bins)
         bounds = tuple(np.array([ends[j][side] for j in places]) for side in (0, 1))
         wanted = self._quantiles(share, n_rows, len(places), n_bins, bounds)
-        plan = wanted._prepared(n_rows, point_counts(numbers[:, at], coarse(grids_of(bounds, len(at)))), len(at))
+        plan = wanted._prepared(n_rows, ranked(numbers[:, at], grids_of(bounds, len(at))), len(at))
 
         def finish(outcomes):
             found = dict(zip(places, np.reshape(plan.finish(outcomes), (-1, len(places))).T))

@@ -359,3 +359,13 @@ def test_few_rows_of_many_columns(name):
         model = DPKMeans(epsilon, n_clusters=k, bounds=(rows.min(axis=0), rows.max(axis=0)))
         found = [-model.set_params(random_state=seed).fit(rows).score(rows) for seed in range(5)]
         assert np.mean(found) < limit * known
+
+
+def test_loose_bounds_and_few_rows_are_no_worse_than_about_the_mean():
+    """It was 4.6 times the inertia of the mean: cells stayed as wide as the usual variance is."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(8, 64))[rng.integers(8, size=100)] + 0.5 * rng.normal(size=(100, 64))
+    low, high = X.min(axis=0), X.max(axis=0)
+    bounds = low - 2 * (high - low), high + 2 * (high - low)
+    found = [-DPKMeans(4.0, bounds=bounds, random_state=seed).fit(X).score(X) for seed in range(5)]
+    assert np.median(found) < 2 * np.square(X - X.mean(axis=0)).sum()

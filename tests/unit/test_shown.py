@@ -36,7 +36,7 @@ def groups():
 OTHERS = {
     "a survey's plan": lambda: plan(n_categories=4, n_users=1000, epsilon=1.0),
     "a plan of means": lambda: plan_mean(n_columns=2, n_users=1000, epsilon=1.0),
-    "a shuffler's plan": lambda: plan_behind(n_users=1000, n_categories=4),
+    "a shuffler's plan": lambda: plan_behind(n_users=1000, n_categories=4, epsilon=1.0),
     "a pipeline's report": lambda: check_pipeline(DPLogisticRegression(data_norm=1.0, classes=[0, 1])),
     "a guarantee": lambda: PrivacyGuarantee(1, 1e-6, notes=("It is <here>.",)),
     "no guarantee": lambda: PrivacyGuarantee(float("inf"), notes=("It is <not> here.",)),

@@ -1,5 +1,6 @@
 """Local estimators behind a shuffler: the promise, who pays, what the verbs do, and what is refused."""
 
+import math
 import pickle
 from fractions import Fraction
 
@@ -279,13 +280,14 @@ def test_adaptive_takes_what_is_best_behind_the_shuffler():
     assert est.analyse(est.shuffle(messages)).local_epsilon_ == direct.fit(rows).local_epsilon_
     # in a domain that is so large that shuffling gains nothing it is still what is best
     few = shuffled(AdaptiveFrequencyEstimator(categories=[range(1000)], random_state=0)).fit(rows[:20])
-    local = [row for row in plan(n_users=20, n_categories=1000).rows if row.mechanism != "ShuffledHistogram"]
+    rows = plan(n_users=20, n_categories=1000, epsilon=1.0).rows
+    local = [row for row in rows if row.mechanism != "ShuffledHistogram"]
     assert type(few.estimator_).__name__ == local[0].mechanism
 
 
 def test_the_errors_of_a_plan_are_those_of_a_simulation():
     """n = 200 surveys of 9 categories: a right root mean square is within 6 % of this with probability 0.999."""
-    found = plan(n_users=2000, n_categories=9)
+    found = plan(n_users=2000, n_categories=9, epsilon=1.0)
     row = next(row for row in found.rows if row.mechanism == "GRRFrequencyEstimator")
     rows = np.repeat(np.arange(9), 223)[:2000, None]
     truth = np.bincount(rows[:, 0], minlength=9) / 2000
@@ -299,7 +301,32 @@ def test_the_errors_of_a_plan_are_those_of_a_simulation():
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_users", 0), ("n_categories", 1), ("epsilon", 0), ("delta", 0),
-                                             ("colluding", 10), ("probability", 1)])
+                                             ("colluding", 10), ("probability", 1), ("n_users", 10**15 + 1)])
 def test_plans_refuse_what_does_not_fit(name, value):
     with pytest.raises(ValueError, match=name):
-        plan(**{"n_users": 10, "n_categories": 3, name: value})
+        plan(**{"n_users": 10, "n_categories": 3, "epsilon": 1.0, name: value})
+
+
+def test_plans_find_the_fewest_users_and_the_least_epsilon():
+    found = plan(n_categories=3, n_users=40, target_rmse=0.05, colluding=4)
+    assert (found.n_users, found.target_rmse) == (40, 0.05)
+    assert found.best.rmse <= 0.05
+    unit = 10.0 ** (math.floor(math.log10(found.epsilon)) - 2)
+    assert plan(n_categories=3, n_users=40, epsilon=found.epsilon - unit, colluding=4).best.rmse > 0.05
+    fewest = plan(n_categories=3, epsilon=found.epsilon, target_rmse=0.05, colluding=4)
+    assert fewest.n_users <= 40
+    assert fewest.best.rmse <= 0.05
+    assert plan(n_categories=3, n_users=fewest.n_users - 1, epsilon=found.epsilon, colluding=4).best.rmse > 0.05
+
+
+@pytest.mark.parametrize("given", [{}, {"n_users": 9}, {"n_users": 9, "epsilon": 1.0, "target_rmse": 0.1}])
+def test_plans_need_two_of_three(given):
+    with pytest.raises(ValueError, match="exactly one"):
+        plan(n_categories=3, **given)
+
+
+def test_plans_say_what_nobody_keeps():
+    with pytest.raises(ValueError, match="target_rmse is too small"):
+        plan(n_categories=3, n_users=2, target_rmse=1e-40)
+    with pytest.raises(ValueError, match="target_rmse must be"):
+        plan(n_categories=3, n_users=2, target_rmse=1)

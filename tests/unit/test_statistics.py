@@ -148,6 +148,7 @@ def test_intervals_hold_for_many_columns_and_few_rows_at_any_epsilon(kind, neigh
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_scores_of_quantiles_move_as_much_as_is_declared_and_no_more(neighbours):
     from dpestim.statistics.plan import Choice
+    from dpestim.statistics.ranks import Cells, Ranked
 
     rng, unit = np.random.default_rng(0), 1 << 30
     for q in (0, unit // 4, unit // 2, unit):
@@ -158,8 +159,9 @@ def test_scores_of_quantiles_move_as_much_as_is_declared_and_no_more(neighbours)
             y = np.r_[x[1:], rng.integers(0, 5)] if neighbours == "substitution" else np.r_[x, rng.integers(0, 5)]
             scores = []
             for rows in (x, y):
-                counts = np.bincount(rows, minlength=5)
-                scores.append(Choice(None, counts, q * len(rows)).codes())
+                cells = Cells(Ranked.of(rows, np.ones(len(rows), np.int64)), 0, 4, 2)
+                part = Choice(None, cells, q * len(rows))
+                scores.append(np.array([part.code(point) for point in range(5)]))
             worst = max(worst, int(np.abs(scores[0] - scores[1]).max()))
         assert worst <= declared
         assert worst >= declared / 2
@@ -181,10 +183,9 @@ def test_intervals_of_quantiles_hold_any_quantile_of_the_clipped_rows(shape):
         assert (np.diff(est.release().value) >= 0).all()
 
 
-def test_quantiles_are_near_and_integers_stay_exact():
+def test_quantiles_are_near():
     x = np.random.default_rng(0).integers(0, 100, 20_000)
     value = Quantile(1.0, q=[0.0, 0.25, 0.5, 1.0], bounds=(0, 100)).fit(x).value_
-    assert (value == np.round(value * 512) / 512).all()
     assert np.abs(value - [0, 25, 50, 99]).max() < 2
     spread = Quantile(1.0, q=0.5, bounds=([0, -100], [1, 100])).fit(np.c_[x / 100, x])
     assert np.abs(spread.value_ - [0.5, 50]).max() < 2

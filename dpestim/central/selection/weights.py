@@ -15,7 +15,7 @@ from dpestim._core import choice
 from dpestim.central.digits import Real, exp_bounds, exponential_tables
 
 #: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
-BITS, ERROR, _FAR = 56, 5, 40
+BITS, ERROR, FAR = 56, 5, 40
 #: Candidates whose integers are summed at a time.
 _BLOCK = 256
 
@@ -25,7 +25,7 @@ def upper_weights(codes, best, rate):
     log = rate.numerator.bit_length() - rate.denominator.bit_length() - 1  # 2^log < rate < 4 * 2^log
     shift = min(max(0, 62 - log - 58), 127)
     units = min(math.floor(rate * (1 << 58 + shift)), (1 << 64) - 1)
-    far = min(math.ceil(_FAR / rate), 1 << 63)
+    far = min(math.ceil(FAR / rate), 1 << 63)
     out = np.empty(len(codes), np.uint64)
     choice.upper_weights(codes, best, units, shift, far, exponential_tables(), out)
     return out

@@ -409,8 +409,13 @@ def _least_of(options_at, n, target, guess):
 
 def _rounded_up(epsilon, digits):
     """Return a Fraction of so many significant digits, at least epsilon, and at most the largest there is."""
-    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) + 1 - digits)
-    return min(Fraction(LARGEST_EPSILON), math.ceil(Fraction(epsilon) / unit) * unit)
+    return min(Fraction(LARGEST_EPSILON), rounded_up(epsilon, digits))
+
+
+def rounded_up(number, digits):
+    """Return a Fraction of so many significant digits that is at least a number."""
+    unit = Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
+    return math.ceil(Fraction(number) / unit) * unit
 
 
 # -------------------------------------------------------------------------------------------------- parameters

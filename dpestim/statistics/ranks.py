@@ -1,0 +1,165 @@
+"""Rows of a column as sorted points of a fine grid, which merge exactly, and as cells of points of one rank."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpestim.statistics.summary import Grid, blocks
+
+#: Steps of the coarse and of the fine grid, as powers of two.
+COARSE, FINE = 16, 40
+#: Points are below 2^50 in absolute value (`Grid`).
+_LARGEST = 50
+#: No rank, in the units that targets have, is as high as that.
+_FAR = 1 << 61
+
+
+def coarse(grid):
+    """Return the coarse grid of a column."""
+    return Grid(grid.low, grid.high, COARSE)
+
+
+def fine(grid):
+    """Return the fine grid of a column: coarser where the bounds are far from 0."""
+    own = coarse(grid)
+    reach = max(abs(own.first), abs(own.last)).bit_length() - COARSE
+    return Grid(grid.low, grid.high, min(FINE, _LARGEST - reach))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """How many rows are at each point of a fine grid: exact, secret, and added up in any order.
+
+    Parameters
+    ----------
+    points : ndarray of int64
+        The points that have rows, sorted, counted from the first one of the grid.
+    counts : ndarray of int64
+    """
+
+    points: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, points, counts):
+        """Return the counts of points that may repeat."""
+        order = np.argsort(points, kind="stable")
+        points, counts = points[order], counts[order]
+        starts = np.flatnonzero(np.r_[True, points[1:] != points[:-1]])[: len(points)]
+        return cls(points[starts], np.add.reduceat(counts, starts) if len(starts) else counts)
+
+    def __add__(self, other):
+        return self.of(np.r_[self.points, other.points], np.r_[self.counts, other.counts])
+
+    @property
+    def total(self):
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    def fine_cells(self, grid):
+        """Return the cells of the fine grid of a column, whose round points are heavier."""
+        own = fine(grid)
+        return Cells(self, own.first, own.last, coarse(grid).exponent - own.exponent)
+
+    def coarse_cells(self, grid):
+        """Return the cells of the coarse grid of a column, whose points are alike."""
+        own, to = fine(grid), coarse(grid)
+        shift = to.exponent - own.exponent
+        points = (self.points + own.first + (1 << shift >> 1)) >> shift
+        rounded = np.clip(points, to.first, to.last) - to.first
+        return Cells(self.of(rounded, self.counts), to.first, to.last, 0)
+
+
+class Cells:
+    """The points of a grid in cells of one score: those that have rows, the ends, and what is between two of these.
+
+    Cell 2 i is the point i of `points`, and cell 2 i + 1 what is between it and the next one, which may be nothing.
+
+    Parameters
+    ----------
+    known : Ranked
+    first, last : int
+        Those of the grid, in its steps.
+    levels : int
+        A multiple of 2^j steps weighs 2^j below this j, and four times as much from this j on; 0: all points are alike.
+    """
+
+    def __init__(self, known, first, last, levels):
+        self.first, self.last, self.levels = first, last, levels
+        #: what a multiple of 2^j weighs besides what it weighs as one of 2^(j - 1)
+        self.more = [1, *(1 << j - 1 for j in range(1, levels + 1))]
+        self.more[-1] += 3 << levels if levels else 0
+        points, counts = known.points, known.counts
+        before = [0] if not len(points) or points[0] > 0 else []
+        after = [last - first] if not len(points) or points[-1] < last - first else []
+        self.points = np.concatenate([before, points, after]).astype(np.int64)
+        #: how many rows there are up to each point
+        self.upto = np.cumsum(np.concatenate([np.zeros(len(before)), counts, np.zeros(len(after))]).astype(np.int64))
+
+    @property
+    def total(self):
+        """What all points weigh together."""
+        return int(np.diff(self.weight_before(np.array([0, self.last - self.first + 1])))[0])
+
+    def starts(self, begin=0, end=None):
+        """Return the first point of each cell from 2 begin to 2 end (by default all), and one beyond the last."""
+        points = self.points[begin : None if end is None else end + 1]
+        return np.stack([points, points + 1], axis=1).ravel()
+
+    def scores(self, target, shift, begin=0, end=None):
+        """Return the scores of these cells: how far a target, in units of 2^-shift, is from their ranks, negated.
+
+        No rank is too low for the first point, or too high for the last.
+        """
+        most = len(self.points) - 1
+        end = most if end is None else end
+        upto = self.upto[begin : end + 1] << shift
+        before = np.concatenate([[self.upto[begin - 1] << shift if begin else -_FAR], upto[:-1]])
+        low = np.stack([before, upto], axis=1).ravel()[:-1] - target
+        high = target - np.repeat(upto, 2)[:-1]
+        high[-1] = high[-1] if end < most else 0
+        return -np.minimum(np.maximum(np.maximum(low, high), 0), _FAR)
+
+    def score(self, point, target, shift):
+        """Return that of one point."""
+        i = int(np.searchsorted(self.points, point, side="right")) - 1
+        return int(self.scores(target, shift, i, i if self.points[i] == point else i + 1)[int(self.points[i] < point)])
+
+    def near(self, target, shift, gap):
+        """Return (begin, end): all cells before 2 begin, and after 2 end, are at least `gap` from the target."""
+        begin = np.searchsorted(self.upto, -(gap - target >> shift), side="left")
+        end = np.searchsorted(self.upto, target + gap >> shift, side="right")
+        most = len(self.points) - 1
+        return min(int(begin), most), min(int(end), most)
+
+    def point(self, start, stop, stream):
+        """Return a point from `start` on and below `stop`, drawn in proportion to its weight."""
+        start, stop = int(start) + self.first, int(stop) + self.first
+        least = [-(-start >> j) for j in range(self.levels + 1)]
+        parts = [(-(-stop >> j) - low) * more for j, (low, more) in enumerate(zip(least, self.more))]
+        rest, j = stream.below(sum(parts)), 0
+        while rest >= parts[j]:
+            rest, j = rest - parts[j], j + 1
+        return (least[j] + rest // self.more[j] << j) - self.first
+
+    def weight_before(self, points):
+        """Return what points below these weigh, counted from the number 0 (below 0: negated)."""
+        at = points + self.first
+        out = at.copy()
+        for j, more in enumerate(self.more[1:], 1):
+            out += -(-at >> j) * more
+        return out
+
+
+def ranked(rows, grids):
+    """Return the `Ranked` rows of each column of a table."""
+    own = [fine(grid) for grid in grids]
+    parts = [[] for _ in own]
+    for block in blocks(rows):
+        for grid, column, listed in zip(own, block, parts):
+            listed.append(grid.points(column) + grid.span // 2)
+    out = []
+    for listed in parts:
+        points, counts = np.unique(np.concatenate(listed) if listed else np.empty(0, np.int64), return_counts=True)
+        out.append(Ranked(points, counts.astype(np.int64)))
+    return out

@@ -1,0 +1,102 @@
+"""Quantiles on two grids: the law of a choice point by point, bounds that are far too wide, ties, intervals."""
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.rng import WordSource
+from dpestim.statistics import Quantile
+from dpestim.statistics.plan import RANK, Choice
+from dpestim.statistics.ranks import Cells, Ranked, coarse, fine, ranked
+from dpestim.statistics.summary import grids_of
+
+LEVEL, ALPHA = 0.8, 1e-6
+
+
+def by_definition(rows, first, last, levels, target, rate):
+    """Return the probabilities of all points of a small grid, each by itself."""
+    out = []
+    for c in range(last - first + 1):
+        below = -math.inf if c == 0 else (rows < c).sum()
+        upto = math.inf if c == last - first else (rows <= c).sum()
+        at = first + c
+        j = min(levels, (at & -at).bit_length() - 1 if at else levels)
+        weight = (4 if j == levels > 0 else 1) << j
+        out.append(weight * math.exp(-rate * max(0, below - target, target - upto)))
+    return np.array(out) / sum(out)
+
+
+@pytest.mark.parametrize(("first", "last", "levels", "epsilon"), [(-11, 9, 3, 4.0), (5, 40, 0, 0.3),
+                                                                  (-64, -33, 4, 400.0)])
+def test_points_are_chosen_by_the_law_whatever_cells_are_near(first, last, levels, epsilon):
+    rng, n = np.random.default_rng(0), 250
+    law = ExponentialLaw(Fraction(epsilon), 1 << RANK, -RANK, False)
+    for rows, target in itertools.product(([], [3, 3, 3, 7, 8]), (-1.0, 1.5, 3.0)):
+        rows = np.array(rows, int)
+        known = Ranked.of(rows, np.ones(len(rows), np.int64))
+        part = Choice(law, Cells(known, first, last, levels), int(target * 2**RANK))
+        truth = by_definition(rows, first, last, levels, target, epsilon / 2)
+        of_cells = np.add.reduceat(truth, part.cells.starts()[:-1].clip(max=last - first))
+        some = np.diff(part.cells.starts()) > 0
+        assert np.allclose(part.probabilities()[some], of_cells[some], rtol=1e-6)
+        seen = np.bincount([part.draw(WordSource(int(rng.integers(2**60)))) for _ in range(n)], minlength=len(truth))
+        likely = truth * n > 5
+        observed, expected = (np.r_[x[likely], x[~likely].sum()] for x in (seen, truth * n))
+        if expected[-1] < 1e-9:
+            assert not observed[-1]
+            observed, expected = observed[:-1], expected[:-1]
+        assert len(expected) == 1 or stats.chisquare(observed, expected * (n / expected.sum())).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("width", [1, 1e3, 1e6])
+def test_bounds_that_are_far_too_wide_cost_ranks_and_nothing_else(width):
+    x = np.random.default_rng(0).normal(37.3, 3, 4_000)
+    found = [Quantile(1.0, q=0.5, bounds=(-20 * width, 120 * width), random_state=k).fit(x).value_ for k in range(7)]
+    ranks = [abs((x < value).mean() - 0.5) * len(x) for value in found]
+    assert np.median(ranks) < 2 * math.log(13 * 1e3 * width) + 1
+
+
+@pytest.mark.parametrize("width", [1, 1e3])
+def test_whole_numbers_that_many_rows_share_are_found(width):
+    x = np.rint(np.random.default_rng(0).normal(40, 12, 20_000))
+    found = [Quantile(0.5, q=[0.25, 0.5], bounds=(0, 120 * width), random_state=k).fit(x).value_ for k in range(9)]
+    assert (np.median(found, axis=0) == np.quantile(x, [0.25, 0.5])).all()
+
+
+@pytest.mark.parametrize("width", [1, 1e6])
+@pytest.mark.parametrize("shape", ["continuous", "heaped", "equal"])
+def test_intervals_hold_whatever_the_width_of_the_bounds(width, shape):
+    rng = np.random.default_rng(1)
+    x = {"continuous": rng.normal(50, 9, 700), "heaped": np.rint(rng.normal(5, 1, 700)) * 10,
+         "equal": np.full(700, 7.1)}[shape]
+    est = Quantile(4.0, q=[0.1, 0.5], bounds=(-20 * width, 120 * width), level=LEVEL, random_state=0).summarize(x)
+    truth, hits = np.quantile(x, [0.1, 0.5], method="inverted_cdf"), 0
+    for _ in range(40):
+        low, high = est.release().interval(LEVEL)
+        hits = hits + ((low <= truth) & (truth <= high))
+    assert hits.min() >= stats.binom.ppf(ALPHA, 40, LEVEL)
+
+
+def test_sorted_points_merge_exactly_and_grids_fit_the_bounds():
+    rng = np.random.default_rng(2)
+    x, bounds = rng.normal(size=(300, 2)), [(-3.0, 5.0), (1e6, 1e6 + 1)]
+    grids = grids_of(tuple(np.transpose(bounds)), 2)
+    whole, parts = ranked(x, grids), [ranked(x[rows], grids) for rows in (slice(100, 300), slice(0, 100))]
+    for own, a, b in zip(whole, *parts):
+        for merged in (a + b, b + a, pickle.loads(pickle.dumps(a)) + b):
+            assert merged.points.tolist() == own.points.tolist()
+            assert merged.counts.tolist() == own.counts.tolist()
+            assert own.total == 300
+    assert [len(own.points) for own in ranked(x[:0], grids)] == [0, 0]
+    for grid, (low, high) in zip(grids, bounds):
+        assert coarse(grid).step <= (high - low) / 2**15
+        assert fine(grid).step <= (high - low) / 2**29
+        assert max(map(abs, (fine(grid).first, fine(grid).last))) < 1 << 50
+    _, last = whole
+    assert (last.points.tolist(), last.total) == ([0], 300)  # (clipped)
