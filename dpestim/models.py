@@ -101,8 +101,8 @@ class PrivateModel(PrivateEstimator):
     def _declared_trial(self, X, y=None):
         """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
         if self._inferred():
-            self._refuse_in_strict(f"{' and '.join(self._inferred())} would be learned from the data: declare what is "
-                                   "public")
+            self._refuse_in_strict(f"{' and '.join(self._inferred())} must be declared: nothing is inferred from the "
+                                   "data")
         return self._trial(X, y)
 
     def _keep(self, guarantee, n_rows, schema, draw, source=None):

@@ -198,7 +198,7 @@ class Client(PrivateEstimator):
                                  f"{columns.n_features}")
         elif restart:
             undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
-            self._refuse_in_strict(f"{undeclared} would be learned from the data: declare them")
+            self._refuse_in_strict(f"{undeclared} must be declared: nothing is inferred from the data")
             columns = self._infer(X, column_names(n, names), **more)
         else:
             columns = self._columns_now()

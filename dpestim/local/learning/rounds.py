@@ -177,8 +177,8 @@ class GradientModel(PrivateModel):
         trial = self._trial() if restart else self._resumed()
         trial._told = told if trial._told is None else trial._told
         if self._is_strict() and trial._inferred():
-            raise ValueError(f"strict mode: {' and '.join(trial._inferred())} would be learned from the data: declare "
-                             "what is public")
+            raise ValueError(f"strict mode: {' and '.join(trial._inferred())} must be declared: nothing is inferred "
+                             "from the data")
         rows, targets = trial._read(X, y)
         n_centre = 0 if one_group else trial._n_centre(len(rows))
         n_rounds = 1 if one_group else min(trial._n_rounds(len(rows) - n_centre), max(1, len(rows)))
