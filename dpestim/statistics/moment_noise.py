@@ -86,12 +86,17 @@ def gaussian_weights(replaces, fit_intercept):
 
 
 def laplace_weights(replaces, fit_intercept, n_columns):
-    """Return weights for L1: a column counts up to sqrt(n_columns), so that the few sums of it may weigh as much."""
+    """Return weights for L1: a column counts up to sqrt(n_columns), so that the few sums of it may weigh as much.
+
+    The sum of the target has up to twice the weight of another column's: its noise is in every prediction, and it costs
+    little where there are other columns (`_linear.md`).
+    """
     with_target = max(_UNIT, round(_UNIT * math.sqrt(n_columns) / 2))
     if not fit_intercept:
         return Weights(_UNIT, _UNIT, 0, with_target, 0, _UNIT // 2, 0)
     column = max(_UNIT // 2, round(_UNIT * math.sqrt(n_columns) / 4))
-    return Weights(_UNIT, _UNIT, column * REACH, with_target, column * REACH, _UNIT // 2,
+    target = max(_UNIT // 2, round(_UNIT * math.sqrt(n_columns) / 2))
+    return Weights(_UNIT, _UNIT, column * REACH, with_target, target * REACH, _UNIT // 2,
                    0 if replaces else column * REACH * REACH)
 
 
