@@ -68,7 +68,7 @@ class RowMechanism(CentralMechanism):
         summary = X if isinstance(X, Summary) else self.summarize(X, y)
         if summary.identity[0] != type(self).__name__:
             raise ValueError(f"the summary must be one of {type(self).__name__}.summarize")
-        plan = self._of(summary)._plan(summary.n_columns)
+        plan = self._settled_to(summary.names, summary.n_columns)._plan(summary.n_columns)
         if summary.domain != self._kind(plan):
             raise ValueError("the summary must be made by a mechanism of equal parameters")
         check_random_state(self.random_state)
