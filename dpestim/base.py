@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from dpestim import _notebook
 from dpestim._docs import SignatureOfInit
 from dpestim.privacy import ambient
-from dpestim.privacy.config import get_config, relation_of_block
+from dpestim.privacy.config import get_config, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
 from dpestim.rng import check_random_state
 
@@ -140,7 +140,7 @@ class PrivateEstimator(BaseEstimator):
         """
         name = getattr(self, "neighbours", Neighbours.SUBSTITUTION.value)
         if name is None:
-            name = relation_of_block() or self._bound_relation or get_config()["neighbours"]
+            name = relation_of_block() or self._bound_relation or relation_of_process()
             if name == "ledger":
                 ledgers = getattr(self, "ledger", None), ambient.ledger(), self._bound[0]
                 ledger = next((ledger for ledger in ledgers if ledger is not None), None)

@@ -107,12 +107,11 @@ class _Reader(BaseEstimator):
 
 
 def schema_of(X, n_columns):
-    """Return what `fit` keeps of the columns of X, by name: how many there are, and their names where all are strings.
-
-    A series has one where it has a name.
-    """
+    """Return what `fit` keeps of the columns of X, by name: how many, and their names where all are strings."""
+    if not hasattr(X, "columns"):
+        return {"n_features_in_": n_columns}
     reader = _Reader()
-    validate_data(reader, X if hasattr(X, "columns") else np.empty((1, n_columns)), reset=True, skip_check_array=True)
+    validate_data(reader, X, reset=True, skip_check_array=True)
     return read_schema(reader)
 
 
@@ -122,10 +121,10 @@ def read_schema(reader):
 
 
 def names_of(X, n_columns):
-    """Return the names of the columns of X, a list of strings, or None where they have none."""
-    name = getattr(X, "name", None)
-    if isinstance(name, str) and name and not hasattr(X, "columns"):
-        return [name]
+    """Return the names of the columns of X, a list of strings (that of a series is one), or None."""
+    if not hasattr(X, "columns"):
+        name = getattr(X, "name", None)
+        return [name] if isinstance(name, str) and name else None
     names = schema_of(X, n_columns).get("feature_names_in_")
     return None if names is None else list(names)
 

@@ -59,12 +59,9 @@ class CentralMechanism(PrivateEstimator):
 
     def _pay(self):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
-        self._charge_promise(self._guarantee())
-
-    def _charge_promise(self, guarantee):
         if self._find_ledger() is not None:
-            self._charge(guarantee, None)
-        self._last_relation = guarantee.neighbours.value
+            self._charge(self._guarantee(), None)
+        self._last_relation = self._relation().value
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()

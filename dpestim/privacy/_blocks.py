@@ -39,7 +39,8 @@ class Blocks:
 
     def innermost(self, default=None):
         """Return the value of the innermost block that this place can see."""
-        return (self.seen() or (default,))[-1]
+        tokens = self._seen()
+        return tokens[-1][0] if tokens else default
 
     def seen(self):
         """Return the values of the blocks that this place can see, innermost last."""
@@ -50,4 +51,5 @@ class Blocks:
         return [token[0] for token in self._open]
 
     def _seen(self):
-        return tuple(token for token in self._here.get() if any(token is t for t in self._open))
+        tokens = self._here.get()
+        return tokens and tuple(token for token in tokens if any(token is t for t in self._open))

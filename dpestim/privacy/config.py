@@ -32,12 +32,17 @@ def get_config():
     """
     here = _blocks.innermost()
     return {"strict": here if here is not None else True in _blocks.values() or _default["strict"],
-            "neighbours": relation_of_block() or _default["neighbours"]}
+            "neighbours": relation_of_block() or relation_of_process()}
 
 
 def relation_of_block():
     """Return the name of the relation that the innermost block around this place sets, or None."""
     return _relations.innermost()
+
+
+def relation_of_process():
+    """Return the name of the relation without a block, or "ledger"."""
+    return _default["neighbours"]
 
 
 def set_config(*, strict=None, neighbours=None):

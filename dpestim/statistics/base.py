@@ -219,8 +219,9 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _pay(self, curve=None):
         """Charge one release of which this is known besides (epsilon, delta)."""
         promised = replace(super()._guarantee(), curve=curve)
-        self._charge_promise(promised)
-        self._promised = promised
+        if self._find_ledger() is not None:
+            self._charge(promised, None)
+        self._promised, self._last_relation = promised, promised.neighbours.value
 
     def _guarantee(self):
         plain, last = super()._guarantee(), getattr(self, "_promised", None)

@@ -269,7 +269,7 @@ def check_summaries_stay_secret(rows):
     before = est.__getstate__()
     require(est.fit(data) is est, "fit must return the estimator")
     more = {name: value for name, value in est.__getstate__().items() if name not in before}
-    kept = {"value_", "n_features_in_", "feature_names_in_", "_kept_promise"}
+    kept = {"value_", "n_features_in_", "feature_names_in_", "_kept_promise", "_last_relation"}
     require(set(more) <= kept, "fit must keep its answer, and what that promised, and nothing else")
     require(same_state(_plain(more["value_"]), _plain(rows.fresh().release(data))), "fit must be a release")
     require(same_state(before, {name: est.__getstate__()[name] for name in before}), "fit must not change parameters")
