@@ -45,8 +45,8 @@ def ours(task, epsilon, seed):
     declared = {"bounds": bounds, "categories": categories or None, "classes": np.unique(task.y), "random_state": seed}
     yield "tree", DPDecisionTreeClassifier(epsilon, **declared).fit(X, task.y).predict_proba(T)
     more = {"neighbours": "add_remove", "n_estimators": 10, "max_depth": 5}
-    for name, how in (("disjoint", {"rows": "disjoint"}), ("shared", {}), ("one row more", more)):
-        model = DPRandomForestClassifier(epsilon, structure=seed, **how, **declared)
+    for name, how in (("disjoint", {"row_allocation": "disjoint"}), ("shared", {}), ("one row more", more)):
+        model = DPRandomForestClassifier(epsilon, split_seed=seed, **how, **declared)
         yield f"forest, {name}", model.fit(X, task.y).predict_proba(T)
 
 

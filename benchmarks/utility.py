@@ -40,9 +40,9 @@ def private(task, epsilon, seed):
         own["classes"], tree, forest = np.unique(task.y).tolist(), DPDecisionTreeClassifier, DPRandomForestClassifier
     found = [(name.replace("the same", "DPLogisticRegression"), *rest) for name, *rest in found]
     return [*found, (tree.__name__, "raw", tree(epsilon, **own)),
-            (forest.__name__, "raw", forest(epsilon, structure=seed, **own)),
+            (forest.__name__, "raw", forest(epsilon, split_seed=seed, **own)),
             (f"{forest.__name__}, delta {models.DELTA:g}", "raw",
-             forest(epsilon, delta=models.DELTA, structure=seed, **own))]
+             forest(epsilon, delta=models.DELTA, split_seed=seed, **own))]
 
 
 def worth(task, view, model):

@@ -23,9 +23,9 @@ ledger itself is in `dpestim.privacy.ledger`, below the mechanisms, so that ever
 are bounds, rounded against the one who asks.
 """
 
-from dpestim.accounting.budgets import BasicFilter, ConcentratedFilter, ConcentratedOdometer, RenyiFilter
 from dpestim.accounting.calibrate import calibrate
 from dpestim.accounting.composition import advanced_composition, optimal_delta, optimal_epsilon
+from dpestim.accounting.filters import BasicFilter, ConcentratedFilter, ConcentratedOdometer, RenyiFilter
 from dpestim.accounting.loss import PrivacyLossDistribution
 from dpestim.accounting.neighbourhoods import group_privacy, parallel, subsampled
 from dpestim.accounting.renyi import RenyiCurve

@@ -8,7 +8,7 @@ from dpestim.accounting.composition import equal_delta
 from dpestim.accounting.loss import PrivacyLossDistribution
 from dpestim.accounting.renyi import RenyiCurve
 from dpestim.privacy import ZCDP
-from dpestim.privacy.outward import LARGEST, amount, crossing, float_down, positive, whole
+from dpestim.privacy.rounding import LARGEST, amount, crossing, float_down, positive, whole
 
 #: More than the logarithm of any delta.
 _FAR = 1e3

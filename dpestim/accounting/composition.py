@@ -7,7 +7,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 
 from dpestim.accounting.loss import PrivacyLossDistribution
-from dpestim.privacy.outward import LARGEST, OUTWARD, TINY, amount, float_down, float_up, several, share, whole
+from dpestim.privacy.rounding import LARGEST, OUTWARD, TINY, amount, float_down, float_up, several, share, whole
 
 #: So many sums of losses are enumerated.
 _SUMS = 1 << 16

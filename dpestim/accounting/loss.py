@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.accounting.pairs import (
+from dpestim.accounting.composed import Series
+from dpestim.accounting.loss_pairs import (
     Approximate,
     Gaussian,
     Laplace,
@@ -17,10 +18,9 @@ from dpestim.accounting.pairs import (
     discrete_pair,
 )
 from dpestim.accounting.renyi import RenyiCurve, law_of
-from dpestim.accounting.series import Series
 from dpestim.accounting.sums import Composition
 from dpestim.privacy.concentrated import Face
-from dpestim.privacy.outward import (
+from dpestim.privacy.rounding import (
     LARGEST,
     amount,
     float_down,

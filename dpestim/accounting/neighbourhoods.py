@@ -9,7 +9,7 @@ from dpestim.accounting.renyi import RenyiCurve, as_renyi
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.concentrated import Face, known
 from dpestim.privacy.exact import exp_lower, exp_upper, log_upper
-from dpestim.privacy.outward import amount, several, share, whole
+from dpestim.privacy.rounding import amount, several, share, whole
 
 _SAMPLING = {"poisson": Neighbours.ADD_REMOVE, "without_replacement": Neighbours.SUBSTITUTION}
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from dpestim.accounting.composed import Series
 from dpestim.accounting.grid import margin
-from dpestim.accounting.pairs import Approximate, Laplace, Points
-from dpestim.accounting.series import Series
-from dpestim.privacy.curve import ConcentratedLaw, PureLaw, curve_delta, curve_epsilon
-from dpestim.privacy.outward import OUTWARD, amount, float_up, positive, ratio, share
+from dpestim.accounting.loss_pairs import Approximate, Laplace, Points
+from dpestim.privacy.curve import ConcentratedLaw, PureDPLoss, curve_delta, curve_epsilon
+from dpestim.privacy.rounding import OUTWARD, amount, float_up, positive, ratio, share
 
 #: Sampled Gaussians know whole orders up to this one.
 _LAST = 256
@@ -85,14 +85,14 @@ class _Largest:
 
 
 def law_of(pair):
-    """Return the law of a pair of laws (`dpestim.accounting.pairs`), or None where a loss may be infinite."""
+    """Return the law of a pair of laws (`dpestim.accounting.loss_pairs`), or None where a loss may be infinite."""
     if isinstance(pair, Points):
         return pair if pair.is_pure else None
     if isinstance(pair, Approximate):
-        return None if pair.delta else PureLaw(pair.reach)
+        return None if pair.delta else PureDPLoss(pair.reach)
     shift, rate = pair.base.shift, pair.rate
     if isinstance(pair.base, Laplace):
-        return _Laplace(shift) if rate == 1 else PureLaw(pair.reach + margin(pair.reach))
+        return _Laplace(shift) if rate == 1 else PureDPLoss(pair.reach + margin(pair.reach))
     return ConcentratedLaw(float_up(pair.rho)) if rate == 1 else _SampledGaussian(shift, rate)
 
 
@@ -151,7 +151,7 @@ class RenyiCurve(Series):
     @classmethod
     def pure(cls, epsilon):
         """Return that of any epsilon-private release, randomised response included; epsilon is above 0."""
-        return cls({PureLaw(_small(positive(epsilon, "epsilon"))): 1})
+        return cls({PureDPLoss(_small(positive(epsilon, "epsilon"))): 1})
 
     @classmethod
     def concentrated(cls, rho):
@@ -196,7 +196,7 @@ class RenyiCurve(Series):
         if not other.rho:
             return RenyiCurve({})
         epsilon = getattr(other, "epsilon", None)
-        law = ConcentratedLaw(float_up(other.rho)) if epsilon is None else PureLaw(float_up(epsilon))
+        law = ConcentratedLaw(float_up(other.rho)) if epsilon is None else PureDPLoss(float_up(epsilon))
         return RenyiCurve({law: 1})
 
     def __repr__(self):

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpestim.accounting import convolution
 from dpestim.accounting.grid import SHORT, margin
-from dpestim.accounting.pairs import Gaussian, Sampled
-from dpestim.privacy.outward import OUTWARD, TINY, crossing, float_up, log_constant
+from dpestim.accounting.loss_pairs import Gaussian, Sampled
+from dpestim.privacy.rounding import OUTWARD, TINY, crossing, float_up, log_constant
 
 #: Floats that the losses of a composition take on the grid, the most for many releases; and what making them may cost.
 _FLOATS, _MOST_FLOATS, _WORK = 1 << 17, 1 << 20, 1_500_000

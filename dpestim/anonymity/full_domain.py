@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from dpestim.anonymity.measures import Counts, limits, lost_of
 from dpestim.anonymity.table import Table, classes_of, secret_of
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: How many combinations of levels are looked at before a table is called too large.
 MOST_NODES = 1 << 18

@@ -9,7 +9,7 @@
 What compares with raw data is not private: it is for whoever holds them, and says so.
 
 * `exact.py`     the four questions, of whatever can answer them
-* `pairs.py`     laws of finitely many outcomes, as Fractions; composition
+* `finite_laws.py`     laws of finitely many outcomes, as Fractions; composition
 * `density.py`   densities on the line: quadrature with a known error
 * `adversary.py` the Bayesian adversary
 * `gallery/`     the mistakes, by what they are about
@@ -18,8 +18,8 @@ What compares with raw data is not private: it is for whoever holds them, and sa
 from dpestim.audit.adversary import BayesianAdversary, Success
 from dpestim.audit.density import Density, Estimate
 from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
+from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery import Mistake, mistakes
-from dpestim.audit.pairs import compose
 
 __all__ = ["BayesianAdversary", "Density", "Estimate", "Mistake", "Success", "compose", "exact_delta", "exact_epsilon",
            "hockey_stick", "max_loss", "mistakes"]

@@ -7,10 +7,10 @@ from numbers import Integral
 import numpy as np
 
 from dpestim.audit.density import Density, density_excess, density_loss
-from dpestim.audit.pairs import read_laws, read_pair
+from dpestim.audit.finite_laws import read_laws, read_pair
 from dpestim.privacy.divergence import delta_of_move, worst_ratio
 from dpestim.privacy.exact import canonical_amount, log_above
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 
 #: Inputs whose matrix is looked at whole; of more, a law must say what its worst ratio is.
 _MOST_INPUTS = 300

@@ -2,7 +2,7 @@
 
     base.py      `CentralMechanism`: budget, whom it protects, the ledger
     model.py     what models (linear_model, preprocessing, ...) share: `dpestim.models`, for whoever holds the rows
-    digits.py    uniform reals and probabilities, known by as many digits as a question needs
+    exact_bernoulli.py    uniform reals and probabilities, known by as many digits as a question needs
     additive     noise on the answers of queries: Laplace, Gaussian, discrete ones, staircase, snapping
     selection    choosing: exponential, noisy maximum, permute-and-flip, top-k, sparse vector
     stability    noise as these data need it: propose-test-release, smooth sensitivity, sample-and-aggregate

@@ -17,7 +17,7 @@ from dpestim.cluster._rounds import Plan, Rows
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.noise import Answers
+from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema

@@ -12,8 +12,8 @@ from dpestim.covariance._repair import Scatter, scatter_of
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
+from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
-from dpestim.statistics.noise import Answers
 from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.summaries import Summary

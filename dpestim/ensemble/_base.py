@@ -17,7 +17,7 @@ from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
-from dpestim.statistics.noise import Answers
+from dpestim.statistics.calibrated_noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 #: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
@@ -39,7 +39,7 @@ _SHARED = """\
         column, and one for what is missing or unknown. Of more than 15 categories neighbours are taken together, in
         the order of `categories`, so declare an order that means something. A number: so many pairs are chosen
         privately, by what single columns leave of the targets. None: no pairs.
-    interactions_share : float, default=0.1
+    interactions_fraction : float, default=0.1
         The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
     max_iter : int, default=None
         Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
@@ -226,12 +226,12 @@ class Boosting(BinnedColumns, CentralModel):
 
     def _share_of_pairs(self):
         """Return the part of epsilon that chooses pairs, exactly, or raise ValueError."""
-        share = self.interactions_share
+        share = self.interactions_fraction
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
-            raise ValueError("interactions_share must be a number above 0 and below 1")
-        if isinstance(self.interactions, Integral) and share + self._share_of_edges() >= 1:
-            raise ValueError("interactions_share and edges_share must add up to less than 1")
-        return canonical_amount(share, "interactions_share")
+            raise ValueError("interactions_fraction must be a number above 0 and below 1")
+        if isinstance(self.interactions, Integral) and share + self._fraction_of_edges() >= 1:
+            raise ValueError("interactions_fraction and edges_fraction must add up to less than 1")
+        return canonical_amount(share, "interactions_fraction")
 
     def _n_rounds(self):
         return int(self.max_iter or (8 if self.delta else 1))

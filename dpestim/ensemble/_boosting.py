@@ -25,8 +25,8 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     **Utility.** Noise of a sum grows with the square root of the number of terms where there is a delta, and with that
     number where there is none: then it grows with the number of rounds, too, of which there is one. Tight bounds help;
-    of skewed columns, so do `edges` or `edges_share`. Areas under the curve (delta 1e-5, medians of five seeds, DP-EBM
-    on the same rows; scikit-learn's boosting without privacy last):
+    of skewed columns, so do `edges` or `edges_fraction`. Areas under the curve (delta 1e-5, medians of five seeds,
+    DP-EBM on the same rows; scikit-learn's boosting without privacy last):
 
     ====================================  =====  =====  =====  =====  =====
     epsilon                                 0.1    0.5      1      2      4
@@ -64,7 +64,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
-                 edges_share=0, classes=None, interactions=None, interactions_share=0.1, max_iter=None,
+                 edges_fraction=0, classes=None, interactions=None, interactions_fraction=0.1, max_iter=None,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
@@ -72,10 +72,10 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.classes = classes
         self.interactions = interactions
-        self.interactions_share = interactions_share
+        self.interactions_fraction = interactions_fraction
         self.max_iter = max_iter
         self.neighbours = neighbours
         self.ledger = ledger
@@ -152,10 +152,10 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
         return [
             {"epsilon": 1.0, "classes": [0, 1], **box},
             {"epsilon": 3.0, "delta": 1e-5, "classes": ["a", "b", "c"], "neighbours": "add_remove",
-             "edges_share": 0.2, "n_jobs": 2, **box},
+             "edges_fraction": 0.2, "n_jobs": 2, **box},
             {"epsilon": 4.0, "delta": 1e-5, "classes": [0, 1], "categories": {0: [-1.0, 0.0, 1.0]},
              "interactions": [(0, 1)], **box},
-            {"epsilon": 2.0, "classes": [0, 1, 2], "interactions": 2, "interactions_share": 0.25, **box},
+            {"epsilon": 2.0, "classes": [0, 1, 2], "interactions": 2, "interactions_fraction": 0.25, **box},
         ]
 
 
@@ -197,7 +197,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
-                 edges_share=0, target_bounds=None, interactions=None, interactions_share=0.1,
+                 edges_fraction=0, target_bounds=None, interactions=None, interactions_fraction=0.1,
                  max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
@@ -205,10 +205,10 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.target_bounds = target_bounds
         self.interactions = interactions
-        self.interactions_share = interactions_share
+        self.interactions_fraction = interactions_fraction
         self.max_iter = max_iter
         self.neighbours = neighbours
         self.ledger = ledger
@@ -259,7 +259,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         """Return settings that the common checks run with."""
         box = {"bounds": (-1.0, 1.0), "target_bounds": (-2.0, 2.0), "n_bins": 16, "max_iter": 3}
         return [
-            {"epsilon": 1.0, "edges_share": 0.1, **box},
+            {"epsilon": 1.0, "edges_fraction": 0.1, **box},
             {"epsilon": 2.0, "delta": 1e-5, "neighbours": "add_remove", "interactions": [(0, 2)], **box},
             {"epsilon": 2.0, "delta": 1e-5, "neighbours": "add_remove", "interactions": 1, **box},
         ]

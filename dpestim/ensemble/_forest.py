@@ -33,10 +33,10 @@ _OWN = """\
         over trees, from epsilon, delta and the number of rows, which is public.
     max_depth : int, default=None
         Levels of splits, from 1 to 16. None: from epsilon, delta and the number of rows, which is public.
-    rows : {"shared", "disjoint"}, default="shared"
+    row_allocation : {"shared", "disjoint"}, default="shared"
         Each row goes to all trees, which share the budget; or to one, by its place, and all trees have all of it, in a
         fraction of the time.
-    structure : int, default=0
+    split_seed : int, default=0
         Public seed of the splits, which no row has a say in. Forests that are merged must have the same.
 """
 _MORE = """
@@ -55,7 +55,7 @@ _MORE = """
 _DELTA = """\
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less: for `rows="shared"` it nearly always is.
+        less: for `row_allocation="shared"` it nearly always is.
 """
 _LAST = """\
     n_jobs : int, default=None
@@ -69,7 +69,7 @@ class Forest(BinnedModel, OnePassModel):
     _more_attributes = _MORE
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
-                 edges_share=0, n_estimators=None, max_depth=None, rows="shared", structure=0,
+                 edges_fraction=0, n_estimators=None, max_depth=None, row_allocation="shared", split_seed=0,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta
@@ -77,11 +77,11 @@ class Forest(BinnedModel, OnePassModel):
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.n_estimators = n_estimators
         self.max_depth = max_depth
-        self.rows = rows
-        self.structure = structure
+        self.row_allocation = row_allocation
+        self.split_seed = split_seed
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
@@ -91,26 +91,26 @@ class Forest(BinnedModel, OnePassModel):
         if checked_int("n_estimators", self.n_estimators, 1, 1000, none=True) is None and not self._replaces:
             raise ValueError('n_estimators must be declared for neighbours="add_remove": None follows from how many '
                              "rows there are, which is then secret. Take 30 with a delta, and 10 without")
-        if not isinstance(self.rows, str) or self.rows not in ("disjoint", "shared"):
-            raise ValueError('rows must be "disjoint" or "shared"')
-        if self.rows == "disjoint" and not self._replaces:
-            raise ValueError('rows="disjoint" needs neighbours="substitution": which tree a row is in follows from its '
-                             "place, and one more row would move others")
-        if isinstance(self.structure, bool) or not isinstance(self.structure, Integral) or self.structure < 0:
-            raise ValueError("structure must be an int of at least 0")
+        if not isinstance(self.row_allocation, str) or self.row_allocation not in ("disjoint", "shared"):
+            raise ValueError('row_allocation must be "disjoint" or "shared"')
+        if self.row_allocation == "disjoint" and not self._replaces:
+            raise ValueError('row_allocation="disjoint" needs neighbours="substitution": which tree a row is in '
+                             "follows from its place, and one more row would move others")
+        if isinstance(self.split_seed, bool) or not isinstance(self.split_seed, Integral) or self.split_seed < 0:
+            raise ValueError("split_seed must be an int of at least 0")
         check_n_jobs(self.n_jobs)
 
     def _settings(self):
         # (the depth must be known before the rows are, where summaries are to add up)
-        return self.n_estimators, self.max_depth, self.rows, int(self.structure), self._relation()
+        return self.n_estimators, self.max_depth, self.row_allocation, int(self.split_seed), self._relation()
 
     def _check_mergeable(self):
         super()._check_mergeable()
         if self.max_depth is None or self.n_estimators is None:
             raise ValueError("max_depth and n_estimators must be declared to summarise rows: None follows from how "
                              "many there will be")
-        if self._share_of_edges():
-            raise ValueError("edges_share must be 0 to summarise rows: edges are found from all rows, so use fit")
+        if self._fraction_of_edges():
+            raise ValueError("edges_fraction must be 0 to summarise rows: edges are found from all rows, so use fit")
 
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         def plan(domain, rest):
@@ -126,7 +126,7 @@ class Forest(BinnedModel, OnePassModel):
         Parameters
         ----------
         X, y : as for `fit`
-            With ``rows="disjoint"`` at least `n_estimators` rows: of fewer, some trees would never get any.
+            With ``row_allocation="disjoint"`` at least `n_estimators` rows: of fewer, some trees would never get any.
 
         Returns
         -------
@@ -134,9 +134,9 @@ class Forest(BinnedModel, OnePassModel):
             With `summary_`, as secret as the rows.
         """
         self._check_mergeable()
-        if self.rows == "disjoint" and np.shape(X)[:1] < (self.n_estimators,):
-            raise ValueError(f'rows="disjoint" needs at least n_estimators={self.n_estimators} rows in each summary, '
-                             f"got {np.shape(X)[0]}")
+        if self.row_allocation == "disjoint" and np.shape(X)[:1] < (self.n_estimators,):
+            raise ValueError(f'row_allocation="disjoint" needs at least n_estimators={self.n_estimators} rows in each '
+                             f"summary, got {np.shape(X)[0]}")
         return super().summarize(X, y)
 
     def _shape(self, n_rows):
@@ -155,7 +155,7 @@ class Forest(BinnedModel, OnePassModel):
     def _rows_of_noise(self, n_rows):
         """Return (rows times epsilon, or what noise leaves of them, whether that of many trees averages out)."""
         epsilon, delta = self._check()
-        if delta and self.rows == "shared":
+        if delta and self.row_allocation == "shared":
             normal, pure = (leaf_noise(epsilon, d, 2, 2, 30, math.inf, (1, 1, 1)).variance for d in (delta, Fraction()))
             if normal < pure / 3:  # (29: for an epsilon of 1 and a delta of 1e-5)
                 return n_rows * 29 / math.sqrt(normal), True
@@ -174,11 +174,11 @@ class Forest(BinnedModel, OnePassModel):
         codes = self._codes(numbers, columns, domain.bins)
         n_rows = codes.shape[1]
         n_trees, depth = self._shape(n_rows)
-        structure = random_splits(domain.bins, n_trees, depth, int(self.structure))
+        structure = random_splits(domain.bins, n_trees, depth, int(self.split_seed))
         amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
         totals = np.zeros((n_trees, 1 << depth, len(self._numbers(domain.target)[0])), np.int64)
-        if self.rows == "disjoint":
-            places = assigned(n_rows, n_trees, int(self.structure))
+        if self.row_allocation == "disjoint":
+            places = assigned(n_rows, n_trees, int(self.split_seed))
             trees.add_leaves(codes, *structure, depth, places, labels, amounts, totals)
             return [totals]
 
@@ -205,7 +205,7 @@ class Forest(BinnedModel, OnePassModel):
     def _released(self, n_rows, totals, domain, epsilon, delta):
         plan, shape = self._leaves(totals[0], domain, epsilon, delta), totals[0].shape
         depth = shape[1].bit_length() - 1
-        structure = random_splits(domain.bins, shape[0], depth, int(self.structure))
+        structure = random_splits(domain.bins, shape[0], depth, int(self.split_seed))
 
         def draw(source):
             found = plan(source)
@@ -228,7 +228,7 @@ class Forest(BinnedModel, OnePassModel):
         return leaf_noise(epsilon, delta, *moved, self._trees_of_a_row(n_trees), self._many, shape)
 
     def _trees_of_a_row(self, n_trees):
-        return n_trees if self.rows == "shared" else 1
+        return n_trees if self.row_allocation == "shared" else 1
 
     def _parts(self, data, n_rows, domain, epsilon, delta):
         (totals,) = self._sums(data, domain)
@@ -283,9 +283,9 @@ class DPRandomForestClassifier(ClassTarget, Forest):
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets
     that differ in one row: the splits are public, and all of the budget is for the counts of the leaves. A replaced row
-    moves two counts of its tree by 1, or of each tree for ``rows="shared"``; one row more moves one. What is kept may
-    be published. Whoever calls `fit` must be trusted. Predictions for private rows, and `score` on them, are **not
-    private**.
+    moves two counts of its tree by 1, or of each tree for ``row_allocation="shared"``; one row more moves one. What
+    is kept may be published. Whoever calls `fit` must be trusted. Predictions for private
+    rows, and `score` on them, are **not private**.
 
     **Utility.** With "disjoint" rows and pure epsilon each count has noise of a standard deviation of about
     2 sqrt(2) / epsilon, however many trees there are; a leaf has about n / (n_estimators 2^depth) rows. Leaves shrink
@@ -345,21 +345,21 @@ class DPRandomForestClassifier(ClassTarget, Forest):
         return {**found, "values_": values, "class_prior_": prior, "_even": even, "_known": known}
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
-                 edges_share=0, classes=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
+                 edges_fraction=0, classes=None, n_estimators=None, max_depth=None, row_allocation="shared",
+                 split_seed=0, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
-                        edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
-                        structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
-                        n_jobs=n_jobs)
+                        edges_fraction=edges_fraction, n_estimators=n_estimators, max_depth=max_depth,
+                        row_allocation=row_allocation, split_seed=split_seed, neighbours=neighbours,
+                        ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.classes = classes
 
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 3, "max_depth": 2,
-                 "rows": "disjoint"},
+                 "row_allocation": "disjoint"},
                 {"epsilon": 3.0, "delta": 1e-5, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
-                 "n_estimators": 2, "max_depth": 3, "rows": "shared", "edges_share": 0.2},
+                 "n_estimators": 2, "max_depth": 3, "row_allocation": "shared", "edges_fraction": 0.2},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 
@@ -374,9 +374,9 @@ class DPRandomForestRegressor(NumberTarget, Forest):
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets
     that differ in one row: the splits are public, and all of the budget is for counts and sums of the leaves. A
-    replaced row moves both in two leaves of its tree, or of each tree for ``rows="shared"``; targets are clipped to
-    public bounds. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for private rows, and
-    `score` on them, are **not private**.
+    replaced row moves both in two leaves of its tree, or of each tree for ``row_allocation="shared"``; targets are
+    clipped to public bounds. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
+    private rows, and `score` on them, are **not private**.
 
     **Utility.** With "disjoint" rows and pure epsilon each count has noise of a standard deviation of about
     4 sqrt(2) / epsilon, and each sum of half the width of the bounds times as much. Leaves shrink to their parents by
@@ -415,21 +415,21 @@ class DPRandomForestRegressor(NumberTarget, Forest):
         return self.target_mean_ + self._together(X, self.values_ - self.target_mean_, share)
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
-                 edges_share=0, target_bounds=None, n_estimators=None, max_depth=None, rows="shared", structure=0,
-                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
+                 edges_fraction=0, target_bounds=None, n_estimators=None, max_depth=None, row_allocation="shared",
+                 split_seed=0, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
-                        edges_share=edges_share, n_estimators=n_estimators, max_depth=max_depth, rows=rows,
-                        structure=structure, neighbours=neighbours, ledger=ledger, random_state=random_state,
-                        n_jobs=n_jobs)
+                        edges_fraction=edges_fraction, n_estimators=n_estimators, max_depth=max_depth,
+                        row_allocation=row_allocation, split_seed=split_seed, neighbours=neighbours,
+                        ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.target_bounds = target_bounds
 
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 3, "max_depth": 2,
-                 "rows": "disjoint"},
+                 "row_allocation": "disjoint"},
                 {"epsilon": 3.0, "delta": 1e-5, "bounds": (-1, 1), "target_bounds": (-2, 1), "n_estimators": 2,
-                 "max_depth": 3, "rows": "shared", "edges_share": 0.2},
+                 "max_depth": 3, "row_allocation": "shared", "edges_fraction": 0.2},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
 

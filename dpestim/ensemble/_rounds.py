@@ -151,7 +151,7 @@ class Histograms:
         0 for numbers, 1 for two classes, else the number of classes.
     cost : Cost
     law : NoiseLaw
-    answers : dpestim.statistics.noise.Answers
+    answers : dpestim.statistics.calibrated_noise.Answers
         Of these rows alone.
     n_jobs : int, default=None
         Threads; what is answered does not depend on it.

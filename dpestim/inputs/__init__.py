@@ -15,9 +15,9 @@
 * `numbers.py`     tables of numbers; dates and durations are none
 * `sparse.py`      tables of which only entries are kept, for those estimators that take them
 * `clipped.py`     rows of norm at most 1, as linear models take them
-* `pairs.py`       tables whose rows are sets of (key, value) pairs, sparse or long
+* `key_value.py`       tables whose rows are sets of (key, value) pairs, sparse or long
 * `labels.py`      y to codes of classes, by the same encoder
-* `quiet.py`       the one place where the exceptions of other libraries are caught
+* `safe_errors.py`       the one place where the exceptions of other libraries are caught
 
 Two rules hold for all of it. **A row is decoded from its own value and the dtype of its column**, never with the help
 of another row, so that data sets which differ in one row differ in one code. **No message shows a value**: what NumPy,
@@ -47,9 +47,9 @@ from dpestim.inputs.domain import Categories, Domain, Keys, Numbers, Text
 from dpestim.inputs.domains import at_least_two, learn_categories
 from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
+from dpestim.inputs.key_value import check_pairs, read_pairs
 from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
 from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
-from dpestim.inputs.pairs import check_pairs, read_pairs
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [

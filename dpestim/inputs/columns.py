@@ -8,7 +8,7 @@ import datetime
 
 import numpy as np
 
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: Attoseconds in a unit of NumPy's dates and durations.
 _ATTOSECONDS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18,

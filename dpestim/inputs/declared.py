@@ -18,7 +18,7 @@ import numpy as np
 from dpestim.inputs.domain import Domain
 from dpestim.inputs.kinds import KINDS, Categories, Keys, Numbers, is_number
 from dpestim.inputs.numbers import bound_array
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: What bounds may be, in messages; {} is the name of the parameter.
 PAIR = ("{} must be a pair (low, high) of finite numbers, a pair of arrays with one number for each column, a dict "

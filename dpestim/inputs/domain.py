@@ -12,7 +12,7 @@ from dpestim.inputs.domains import learn_categories
 from dpestim.inputs.frames import as_array, columns_of, is_frame, refuse_containers
 from dpestim.inputs.kinds import Categories, Keys, Numbers, Text, column_of
 from dpestim.inputs.numbers import kind_of, series_numbers
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config
 

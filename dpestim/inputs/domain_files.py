@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from dpestim.inputs.kinds import Categories, Keys, Numbers, Text
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: What a file of this version says.
 VERSION = 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.inputs.columns import is_missing, object_array, parts
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: Types of which a list of one kind becomes an array of numbers.
 _NUMBERS = (bool, int, float, np.number, np.bool_)

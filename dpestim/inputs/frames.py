@@ -6,7 +6,7 @@ raise nevertheless is restated outside of the handler, so that no chain of excep
 
 import numpy as np
 
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 
 def category_rows(X, *, strict):

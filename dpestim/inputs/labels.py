@@ -11,7 +11,7 @@ from dpestim.inputs.declared import check_classes, classes_of, is_by_column, nam
 from dpestim.inputs.domains import category_array, learn_categories
 from dpestim.inputs.frames import columns_of, is_frame, is_series, refuse_containers, to_array
 from dpestim.inputs.numbers import floats_of, refuse_kind, series_numbers
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 
 def label_codes(y, classes, n_rows, *, strict, total=False, n_jobs=None):

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.inputs.frames import columns_of, is_frame, refuse_containers, refuse_empty, to_array
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: Names of columns that a message shows, at most.
 _SHOWN = 8

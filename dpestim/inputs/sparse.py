@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, issparse
 from dpestim._core import logistic
 from dpestim.inputs.frames import is_frame, refuse_empty
 from dpestim.inputs.numbers import refuse_infinite, refuse_kind
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 
 class SparseRows:

@@ -3,7 +3,7 @@
 from html import escape
 
 from dpestim.pipeline.report import report_on
-from dpestim.pipeline.walk import LEAKING
+from dpestim.pipeline.traversal import LEAKING
 from dpestim.privacy import Neighbours
 from dpestim.privacy._text import bound, odds, posterior
 

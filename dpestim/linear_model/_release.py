@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim import noise
+from dpestim import exact_reals
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.linear_model._losses import LOGISTIC
 from dpestim.linear_model._shapes import Softmax
@@ -68,7 +68,7 @@ def release(loss, calibration, source, column):
     size = loss.size
     certificate = certificate_of(calibration, loss.n_rows, size, getattr(loss, "margin", LOGISTIC),
                                  float(np.max(np.abs(loss.offset))))
-    draw = noise.gaussian if calibration.delta else noise.gamma_ball
+    draw = exact_reals.gaussian if calibration.delta else exact_reals.gamma_ball
     perturbation = calibration.scale * draw(source.reader(), column, size)
     if calibration.perturbation == "objective":
         w = minimise(loss, perturbation, certificate)

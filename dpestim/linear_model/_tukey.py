@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.base import LEAST_EPSILON, checked_delta
-from dpestim.central.digits import Real, exp_bounds
+from dpestim.central.exact_bernoulli import Real, exp_bounds
 from dpestim.central.model import CentralRegressor
 from dpestim.central.stability.distance_test import is_far, least_threshold
+from dpestim.exact_reals import BitStream
 from dpestim.inputs import bound_array, target_numbers
-from dpestim.noise import BitStream
 from dpestim.privacy.exact import canonical_epsilon, exp_upper
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema

@@ -71,7 +71,7 @@ class Plan:
     paths: list  # of each: the prefixes of the parameters of its private steps
     deltas: list  # of each
     scorer: object
-    validation_share: Fraction
+    validation_fraction: Fraction
     epsilon: Fraction  # the total
     share: Fraction  # of a run
     gamma: Fraction | None
@@ -89,7 +89,7 @@ def plan_of(search):
     scorer = scorer_of(search.scoring, search.score_bounds)
     if not callable(search.scoring):
         _check_kind(search.scoring, search.estimator)
-    aside = _exact("validation_share", search.validation_share, "above 0 and below 1", lambda v: 0 < v < 1)
+    aside = _exact("validation_fraction", search.validation_fraction, "above 0 and below 1", lambda v: 0 < v < 1)
     candidates = _candidates(search.space)
     gamma = eta = noise = None
     share = epsilon / len(candidates)

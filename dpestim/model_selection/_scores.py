@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.inputs import Numbers, label_codes, target_numbers
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import Stage
 
 #: Steps between the declared bounds of a row's score.

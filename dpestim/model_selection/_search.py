@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.base import PrivateEstimator
 from dpestim.central import PermuteAndFlip
+from dpestim.exact_reals import BitStream
 from dpestim.model_selection._plan import Prepaid, declared_ledger, give_back, plan_of, rehearsed, set_all
 from dpestim.model_selection._runs import best_of, expected_runs
 from dpestim.model_selection._scores import count_rows, size_aside, split, take, with_rows
-from dpestim.noise import BitStream
 from dpestim.pipeline import check_pipeline
 from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on
@@ -75,7 +75,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     score_bounds : (low, high), default=None
         The public range of the score of a row, to which it is cut (NaN counts as low). It must be declared for a
         function and for a regressor. None for "neg_log_loss": from log(0.01) to 0, as rows with less than .01 count.
-    validation_share : float, default=0.2
+    validation_fraction : float, default=0.2
         Of the rows, in (0, 1): set aside at random, independently of what is in them.
     gamma : float, default=None
         With "liu_talwar", after each run the probability to stop; in [0.0001, 1]. With "papernot_steinke" it has a like
@@ -143,7 +143,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     """
 
     def __init__(self, estimator, space, *, epsilon=1.0, selection="papernot_steinke", scoring="accuracy",
-                 score_bounds=None, validation_share=0.2, gamma=None, eta=0.5, trusted=(), ledger=None,
+                 score_bounds=None, validation_fraction=0.2, gamma=None, eta=0.5, trusted=(), ledger=None,
                  random_state=None):
         self.estimator = estimator
         self.space = space
@@ -151,7 +151,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.selection = selection
         self.scoring = scoring
         self.score_bounds = score_bounds
-        self.validation_share = validation_share
+        self.validation_fraction = validation_fraction
         self.gamma = gamma
         self.eta = eta
         self.trusted = trusted
@@ -180,7 +180,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n = count_rows(X)
         if n < 2 and not strict:
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required: some are set aside")
-        n_aside = size_aside(n, plan.validation_share)
+        n_aside = size_aside(n, plan.validation_fraction)
         with config_context(strict=True) if strict else nullcontext():
             trial = self._rehearse(plan, X, y, n - n_aside)
             payer = self._find_ledger()

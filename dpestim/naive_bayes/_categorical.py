@@ -8,7 +8,7 @@ from dpestim.inputs import CategoryEncoder, learn_categories, lists_of
 from dpestim.models import checked_number
 from dpestim.naive_bayes._base import CLASSES, DELTA, NaiveBayes
 from dpestim.postprocessing.shrinkage import class_logarithms
-from dpestim.statistics.noise import noise_for
+from dpestim.statistics.calibrated_noise import noise_for
 
 
 class DPCategoricalNB(NaiveBayes):

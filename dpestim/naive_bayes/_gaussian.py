@@ -7,7 +7,7 @@ import numpy as np
 from dpestim.models import checked_number
 from dpestim.naive_bayes._base import CLASSES, DELTA, NaiveBayes
 from dpestim.postprocessing.shrinkage import kept_of, noise_apart
-from dpestim.statistics.noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 from dpestim.statistics.sums import class_sums

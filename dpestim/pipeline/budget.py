@@ -5,7 +5,7 @@ from fractions import Fraction
 from sklearn.base import clone
 
 from dpestim.pipeline.report import report_on
-from dpestim.pipeline.walk import promise_of
+from dpestim.pipeline.traversal import promise_of
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
 

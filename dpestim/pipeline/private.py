@@ -6,7 +6,7 @@ from sklearn.pipeline import Pipeline
 
 from dpestim.base import PrivateEstimator
 from dpestim.inputs import is_sparse
-from dpestim.inputs.quiet import restated
+from dpestim.inputs.safe_errors import restated
 from dpestim.pipeline.report import check_pipeline
 from dpestim.privacy.config import get_config
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sklearn.base import clone
 
 from dpestim._tables import Table
-from dpestim.pipeline.walk import LEAKING, Walk, names_of
+from dpestim.pipeline.traversal import LEAKING, Walk, names_of
 from dpestim.privacy import PrivacyGuarantee
 
 

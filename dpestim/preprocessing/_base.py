@@ -20,9 +20,9 @@ from dpestim.statistics.summary import grids_of
 BOUNDS = """\
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column. Values outside are clipped. "private" finds powers
-        of two around most of the rows, with `bounds_share` of epsilon. None takes the smallest and largest values,
+        of two around most of the rows, with `bounds_fraction` of epsilon. None takes the smallest and largest values,
         which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    bounds_share : float, default=0.1
+    bounds_fraction : float, default=0.1
         The part of epsilon that finds private bounds.
 """
 DELTA = """\
@@ -128,9 +128,9 @@ class BoundedTransformer(DPTransformer):
         if isinstance(self.bounds, str):
             if self.bounds != "private":
                 raise ValueError('bounds must be None, a pair (low, high) of numbers, or "private"')
-            good = isinstance(self.bounds_share, Real) and not isinstance(self.bounds_share, bool)
-            if not (good and 0 < canonical_amount(self.bounds_share, "bounds_share") < 1):
-                raise ValueError("bounds_share must be a number between 0 and 1")
+            good = isinstance(self.bounds_fraction, Real) and not isinstance(self.bounds_fraction, bool)
+            if not (good and 0 < canonical_amount(self.bounds_fraction, "bounds_fraction") < 1):
+                raise ValueError("bounds_fraction must be a number between 0 and 1")
         elif self.bounds is not None:
             grids_of(self.bounds)
         return super()._check()
@@ -145,7 +145,7 @@ class BoundedTransformer(DPTransformer):
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         if not isinstance(self.bounds, str):
             return super()._planned(data, n_rows, n_columns, epsilon, delta)
-        share = canonical_amount(self.bounds_share, "bounds_share") * epsilon if self._learns_more() else epsilon
+        share = canonical_amount(self.bounds_fraction, "bounds_fraction") * epsilon if self._learns_more() else epsilon
         find = find_bounds(data, share, True, 1)
 
         def between(bounds):

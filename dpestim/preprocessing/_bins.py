@@ -63,13 +63,13 @@ class DPKBinsDiscretizer(BoundedTransformer):
     _learned = ("edges_",)
 
     def __init__(self, epsilon=1.0, *, n_bins=5, encode="onehot-dense", strategy="quantile", bounds=None,
-                 bounds_share=0.1, ledger=None, random_state=None):
+                 bounds_fraction=0.1, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.n_bins = n_bins
         self.encode = encode
         self.strategy = strategy
         self.bounds = bounds
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.ledger = ledger
         self.random_state = random_state
 

@@ -7,7 +7,7 @@ from sklearn.utils.validation import validate_data
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.inputs import CategoryEncoder, lists_of, number_rows
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer
-from dpestim.statistics.noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
 from dpestim.statistics.sums import column_sums
@@ -77,13 +77,13 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("statistics_",)
 
-    def __init__(self, epsilon=1.0, *, strategy="mean", delta=0.0, bounds=None, bounds_share=0.1, categories=None,
+    def __init__(self, epsilon=1.0, *, strategy="mean", delta=0.0, bounds=None, bounds_fraction=0.1, categories=None,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.strategy = strategy
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.categories = categories
         self.ledger = ledger
         self.random_state = random_state

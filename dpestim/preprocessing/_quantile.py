@@ -8,7 +8,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.isotonic import isotonic_regression
 
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
-from dpestim.statistics.noise import noise_for
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.summary import Grid, point_counts
 
 #: Steps of the grid on which rows are counted, as a power of two: finer ones have more noise in a sum of counts.
@@ -68,12 +68,12 @@ class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("quantiles_",)
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_share=0.1, n_quantiles=100,
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_fraction=0.1, n_quantiles=100,
                  output_distribution="uniform", ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.n_quantiles = n_quantiles
         self.output_distribution = output_distribution
         self.ledger = ledger

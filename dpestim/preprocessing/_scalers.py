@@ -8,7 +8,7 @@ from sklearn.base import OneToOneFeatureMixin
 
 from dpestim.models import checked_number
 from dpestim.preprocessing._base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
-from dpestim.statistics.noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
 from dpestim.statistics.sums import column_sums
@@ -69,12 +69,12 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("mean_", "scale_")
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_share=0.1, with_mean=True, with_std=True,
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_fraction=0.1, with_mean=True, with_std=True,
                  clip=5.0, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.with_mean = with_mean
         self.with_std = with_std
         self.clip = clip
@@ -219,11 +219,11 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("data_min_", "data_max_")
 
-    def __init__(self, epsilon=1.0, *, bounds=None, bounds_share=0.1, feature_range=(0, 1), quantiles=(0.01, 0.99),
+    def __init__(self, epsilon=1.0, *, bounds=None, bounds_fraction=0.1, feature_range=(0, 1), quantiles=(0.01, 0.99),
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.feature_range = feature_range
         self.quantiles = quantiles
         self.ledger = ledger

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpestim.privacy._text import bound
 from dpestim.privacy.concentrated import ZCDP, largest_rho
-from dpestim.privacy.curve import PureLaw, renyi_budget
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.curve import PureDPLoss, renyi_budget
+from dpestim.privacy.rounding import float_up
 
 _ZERO = Fraction(0)
 #: Less could not be told from the rounding of floats.
@@ -217,7 +217,7 @@ def _rho_of(above, below):  # (of integers, because the hash of a fraction takes
 @lru_cache(maxsize=1024)
 def _renyi_of(epsilon):
     exact = ((t * epsilon, epsilon**2 / 2 * t * (1 + t)) for t in _T)  # no loss is above epsilon
-    return tuple(map(min, _cgf_of(PureLaw(float_up(epsilon))), map(min, exact)))
+    return tuple(map(min, _cgf_of(PureDPLoss(float_up(epsilon))), map(min, exact)))
 
 
 def _cgf_of(law):

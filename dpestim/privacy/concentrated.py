@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from dpestim.privacy.curve import ConcentratedLaw, Curve, curve_delta, curve_epsilon
-from dpestim.privacy.outward import OUTWARD, amount, float_down, float_up, positive, share
+from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, positive, share
 
 
 @dataclass(frozen=True)

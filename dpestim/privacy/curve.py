@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.privacy._text import bound
-from dpestim.privacy.outward import OUTWARD, amount, float_down, float_up, log_constant
+from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, log_constant
 
 #: Orders minus 1 that are tried first; then finer ones next to the best.
 _ORDERS = np.geomspace(1e-3, 1e9, 241)
@@ -97,7 +97,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class PureLaw:
+class PureDPLoss:
     """Any epsilon-private release: randomised response is the worst."""
 
     epsilon: float
@@ -110,11 +110,11 @@ class PureLaw:
     @property
     def order(self):
         """Its family and its size."""
-        return (PureLaw,), self.epsilon
+        return (PureDPLoss,), self.epsilon
 
     def of_groups(self, size):
         """Return that for groups."""
-        return PureLaw(float_up(size * Fraction(self.epsilon)))
+        return PureDPLoss(float_up(size * Fraction(self.epsilon)))
 
     def cgf(self, t):
         """Return an upper bound of ln E[e^(t loss)]."""

@@ -10,7 +10,7 @@ from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
-from dpestim.privacy.outward import amount
+from dpestim.privacy.rounding import amount
 
 #: the models, those that ask for less trust first
 _TRUST = {

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from dpestim.local.law import ALL, Promise, Randomizer
 from dpestim.privacy.exact import log_above, within
-from dpestim.privacy.outward import LARGEST, crossing, float_down
+from dpestim.privacy.rounding import LARGEST, crossing, float_down
 
 #: Fixed points of a number between its bounds: 0 is the lower one, this the upper one.
 ONE = 1 << 48

@@ -14,7 +14,7 @@ from dpestim.central.base import checked_delta
 from dpestim.local.categories.choice import spread_of
 from dpestim.local.estimates.planning import rounded_up
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
-from dpestim.privacy.outward import whole
+from dpestim.privacy.rounding import whole
 from dpestim.shuffle.choice import SHORT_LIST, options
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES

@@ -23,7 +23,7 @@ from dpestim.local.server import Server, check_seeds
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.privacy.outward import float_down, whole
+from dpestim.privacy.rounding import float_down, whole
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol

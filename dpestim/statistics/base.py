@@ -11,7 +11,7 @@ from dpestim.central.base import LEAST_EPSILON, CentralMechanism, checked_delta
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
-from dpestim.statistics.noise import curve_of_either
+from dpestim.statistics.calibrated_noise import curve_of_either
 from dpestim.statistics.plan import Plan
 from dpestim.statistics.private_bounds import find_bounds, without
 from dpestim.statistics.result import Result
@@ -33,7 +33,7 @@ USERS = """\
         Which rows of a user count.
 """
 SHARE = """\
-    bounds_share : float, default=0.1
+    bounds_fraction : float, default=0.1
         The part of epsilon that finds private bounds.
 """
 
@@ -58,7 +58,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     _more_parameters = """
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped.
-        "private" finds powers of two around most of the rows, with `bounds_share` of epsilon; then `fit` is the verb.
+        "private" finds powers of two around most of the rows, with `bounds_fraction` of epsilon; use `fit` then.
         Rows in a cell with few others are outside, and clipped; where all are, the value is NaN.
 """ + DELTA + USERS + SHARE + "    "
     _more_attributes = """
@@ -76,14 +76,14 @@ class DPStatistic(Mergeable, CentralMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours=None, max_rows_per_user=None,
-                 row_choice="first", bounds_share=0.1, ledger=None, random_state=None):
+                 row_choice="first", bounds_fraction=0.1, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.delta = delta
         self.neighbours = neighbours
         self.max_rows_per_user = max_rows_per_user
         self.row_choice = row_choice
-        self.bounds_share = bounds_share
+        self.bounds_fraction = bounds_fraction
         self.ledger = ledger
         self.random_state = random_state
 
@@ -305,10 +305,10 @@ class DPStatistic(Mergeable, CentralMechanism):
             return Fraction(0), epsilon
         if self.bounds != "private":
             raise ValueError('bounds must be a pair (low, high) of numbers, or "private"')
-        share = canonical_amount(self.bounds_share, "bounds_share") if (
-            isinstance(self.bounds_share, Real) and not isinstance(self.bounds_share, bool)) else 0
+        share = canonical_amount(self.bounds_fraction, "bounds_fraction") if (
+            isinstance(self.bounds_fraction, Real) and not isinstance(self.bounds_fraction, bool)) else 0
         if not 0 < share < 1:
-            raise ValueError("bounds_share must be a number between 0 and 1")
+            raise ValueError("bounds_fraction must be a number between 0 and 1")
         return epsilon * share, epsilon * (1 - share)
 
     def _read(self, X, users):

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.sums import Count, Mean, Sum

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim.inputs.columns import other_names
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 _AS_IT_IS = (str, bytes, bool, int, Fraction, datetime.date, datetime.timedelta, type(None))
 #: From here on whole numbers have no key that is published.

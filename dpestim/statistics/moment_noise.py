@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from dpestim.statistics.noise import noise_for
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.row_moments import REACH
 
 #: The weight of the square of a column. 181 is just below sqrt(2) of these, 90 below 1 / sqrt(2).

@@ -16,8 +16,8 @@ import numpy as np
 from dpestim.accounting import RenyiCurve
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.central.selection.weights import FAR, accepts, propose
-from dpestim.noise import BitStream
-from dpestim.statistics.noise import Noise
+from dpestim.exact_reals import BitStream
+from dpestim.statistics.calibrated_noise import Noise
 from dpestim.statistics.ranks import Cells
 
 #: Ranks are multiples of 2^-30; none is so high as that.

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from dpestim._core import cells
-from dpestim.statistics.noise import noise_for
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import blocks
 

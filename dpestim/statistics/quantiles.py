@@ -67,7 +67,7 @@ class Quantile(DPStatistic):
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped,
         and count as the nearest of the points of a public grid. "private" finds powers of two around
-        most of the rows, with `bounds_share` of epsilon; then `fit` is the verb.
+        most of the rows, with `bounds_fraction` of epsilon; then `fit` is the verb.
     level : float, default=None
         Where it is declared, half of epsilon goes to two further quantiles a quantile, which enclose it with this
         probability at least: the result has intervals up to this level. None: no interval, all of epsilon to the value.
@@ -77,9 +77,10 @@ class Quantile(DPStatistic):
 """ + USERS + SHARE + "    "
 
     def __init__(self, epsilon=1.0, *, q=0.5, bounds=None, level=None, rank=0, neighbours=None,
-                 max_rows_per_user=None, row_choice="first", bounds_share=0.1, ledger=None, random_state=None):
+                 max_rows_per_user=None, row_choice="first", bounds_fraction=0.1, ledger=None, random_state=None):
         super().__init__(epsilon, bounds=bounds, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
-                         row_choice=row_choice, bounds_share=bounds_share, ledger=ledger, random_state=random_state)
+                         row_choice=row_choice, bounds_fraction=bounds_fraction, ledger=ledger,
+                         random_state=random_state)
         del self.delta
         self.q = q
         self.level = level

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpestim._core import cells
 from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import Stage, WordSource
 from dpestim.statistics.keys import key_of
 

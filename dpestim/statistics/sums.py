@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
-from dpestim.statistics.noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.result import JOINT, NODES, ratio_range, shaped, spread
 from dpestim.statistics.summary import BLOCK, blocks, read_rows
@@ -123,7 +123,7 @@ class Count(SumStatistic):
                  row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
-        del self.bounds, self.bounds_share
+        del self.bounds, self.bounds_fraction
 
     @classmethod
     def _test_params(cls):

@@ -10,11 +10,11 @@ import numpy as np
 
 from dpestim._core import cells
 from dpestim.central.base import checked_delta
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of, is_by_column, lists_of
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
-from dpestim.statistics.noise import noise_for
 from dpestim.statistics.plan import Frequent, Noisy, Plan
 from dpestim.statistics.summary import BLOCK, grids_of, named
 from dpestim.summaries import Summary
@@ -107,7 +107,7 @@ class Histogram(_Table):
         super().__init__(epsilon, bounds=bounds, delta=delta, neighbours=neighbours,
                          max_rows_per_user=max_rows_per_user, row_choice=row_choice, ledger=ledger,
                          random_state=random_state)
-        del self.bounds_share
+        del self.bounds_fraction
         self.bins = bins
 
     @classmethod
@@ -202,7 +202,7 @@ class ContingencyTable(_Table):
                  max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
-        del self.bounds, self.bounds_share
+        del self.bounds, self.bounds_fraction
         self.categories = categories
 
     @classmethod
@@ -326,7 +326,7 @@ class UnknownCategories(_Table):
                  row_choice="first", ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
                          row_choice=row_choice, ledger=ledger, random_state=random_state)
-        del self.bounds, self.bounds_share
+        del self.bounds, self.bounds_fraction
 
     @classmethod
     def _test_params(cls):

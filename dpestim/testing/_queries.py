@@ -43,12 +43,12 @@ class Queries(Releases):
     wrong = {
         "max_positives": (0, -1, 1.5, None, True, "1", 2**33),
         "monotone": (None, 1, "yes"),
-        "numeric_share": (1, -0.1, math.nan, math.inf, None, "0.5"),
+        "value_fraction": (1, -0.1, math.nan, math.inf, None, "0.5"),
     }
 
     def checks(self):
         """Return the checks that suit the setting: those of numbers only where there are some."""
-        return (*LAW_CHECKS, *((check_numbers_have_noise_of_their_own,) if self.estimator.numeric_share else ()),
+        return (*LAW_CHECKS, *((check_numbers_have_noise_of_their_own,) if self.estimator.value_fraction else ()),
                 *FACE_CHECKS)
 
     def release(self, est, data):
@@ -114,7 +114,8 @@ def check_queries_keep_epsilon(queries):
     law, est = queries.law, queries.estimator
     epsilon = canonical_epsilon(est.epsilon)
     require(sum(law.parts) == law.epsilon == epsilon and min(law.parts[:2]) > 0, "the parts must sum to epsilon")
-    require(law.parts[2] == epsilon * canonical_amount(est.numeric_share, "numeric_share"), "numbers have their share")
+    require(law.parts[2] == epsilon * canonical_amount(est.value_fraction, "value_fraction"),
+            "numbers have their share")
     apart = math.floor(canonical_amount(est.sensitivity, "sensitivity") / Fraction(2) ** law.exponent) + 1
     require(law.sensitivity >= apart, "the sensitivity of the law must cover the rounding of a query")
     coarse = replace(law, sensitivity=STEPS)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon, log_ratio
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 from dpestim.testing._sample import ALPHA, reports_of
 from dpestim.testing._tools import Book, fresh, refuses, require, same_state
 

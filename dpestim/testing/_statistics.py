@@ -51,7 +51,7 @@ class Statistics(Releases):
         "level": (0, 1, "0.5", True),
         "rank": (math.nan, "1", math.inf),
         "categories": (None, "ab", []),
-        "bounds_share": (),
+        "bounds_fraction": (),
     }
 
     def checks(self):
@@ -146,7 +146,7 @@ class Statistics(Releases):
                 for base in itertools.combinations_with_replacement(range(len(self.kinds)), n)]
         few = many[:: 1 + len(many) // 6]
         worlds = [(est, list(pairs_of(many, len(self.kinds), add)))]
-        if "bounds_share" in est.get_params():
+        if "bounds_fraction" in est.get_params():
             worlds.append((self.fresh(bounds="private"), list(pairs_of(few, len(self.kinds), add))))
         odd, n_strict = self.odd_kinds
         places = [ODD + k for k in range(len(odd) - n_strict)]

@@ -25,8 +25,8 @@ ROWS = 16
 def check_tree_law(estimator):
     """No tree is likelier than e^epsilon times what it is for a neighbour, in either direction, but for delta."""
     est = fresh(estimator).set_params(n_bins=2, max_depth=2)
-    if hasattr(est, "split_share"):  # (too little noise shows where it has a large share of the budget)
-        est.set_params(split_share=0.5)
+    if hasattr(est, "split_fraction"):  # (too little noise shows where it has a large share of the budget)
+        est.set_params(split_fraction=0.5)
     epsilon, worst = canonical_epsilon(est.epsilon), Fraction(0)
     for pair in neighbours(est):
         one, two = (parts_of(est, X, y) for X, y in pair)

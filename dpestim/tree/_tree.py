@@ -9,7 +9,7 @@ import numpy as np
 
 from dpestim._core import trees
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
@@ -37,7 +37,7 @@ _EMPTY = 1 << 20
 _OWN = """\
     max_depth : int, default=None
         Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
-    split_share : float, default=0.5
+    split_fraction : float, default=0.5
         The part of epsilon that chooses splits, above 0 and below 1; the leaves have the rest.
 """
 _MORE = """
@@ -85,10 +85,10 @@ class Tree(BinnedModel):
     # ---------------------------------------------------------------- inside
 
     def _check_own(self):
-        share = self.split_share
+        share = self.split_fraction
         good = isinstance(share, Real) and not isinstance(share, bool)
-        if not (good and 0 < canonical_amount(share, "split_share") < 1):
-            raise ValueError("split_share must be a number between 0 and 1")
+        if not (good and 0 < canonical_amount(share, "split_fraction") < 1):
+            raise ValueError("split_fraction must be a number between 0 and 1")
 
     def _depth(self, n_rows, target):
         """Return the declared depth, or one whose leaves have many times as many rows as noise has.
@@ -125,7 +125,7 @@ class Tree(BinnedModel):
         numbers, columns, labels, targets, _ = data
         codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows, domain.target)
         amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
-        for_splits = canonical_amount(self.split_share, "split_share") * epsilon
+        for_splits = canonical_amount(self.split_fraction, "split_fraction") * epsilon
         weights, *moved = self._numbers(domain.target)
         spent = epsilon - for_splits, delta, *moved, 1, self._many
         leaf_noise(*spent, (1, 1 << depth, len(weights)))  # (may fail)
@@ -260,9 +260,9 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
     are **not private**.
 
     **Utility.** A node's split is, with probability 1 - b, within t ln(k / b) of the best score among k candidates: t
-    is 2 depth / (split_share epsilon) rows for "max", and twice that for "gini". Counts of leaves have noise of a
-    standard deviation of about 2 sqrt(2) / ((1 - split_share) epsilon). Half of both for one row more or less. Leaves
-    shrink to their parents by as much as noise explains.
+    is 2 depth / (split_fraction epsilon) rows for "max", and twice that for "gini". Counts of leaves have noise of a
+    standard deviation of about 2 sqrt(2) / ((1 - split_fraction) epsilon). Half of both for one row more or less.
+    Leaves shrink to their parents by as much as noise explains.
 
     **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins n_classes) memory.
 
@@ -291,19 +291,19 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
         their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
 """ + _OWN.replace("default=0.5", "default=0.7") + "    "
 
-    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 classes=None, criterion="gini", max_depth=None, split_share=0.7, neighbours=None,
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
+                 classes=None, criterion="gini", max_depth=None, split_fraction=0.7, neighbours=None,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.classes = classes
         self.criterion = criterion
         self.max_depth = max_depth
-        self.split_share = split_share
+        self.split_fraction = split_fraction
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
@@ -329,7 +329,7 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 2},
                 {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"], "criterion": "max"},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 1,
-                 "neighbours": "add_remove", "edges_share": 0.25}]
+                 "neighbours": "add_remove", "edges_fraction": 0.25}]
 
     def _test_target(self, X):
         classes = np.asarray(self.classes)
@@ -346,7 +346,7 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     noise for counts and sums. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
     private rows, and `score` on them, are **not private**.
 
-    **Utility.** A sum of squares is, with probability 1 - b, within 2 depth w^2 ln(k / b) / (split_share epsilon)
+    **Utility.** A sum of squares is, with probability 1 - b, within 2 depth w^2 ln(k / b) / (split_fraction epsilon)
     of the smallest among k candidates, for targets between bounds of width w. Leaves shrink to their parents by as much
     as noise explains.
 
@@ -370,18 +370,18 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
 
     _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
 
-    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_share=0,
-                 target_bounds=None, max_depth=None, split_share=0.5, neighbours=None, ledger=None,
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
+                 target_bounds=None, max_depth=None, split_fraction=0.5, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
         self.edges = edges
-        self.edges_share = edges_share
+        self.edges_fraction = edges_fraction
         self.target_bounds = target_bounds
         self.max_depth = max_depth
-        self.split_share = split_share
+        self.split_fraction = split_fraction
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
@@ -398,7 +398,7 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 2},
                 {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "target_bounds": (-2, 1)},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 1,
-                 "neighbours": "add_remove", "edges_share": 0.25}]
+                 "neighbours": "add_remove", "edges_fraction": 0.25}]
 
     def _test_target(self, X):
         return X[:, 0]

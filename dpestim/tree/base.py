@@ -22,7 +22,7 @@ from dpestim.inputs import check_target, checked_classes, class_array, label_cod
 from dpestim.inputs.labels import target_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import grids_of

@@ -31,7 +31,7 @@ COLUMNS = """\
         How many bins of equal width a column of numbers has, from 2 to 255.
     edges : dict, default=None
         {column: its public inner edges}, ascending, of columns of numbers that are to have other bins; from 1 to 254.
-    edges_share : float, default=0
+    edges_fraction : float, default=0
         The part of epsilon that finds bins of columns of numbers without declared edges, in [0, 1): as many private
         quantiles as it affords, and bins of equal width between them. 0: bins of equal width between the bounds. Worth
         it where most rows are in few such bins, and rows are many.
@@ -41,7 +41,7 @@ _QUANTILES, _ROWS = 3, 64
 
 
 class BinnedColumns(PrivateModel):
-    """Base of models with the parameters `bounds`, `categories`, `n_bins`, `edges` and `edges_share`."""
+    """Base of models with the parameters `bounds`, `categories`, `n_bins`, `edges` and `edges_fraction`."""
 
     def _check_bins(self):
         """Raise ValueError for what cannot be declared of any columns."""
@@ -52,7 +52,7 @@ class BinnedColumns(PrivateModel):
             encoders_of(dict(enumerate(lists)) if lists else None)
         edges_of(self.edges)
         checked_bins(self.n_bins)
-        self._share_of_edges()
+        self._fraction_of_edges()
 
     def _names_columns(self):
         return isinstance(self.categories, list | tuple) or super()._names_columns()
@@ -86,12 +86,12 @@ class BinnedColumns(PrivateModel):
         self.categories, self.bounds = categories, bounds
         settle_to(self, names, n_columns, target, but=("bounds", "categories"))
 
-    def _share_of_edges(self):
+    def _fraction_of_edges(self):
         """Return the part of epsilon that finds edges, exactly, or raise ValueError."""
-        share = self.edges_share
+        share = self.edges_fraction
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share < 1:
-            raise ValueError("edges_share must be a number of at least 0 and below 1")
-        return canonical_amount(share, "edges_share") if share else 0
+            raise ValueError("edges_fraction must be a number of at least 0 and below 1")
+        return canonical_amount(share, "edges_fraction") if share else 0
 
     def _rows(self, X, reset):
         """Return ((numbers, columns of categories by place), how many rows)."""
@@ -144,7 +144,7 @@ class BinnedColumns(PrivateModel):
         All that can fail has been checked then. See ``columns.md``.
         """
         bins, ends = self._bins(n_columns, numbers)
-        declared, share = self._of_columns("edges", edges_of, n_columns), self._share_of_edges() * epsilon
+        declared, share = self._of_columns("edges", edges_of, n_columns), self._fraction_of_edges() * epsilon
         at = [k for k, j in enumerate(ends) if j not in declared]
         if not share or not at:
             return None, epsilon

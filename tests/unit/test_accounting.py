@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from dpestim.accounting import PrivacyLossDistribution, RenyiCurve, optimal_delta, optimal_epsilon
 from dpestim.accounting import grid as grid_module
 from dpestim.accounting.convolution import Tilted, total
-from dpestim.accounting.pairs import Gaussian
+from dpestim.accounting.loss_pairs import Gaussian
 
 mp.dps = 60
 

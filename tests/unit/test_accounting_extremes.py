@@ -18,7 +18,7 @@ from dpestim.accounting import (
     subsampled,
 )
 from dpestim.accounting.composition import equal_delta
-from dpestim.accounting.pairs import Laplace, Sampled
+from dpestim.accounting.loss_pairs import Laplace, Sampled
 from dpestim.privacy import ZCDP, Neighbours, PrivacyGuarantee
 
 calibrate_module = sys.modules["dpestim.accounting.calibrate"]  # (the package has the function of that name)

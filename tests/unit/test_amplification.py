@@ -27,7 +27,7 @@ from dpestim.shuffle.amplification import (
     exact_delta,
     sums,
 )
-from dpestim.shuffle.amplification.pairs import Reduction, local_epsilon, pair_of_clones, pairs_of, pairs_of_likely
+from dpestim.shuffle.amplification.reductions import Reduction, local_epsilon, pair_of_clones, pairs_of, pairs_of_likely
 
 ONE = Fraction(1)
 #: Laws of one message: symmetric, lopsided, of inputs that have little in common, and of the package.

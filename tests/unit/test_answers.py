@@ -21,7 +21,7 @@ from dpestim.central import (
     StaircaseMechanism,
 )
 from dpestim.central.additive.answers import read_answers
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 MECHANISMS = [LaplaceMechanism, DiscreteLaplaceMechanism, GaussianMechanism, DiscreteGaussianMechanism,
               StaircaseMechanism]

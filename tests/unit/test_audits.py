@@ -32,7 +32,7 @@ from dpestim.local import (
     URAPFrequencyEstimator,
 )
 from dpestim.privacy.exact import exp_lower, exp_upper
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 
 THIRD = Fraction(1, 3)
 YES, NO = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]

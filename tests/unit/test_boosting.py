@@ -19,7 +19,7 @@ from dpestim.ensemble._pairs import Pairs
 from dpestim.ensemble._rounds import Cost, Histograms, boost, start_of
 from dpestim.linear_model import DPLinearRegression
 from dpestim.rng import WordSource
-from dpestim.statistics.noise import Answers
+from dpestim.statistics.calibrated_noise import Answers
 
 BOX = {"delta": 1e-5, "bounds": (-1, 1), "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -323,7 +323,7 @@ def test_what_does_not_fit_is_refused_by_name():
         "edges": ({0: [1, 0]}, {9: [0]}),
         "interactions": ([(0, 0)], [(0, 9)], [(0, 1), (1, 0)], 0, True, 2.0, 7, 101, [(0, 1, 2)],
                          [("age", 0)], [3]),
-        "interactions_share": (0, 1, True, "a", None),
+        "interactions_fraction": (0, 1, True, "a", None),
         "neighbours": ("rows", 1), "delta": (1.0, -1),
     }.items():
         for value in values:
@@ -369,7 +369,7 @@ def test_missing_numbers_of_frames_and_pairs_are_those_of_arrays():
     frame[2] = objects[:, 2]
     frame.columns = pd.RangeIndex(3)
     assert np.array_equal(mixed.predict_proba(frame), mixed.predict_proba(objects))
-    assert DPGradientBoostingRegressor(1.0, bounds=(-1, 1), target_bounds=(0, 1), edges_share=0.3,
+    assert DPGradientBoostingRegressor(1.0, bounds=(-1, 1), target_bounds=(0, 1), edges_fraction=0.3,
                                        random_state=0).fit(rows, y.astype(float)).score(rows, y) > -0.1
     with pytest.warns(match="bounds were learned"):
         model.set_params(bounds=None).fit(rows, y)
@@ -488,7 +488,7 @@ def test_the_pair_that_explains_something_is_chosen(settings):
 def test_choices_of_pairs_are_paid_for_and_all_else_costs_less():
     rows, y = product(300)
     shared = DPGradientBoostingRegressor(1.0, bounds=(-1, 1), target_bounds=(-3, 3), interactions=2,
-                                         interactions_share=0.25, edges_share=0.25, random_state=0)
+                                         interactions_fraction=0.25, edges_fraction=0.25, random_state=0)
     plans, laws = [], []
     of = Pairs.of
 
@@ -503,8 +503,8 @@ def test_choices_of_pairs_are_paid_for_and_all_else_costs_less():
     assert plans[0].law.epsilon * 2 == Fraction(1, 4)
     assert laws[0].epsilon == Fraction(1, 2)
     assert shared.privacy_.epsilon == 1
-    with pytest.raises(ValueError, match="interactions_share and edges_share"):
-        clone(shared).set_params(edges_share=0.75).fit(rows, y)
+    with pytest.raises(ValueError, match="interactions_fraction and edges_fraction"):
+        clone(shared).set_params(edges_fraction=0.75).fit(rows, y)
 
 
 def test_pairs_of_many_categories_take_neighbours_together():

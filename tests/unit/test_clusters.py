@@ -17,7 +17,7 @@ from dpestim.cluster import DPKMeans, _rounds
 from dpestim.cluster._coreset import nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster._rounds import COARSE, Plan, Rows
 from dpestim.rng import WordSource
-from dpestim.statistics.noise import Answers
+from dpestim.statistics.calibrated_noise import Answers
 
 LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 1.0])
 CENTERS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.25]])

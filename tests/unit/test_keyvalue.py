@@ -17,7 +17,7 @@ from dpestim.local.keyvalue.estimates import Estimates, estimate
 from dpestim.local.keyvalue.pckv import PCKVCodes, PCKVUnary
 from dpestim.local.keyvalue.privkv import PrivKV, published_means
 from dpestim.privacy.exact import WORD, exp_lower, log_ratio
-from dpestim.privacy.pairs import pckv_code_weights, pckv_unary_weights, privkv_weight
+from dpestim.privacy.key_value_weights import pckv_code_weights, pckv_unary_weights, privkv_weight
 
 STEPS = 1 << 32
 

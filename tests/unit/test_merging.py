@@ -28,7 +28,7 @@ def test_every_estimator_says_by_which_protocol_it_merges(cls):
 def mergeable(cls):
     """Return an estimator of the first setting that may summarise rows in parts, and rows for it: a table."""
     for params in cls._test_params():
-        if any(params.get(name) == value for name, value in WHOLE.items()) or params.get("edges_share"):
+        if any(params.get(name) == value for name, value in WHOLE.items()) or params.get("edges_fraction"):
             continue
         est = cls(**params)
         X, y = est._test_data(40)

@@ -20,6 +20,7 @@ from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.base import PrivateEstimator
 from dpestim.central import PermuteAndFlip
+from dpestim.exact_reals import BitStream
 from dpestim.exceptions import BudgetExceededError
 from dpestim.inspection import privacy_card
 from dpestim.linear_model import DPLogisticRegression
@@ -27,7 +28,6 @@ from dpestim.local import PMTransformer
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.model_selection._plan import plan_of
 from dpestim.model_selection._runs import best_of, expected_runs, n_runs, usual_gamma
-from dpestim.noise import BitStream
 from dpestim.pipeline import PrivatePipeline, check_pipeline
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.rng import WordSource
@@ -207,8 +207,8 @@ def whole_law(counts, share, gamma, eta):
 def test_the_whole_search_follows_its_law_and_keeps_its_total(selection):
     """Constant models on 20 rows: n = 150, alpha = 1e-5; equal chances are rejected; neighbours, exactly."""
     rows, answers, n = np.zeros((20, 1)), np.repeat([0, 1, 2], [12, 6, 2]), 150
-    face = PrivateSearchCV(Constant(), {"answer": [0, 1, 2]}, epsilon=1.5, selection=selection, validation_share=0.95,
-                           gamma=0.2, eta=0, random_state=np.random.default_rng(0))
+    face = PrivateSearchCV(Constant(), {"answer": [0, 1, 2]}, epsilon=1.5, selection=selection,
+                           validation_fraction=0.95, gamma=0.2, eta=0, random_state=np.random.default_rng(0))
     places = [face.fit(rows, answers).best_params_["answer"] for _ in range(n)]
     eta = Fraction(selection == "liu_talwar")
     share = Fraction(3, 2) / (2 + eta)
@@ -466,8 +466,8 @@ def test_a_private_pipeline_brings_its_own_trust():
 
 @pytest.mark.parametrize(("name", "value"), [
     ("epsilon", 0), ("epsilon", math.nan), ("epsilon", "1"), ("selection", "grid"), ("selection", None),
-    ("scoring", "roc_auc"), ("scoring", None), ("score_bounds", (0, 1)), ("validation_share", 0),
-    ("validation_share", 1.0), ("gamma", 0), ("gamma", 1e-5), ("gamma", 1.5), ("gamma", True), ("eta", -1),
+    ("scoring", "roc_auc"), ("scoring", None), ("score_bounds", (0, 1)), ("validation_fraction", 0),
+    ("validation_fraction", 1.0), ("gamma", 0), ("gamma", 1e-5), ("gamma", 1.5), ("gamma", True), ("eta", -1),
     ("eta", 1.1), ("eta", math.inf), ("eta", "0"), ("random_state", -1), ("space", [1]),
     ("space", {"C": []}), ("space", {"nothing": [1]}), ("space", {"epsilon": [1.0]}), ("space", {"ledger": [None]}),
     ("space", {"C": [-1.0]}), ("trusted", ["nobody"]),

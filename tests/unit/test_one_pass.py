@@ -21,7 +21,7 @@ SETTINGS = [pytest.param(cls, params, id=f"{name}-{k}") for name, cls in all_est
             # (trees of "disjoint" rows are by place: other trees, where rows come in parts; private bounds and edges,
             # and rounds of power iteration, need all rows at once, and say so)
             if params.get("bounds") != "private" and params.get("rows") != "disjoint"
-            and not params.get("edges_share") and params.get("method") != "power"]
+            and not params.get("edges_fraction") and params.get("method") != "power"]
 
 #: Those of the central model whose fits read rows once, or in rounds.
 FITTED = [pytest.param(cls, id=name) for name, cls in all_estimators() if hasattr(cls, "fit")

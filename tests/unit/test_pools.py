@@ -261,7 +261,7 @@ def verbs():
 
 
 def _finds_bounds(params):
-    return isinstance(params.get("bounds"), str) or params.get("edges_share")
+    return isinstance(params.get("bounds"), str) or params.get("edges_fraction")
 
 
 @pytest.mark.parametrize(("cls", "params"), list(verbs()))

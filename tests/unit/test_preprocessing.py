@@ -182,7 +182,7 @@ def test_rows_of_the_caller_are_not_changed():
     (DPStandardScaler(bounds=BOUNDS, clip=0), "clip"), (DPStandardScaler(bounds=BOUNDS, with_mean=1), "with_mean"),
     (DPMinMaxScaler(bounds=BOUNDS, quantiles=(0.9, 0.1)), "quantiles"),
     (DPMinMaxScaler(bounds=BOUNDS, feature_range=(1, 0)), "feature_range"),
-    (DPMinMaxScaler(bounds="private", bounds_share=1), "bounds_share"),
+    (DPMinMaxScaler(bounds="private", bounds_fraction=1), "bounds_fraction"),
     (DPQuantileTransformer(bounds=BOUNDS, n_quantiles=1), "n_quantiles"),
     (DPQuantileTransformer(bounds=BOUNDS, output_distribution="gauss"), "output_distribution"),
     (DPKBinsDiscretizer(bounds=BOUNDS, n_bins=1), "n_bins"), (DPKBinsDiscretizer(bounds=BOUNDS, encode="x"), "encode"),

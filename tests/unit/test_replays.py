@@ -20,7 +20,7 @@ from dpestim.ensemble import (
     _base,
 )
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression, DPRidge, _logistic
-from dpestim.statistics.noise import Answers, Noise
+from dpestim.statistics.calibrated_noise import Answers, Noise
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 from dpestim.tree._tree import Tree
 from dpestim.tree.columns import BinnedColumns
@@ -52,7 +52,7 @@ class Replayed(Answers):
 BOOSTERS = [
     (DPGradientBoostingRegressor, {"target_bounds": (-4, 4)}, [9.0, math.nan]),
     (DPGradientBoostingClassifier, {"classes": [0, 1]}, [1, 7]),
-    (DPGradientBoostingClassifier, {"classes": [0, 1, 2], "delta": 1e-5, "edges_share": 0.2}, [2, 7]),
+    (DPGradientBoostingClassifier, {"classes": [0, 1, 2], "delta": 1e-5, "edges_fraction": 0.2}, [2, 7]),
     (DPGradientBoostingRegressor, {"target_bounds": (-4, 4), "delta": 1e-5, "max_iter": 3}, [-9.0, math.nan]),
 ]
 

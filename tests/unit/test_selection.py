@@ -14,7 +14,7 @@ from scipy import stats
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.central import Base2ExponentialMechanism, ExponentialMechanism, PermuteAndFlip, ReportNoisyMax, TopK
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection import noisy_max
 from dpestim.central.selection.base2 import Base2ExponentialLaw
 from dpestim.central.selection.exponential import ExponentialLaw

@@ -13,7 +13,7 @@ from dpestim.accounting import Ledger
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.pipeline import PrivatePipeline, check_pipeline, share_budget
-from dpestim.pipeline.known import INSTEAD
+from dpestim.pipeline.step_rules import INSTEAD
 from dpestim.preprocessing import DPMinMaxScaler, DPOneHotEncoder, DPSimpleImputer
 
 NUMBERS = make_pipeline(DPSimpleImputer(bounds=(0, 9)), DPMinMaxScaler(bounds=(0, 9)))

@@ -37,7 +37,7 @@ def test_the_split_is_the_best_one(weight):
 
 @pytest.mark.parametrize(("monotone", "weight"), [(False, 6), (True, 3)])
 def test_no_other_split_has_less_variance(monotone, weight):
-    law = vector(epsilon=0.7, max_positives=3, monotone=monotone, numeric_share=0.25).law()
+    law = vector(epsilon=0.7, max_positives=3, monotone=monotone, value_fraction=0.25).law()
     first, second, numbers = law.parts
     assert first + second + numbers == Fraction(7, 10)
     assert numbers == Fraction(7, 40)
@@ -68,7 +68,7 @@ def test_no_word_is_used_twice(monkeypatch):
         return dense(self, stage, column, block, start, size)
 
     monkeypatch.setattr(WordReader, "dense", watched)
-    est = vector(max_positives=20, numeric_share=0.5)
+    est = vector(max_positives=20, value_fraction=0.5)
     law, n = est.law(), 3_000
     answers = [*est.process(np.zeros(n // 2), 500), *est.process(iter(np.zeros(n // 2)), 500)]
     assert len(answers) == n
@@ -108,7 +108,7 @@ def test_noise_of_any_size_is_compared_exactly(offset):
 
 
 def test_values_of_any_size():
-    est = vector(max_positives=10, numeric_share=0.5, epsilon=4.0)
+    est = vector(max_positives=10, value_fraction=0.5, epsilon=4.0)
     top = 2.0**61 * est.law().query.step
     values = [1e308, -1e308, 2.0**80, -(2.0**80), 5e-324]
     answers = list(est.process(values, [0.0, 0.0, 1e308, 1e308, -1e6]))

@@ -22,7 +22,7 @@ from dpestim.central.stability.heavy import NOISES, heavy_noise
 from dpestim.central.stability.rehearsal import rehearse
 from dpestim.central.stability.stable_release import leader
 from dpestim.central.stability.statistics import NEVER, WHOLE, Declared, Stretch, smooth_weights
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import exp_lower, exp_upper
 from dpestim.rng import WordSource
 

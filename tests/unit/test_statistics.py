@@ -29,7 +29,7 @@ BOTH = ["substitution", "add_remove"]
 
 def weighted(estimator, rows):
     """Return the integers to which noise is added, and their L1 and squared L2 sensitivity, from the plan."""
-    from dpestim.statistics.noise import equal_shares
+    from dpestim.statistics.calibrated_noise import equal_shares
 
     est = clone(estimator).summarize(rows)
     numbers, changes = est._numbers(est.summary_)

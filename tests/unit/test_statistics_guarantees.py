@@ -28,9 +28,9 @@ from dpestim.statistics import (
     unknown_categories,
     var,
 )
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.groups import planned
 from dpestim.statistics.keys import key_of
-from dpestim.statistics.noise import noise_for
 from dpestim.summaries import Summary
 from dpestim.testing._plans import plan_loss
 from dpestim.testing._tools import Book

@@ -162,7 +162,7 @@ def test_users_are_sampled_evenly_and_by_nobody_else():
 def test_private_bounds_hold_most_rows_and_are_paid_for():
     x = np.random.default_rng(0).normal(1000, 50, 5000)
     book = Book()
-    est = Mean(1.0, bounds="private", bounds_share=0.2, ledger=book).fit(np.c_[x, -x / 1e6])
+    est = Mean(1.0, bounds="private", bounds_fraction=0.2, ledger=book).fit(np.c_[x, -x / 1e6])
     assert len(book.paid) == 1
     assert book.paid[0][0].epsilon == 1
     assert est.bounds_[0].tolist() == [0.0, -(2.0**-9)]
@@ -172,8 +172,8 @@ def test_private_bounds_hold_most_rows_and_are_paid_for():
     assert est.result_.standard_error[0] == pytest.approx(given, rel=1e-9)
     with pytest.raises(ValueError, match="fit"):
         Mean(1.0, bounds="private").summarize(x)
-    with pytest.raises(ValueError, match="bounds_share"):
-        Mean(1.0, bounds="private", bounds_share=1.0).fit(x)
+    with pytest.raises(ValueError, match="bounds_fraction"):
+        Mean(1.0, bounds="private", bounds_fraction=1.0).fit(x)
     with pytest.warns(UserWarning, match="no private bounds"):
         few = Variance(1.0, bounds="private").fit(np.zeros(4))  # nothing is present
     assert np.isnan(few.value_)

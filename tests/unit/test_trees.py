@@ -20,7 +20,7 @@ from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordReader, WordSource
 from dpestim.statistics import Quantile
-from dpestim.statistics.noise import noise_for
+from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.summary import Grid
 from dpestim.testing import MechanismError
 from dpestim.testing._models import check_model_noise
@@ -160,7 +160,7 @@ def test_one_row_moves_sums_of_squares_one_way_and_by_no_more_than_is_charged():
 @pytest.mark.parametrize("cls", [DPRandomForestClassifier, DPRandomForestRegressor])
 @pytest.mark.parametrize("rows", ["disjoint", "shared"])
 def test_a_replaced_row_moves_leaves_by_no_more_than_is_charged(cls, rows):
-    est = cls(**{**cls._test_params()[0], "rows": rows, "max_depth": 2, "bounds": (-1, 1)})
+    est = cls(**{**cls._test_params()[0], "row_allocation": rows, "max_depth": 2, "bounds": (-1, 1)})
     X, _ = est._test_data(9)
     domain = est._domain(3)
     weights, l1, l2_squared = est._numbers(domain.target)
@@ -194,7 +194,7 @@ def test_summaries_of_forests_add_up_and_release_as_one():
     assert merged.release().values_.shape == (3, 4, 2)
     with pytest.raises(ValueError, match="max_depth"):
         parts[2].set_params(max_depth=None).summarize(X, y)
-    other = DPRandomForestClassifier(**DPRandomForestClassifier._test_params()[0], structure=1).summarize(X, y)
+    other = DPRandomForestClassifier(**DPRandomForestClassifier._test_params()[0], split_seed=1).summarize(X, y)
     with pytest.raises(ValueError, match="same parameters"):
         merged.merge(other)
 
@@ -238,8 +238,8 @@ def test_the_checks_of_models_reject_leaves_without_noise():
 
 def test_noisy_leaves_have_the_law_that_is_charged():
     # n = 2,048 differences, alpha = 1e-6: the sum of |noise| of a discrete Laplace law of scale 2 / epsilon
-    est = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=4, max_depth=8, rows="disjoint",
-                                   random_state=0)
+    est = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=4, max_depth=8,
+                                   row_allocation="disjoint", random_state=0)
     X, y = est._test_data(300)
     data, n_rows, _ = est._trial()._read(X, y, True)
     domain = est._domain(3)
@@ -313,7 +313,7 @@ def test_no_forest_is_surer_than_its_surest_tree_but_for_noise():
 def test_forests_have_more_trees_where_there_are_more_rows(n_rows, epsilon, shape):
     assert DPRandomForestClassifier(epsilon)._shape(n_rows) == shape
     assert DPRandomForestClassifier(epsilon, delta=1e-300)._shape(n_rows) == shape  # (no normal noise is less)
-    assert DPRandomForestClassifier(epsilon, delta=1e-5, rows="disjoint")._shape(n_rows) == shape
+    assert DPRandomForestClassifier(epsilon, delta=1e-5, row_allocation="disjoint")._shape(n_rows) == shape
     assert DPRandomForestClassifier(epsilon, delta=1e-5)._shape(n_rows)[0] == (30 if n_rows < 900 else 60)
     assert DPRandomForestClassifier(epsilon, n_estimators=7, max_depth=3)._shape(n_rows) == (7, 3)
 
@@ -337,7 +337,7 @@ def test_normal_noise_averages_out_over_trees():
     for seed in range(5):
         rows, held, labels, truth = train_test_split(X, y, random_state=seed, test_size=0.3, stratify=y)
         forest = DPRandomForestClassifier(0.5, delta=1e-5, bounds=(np.zeros(30), X.max(axis=0).round() + 1),
-                                          classes=[0, 1], random_state=seed, structure=seed)
+                                          classes=[0, 1], random_state=seed, split_seed=seed)
         scores.append(roc_auc_score(truth, forest.fit(rows, labels).predict_proba(held)[:, 1]))
     assert np.median(scores) > 0.94
 
@@ -368,7 +368,8 @@ def test_one_row_more_needs_what_does_not_follow_from_how_many_there_are():
     for cls in (DPDecisionTreeClassifier, DPDecisionTreeRegressor, DPRandomForestClassifier, DPRandomForestRegressor):
         est = cls(**cls._test_params()[2])
         X, y = est._test_data(20)
-        for name, bad in {"max_depth": None, "n_estimators": None, "neighbours": "all", "rows": "disjoint"}.items():
+        wrong = {"max_depth": None, "n_estimators": None, "neighbours": "all", "row_allocation": "disjoint"}
+        for name, bad in wrong.items():
             if name in est.get_params():
                 with pytest.raises(ValueError, match=name):
                     cls(**est.get_params()).set_params(**{name: bad}).fit(X, y)
@@ -400,23 +401,23 @@ def skewed(n=4000):
 def test_a_share_of_the_budget_finds_edges_where_columns_are_skewed(cls):
     X, y = skewed()
     known = {"bounds": (0, 1000), "classes": [0, 1], "random_state": 0}
-    even, found = cls(4.0, **known).fit(X, y), cls(4.0, **known, edges_share=0.2).fit(X, y)
+    even, found = cls(4.0, **known).fit(X, y), cls(4.0, **known, edges_fraction=0.2).fit(X, y)
     assert found.score(X, y) > max(even.score(X, y) + 0.1, 0.9)
     assert found.privacy_.epsilon == even.privacy_.epsilon == 4.0
     # half of the bins are about where half of the rows are: n = 4000, and noise moves the rank by 100s at most
     assert all(0.35 < (X[:, j] < own.edges[len(own.edges) // 2]).mean() < 0.65 for j, own in enumerate(found.bins_))
-    with pytest.raises(ValueError, match="edges_share"):
-        cls(edges_share=1.0, **known).fit(X, y)
+    with pytest.raises(ValueError, match="edges_fraction"):
+        cls(edges_fraction=1.0, **known).fit(X, y)
 
 
 def test_edges_that_are_declared_stay_and_cost_nothing():
     X, y = skewed()
     declared = {"bounds": (0, 1000), "classes": [0, 1], "edges": {0: [0.5, 1.0]}, "random_state": 0}
-    found = DPDecisionTreeClassifier(4.0, edges_share=0.2, **declared).fit(X, y)
+    found = DPDecisionTreeClassifier(4.0, edges_fraction=0.2, **declared).fit(X, y)
     assert found.bins_[0].edges == (0.5, 1.0)
     assert found.bins_[1].edges[0] < 1
     everything = DPDecisionTreeClassifier(4.0, **{**declared, "edges": {0: [0.5, 1.0], 1: [1.0]}})
-    values = [everything.set_params(edges_share=share).fit(X, y).values_ for share in (0, 0.2)]
+    values = [everything.set_params(edges_fraction=share).fit(X, y).values_ for share in (0, 0.2)]
     np.testing.assert_array_equal(*values)
 
 
@@ -429,14 +430,14 @@ def test_edges_and_the_model_share_no_words_and_are_charged_once():
             parts.append(number)
             return super().part(number)
 
-    trial = DPRandomForestClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_share=0.5)._trial()
+    trial = DPRandomForestClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_fraction=0.5)._trial()
     data, n_rows, n_columns = trial._read(X, y, True)
     draw = trial._planned(data, n_rows, n_columns, Fraction(1), Fraction(0))
     assert parts == []
     draw(Source(0))
     assert (parts[0], parts[-1]) == (1, 0)  # (in between are parts of part 1)
     with (ledger := Ledger(1.0)):
-        DPGradientBoostingClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_share=0.5).fit(X, y)
+        DPGradientBoostingClassifier(1.0, bounds=(0, 9), classes=[0, 1], edges_fraction=0.5).fit(X, y)
     assert ledger.spent().epsilon == 1
     with pytest.raises(BudgetExceededError), ledger:  # nothing is drawn that cannot be paid
         trial.fit(X, y)
@@ -454,15 +455,15 @@ def test_point_masses_and_constant_columns_leave_bins_of_equal_width():
 
 
 def test_summaries_refuse_edges_of_rows_that_are_not_all_there():
-    est = DPRandomForestClassifier(**{**DPRandomForestClassifier._test_params()[0], "edges_share": 0.1})
-    with pytest.raises(ValueError, match="edges_share"):
+    est = DPRandomForestClassifier(**{**DPRandomForestClassifier._test_params()[0], "edges_fraction": 0.1})
+    with pytest.raises(ValueError, match="edges_fraction"):
         est.summarize(*est._test_data(60))
 
 
 @pytest.mark.parametrize("cls", ALL)
 def test_edges_are_found_of_few_rows_and_of_what_is_missing_in_strict_mode(cls):
     X, y = skewed(40)
-    known = {"bounds": (0, 1000), "classes": [0, 1], "edges_share": 0.1, "random_state": 0, "max_depth": 1}
+    known = {"bounds": (0, 1000), "classes": [0, 1], "edges_fraction": 0.1, "random_state": 0, "max_depth": 1}
     if cls is DPGradientBoostingClassifier:
         del known["max_depth"]
     X[3, 0] = np.nan
@@ -501,7 +502,7 @@ def test_many_trees_do_not_make_a_rare_class_common():
     rng = np.random.default_rng(0)
     rows, y = rng.uniform(-1, 1, (20_000, 3)), (rng.random(20_000) < 0.01).astype(int)
     for kind, seed in product(("shared", "disjoint"), range(3)):
-        model = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=100, rows=kind,
+        model = DPRandomForestClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_estimators=100, row_allocation=kind,
                                          random_state=seed).fit(rows, y)
         assert model.predict_proba(rows)[:, 1].mean() < 0.02
 
@@ -511,13 +512,14 @@ def test_edges_that_are_found_have_a_curve_with_the_rest(composition):
     book = Ledger(10.0, delta=1e-4, composition=composition)
     rows = np.random.default_rng(0).random((500, 2))
     common = {"delta": 1e-6, "bounds": (0, 1), "classes": [0, 1], "ledger": book, "random_state": 0}
-    model = DPRandomForestClassifier(0.3, edges_share=0.05, **common).fit(rows, rows[:, 0] > 0.5)
+    model = DPRandomForestClassifier(0.3, edges_fraction=0.05, **common).fit(rows, rows[:, 0] > 0.5)
     alone = DPRandomForestClassifier(0.3 * 0.95, **common).fit(rows, rows[:, 0] > 0.5)
     assert model.privacy_.curve.epsilon(1e-4) > alone.privacy_.curve.epsilon(1e-4)
 
 
 def test_small_summaries_of_disjoint_rows_are_refused():
-    forest = DPRandomForestClassifier(1.0, bounds=(0, 1), classes=[0, 1], n_estimators=5, max_depth=2, rows="disjoint")
+    forest = DPRandomForestClassifier(1.0, bounds=(0, 1), classes=[0, 1], n_estimators=5, max_depth=2,
+                                    row_allocation="disjoint")
     with pytest.raises(ValueError, match="at least n_estimators=5 rows in each summary, got 4"):
         forest.summarize(np.zeros((4, 2)), [0, 1, 0, 1])
     assert not hasattr(forest, "summary_")
@@ -529,7 +531,8 @@ def test_rare_classes_are_as_rare_as_they_are():
     X, y = rng.uniform(-1, 1, size=(20_000, 4)), (rng.random(20_000) < 0.02).astype(int)
     prior = -(y.mean() * np.log(y.mean()) + (1 - y.mean()) * np.log(1 - y.mean()))
     for rows in ("shared", "disjoint"):
-        model = DPRandomForestClassifier(4.0, bounds=(-1, 1), classes=[0, 1], rows=rows, random_state=0).fit(X, y)
+        model = DPRandomForestClassifier(4.0, bounds=(-1, 1), classes=[0, 1], row_allocation=rows,
+                                       random_state=0).fit(X, y)
         assert -np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean() < 1.1 * prior
 
 
@@ -622,7 +625,7 @@ def test_nodes_never_say_nothing_at_all_and_say_no_more_than_is_seen():
     X, y = rng.uniform(-1, 1, (120, 8)), rng.integers(0, 3, 120)
     for cls, delta, seed in product((DPRandomForestClassifier, DPRandomForestRegressor), (0.0, 1e-5), range(3)):
         own = {"classes": [0, 1, 2]} if cls is DPRandomForestClassifier else {"target_bounds": (0, 2)}
-        model = cls(0.2, delta=delta, bounds=(-1, 1), random_state=seed, structure=seed, **own).fit(X, y)
+        model = cls(0.2, delta=delta, bounds=(-1, 1), random_state=seed, split_seed=seed, **own).fit(X, y)
         told = model.predict(X) if cls is DPRandomForestRegressor else model.predict_proba(X)[:, 0]
         assert np.ptp(told) > 0
 
@@ -646,7 +649,7 @@ def test_many_noisy_trees_are_as_sure_as_they_may_be():
     y = (X[:, 0] + 0.2 * rng.normal(size=4000) > 0).astype(int)
     for seed in range(5):
         model = DPRandomForestClassifier(1.0, delta=1e-5, bounds=(-1, 1), classes=[0, 1], random_state=seed,
-                                         structure=seed, n_estimators=30, max_depth=4).fit(X[:500], y[:500])
+                                         split_seed=seed, n_estimators=30, max_depth=4).fit(X[:500], y[:500])
         found.append(log_loss(y, model.predict_proba(X)) / math.log(2))
     assert np.median(found) < 0.75
 

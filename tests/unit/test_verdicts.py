@@ -30,7 +30,7 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import PMTransformer, PrivatizedColumns
 from dpestim.pipeline import PrivatePipeline, check_pipeline
-from dpestim.pipeline.known import LEARNS_NOTHING
+from dpestim.pipeline.step_rules import LEARNS_NOTHING
 from dpestim.preprocessing import DPOneHotEncoder
 
 KNOTS = np.array([[0.0] * 3, [1.0] * 3, [2.0] * 3])

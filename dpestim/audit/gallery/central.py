@@ -4,8 +4,8 @@ import math
 from fractions import Fraction
 
 from dpestim.audit.density import Density
+from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery.mistake import event, integral, laplace_below, laplace_density, mistake
-from dpestim.audit.pairs import compose
 from dpestim.central import GaussianMechanism
 
 #: The claim of the Gaussian noise: an epsilon for which the textbook's formula is not proven.

@@ -8,7 +8,7 @@ import numpy as np
 from dpestim.audit.exact import exact_delta, exact_epsilon
 from dpestim.audit.gallery.mistake import Loss, Mistake, mistake
 from dpestim.central import LaplaceMechanism
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 
 #: Doubles in (0, 1] that a generator draws: multiples of 2^-53.
 _UNIT = 2.0**-53

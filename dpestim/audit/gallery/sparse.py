@@ -60,7 +60,7 @@ def sparse_vectors():
             **shared, pairs=[noisy_value(20)], right=[fresh_value(20)],
             why="A released value that is above the threshold tells that the noisy threshold is below it, and then "
                 "every answer \"below\" costs budget: the loss is half an epsilon for each of 20 queries.",
-            instead="dpestim.central.SparseVector, with a numeric_share for fresh noise on values"),
+            instead="dpestim.central.SparseVector, with a value_fraction for fresh noise on values"),
         mistake(
             "Sparse vector, noise that ignores the cut-off", f"Lee, Clifton, 2014; algorithm 4 in {_PAPER}",
             **shared, pairs=[neighbours(4, 4 / 3, 60, 5)], right=[neighbours(2, 20, 60, 5)],

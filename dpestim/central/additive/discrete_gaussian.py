@@ -14,9 +14,9 @@ from dpestim.central.additive.discrete_laplace import digit_laws, lanes_of, sign
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import discrete_sigma, upper_tail
-from dpestim.central.digits import Real, exp_bounds, exponential_tables, power, threshold
+from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, power, threshold
 from dpestim.privacy import ZCDP
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 
 #: Up to this standard deviation tails and the variance are summed term by term.
 _WIDE = 1 << 12

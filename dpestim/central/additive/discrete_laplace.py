@@ -12,7 +12,7 @@ from dpestim._core import noise
 from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
-from dpestim.central.digits import binary_digit, exp_bounds, power, threshold
+from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, power, threshold
 
 #: The kernel's digits reach numbers that are larger with a probability below e^-24; most digits that it has.
 _REACH, _MOST_DIGITS = 24, 60

@@ -14,9 +14,9 @@ from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
-from dpestim.central.digits import Real, exp_bounds, exponential_tables, threshold
+from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, threshold
 from dpestim.privacy import ZCDP
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 
 _RATIOS = {"analytic": analytic_ratio, "classic": classic_ratio}
 #: How far the kernel's e^-(x (2 k + x) / 2) may be off, in units of 2^-64 (gaussian.md).

@@ -21,10 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.digits import Real
-from dpestim.noise import BitStream
+from dpestim.central.exact_bernoulli import Real
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.curve import Curve
-from dpestim.privacy.outward import float_up
+from dpestim.privacy.rounding import float_up
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE that a draw uses: the words of attempts, and the further digits of those that tie.
@@ -153,7 +153,7 @@ class NoiseLaw:
         return drawn if drawn.dtype == np.int64 else np.clip(drawn, -LARGEST, LARGEST).astype(np.int64)
 
     def one(self, stream):
-        """Return one integer, uncut, by the words of a `dpestim.noise.BitStream`."""
+        """Return one integer, uncut, by the words of a `dpestim.exact_reals.BitStream`."""
         while (z := self._settle([stream.word() for _ in range(self.per)], stream)) is None:
             pass
         return z

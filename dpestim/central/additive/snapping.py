@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.central.additive.mechanism import AdditiveMechanism
-from dpestim.noise import BitStream
-from dpestim.privacy.outward import float_up
+from dpestim.exact_reals import BitStream
+from dpestim.privacy.rounding import float_up
 
 #: What floating-point arithmetic costs, in units of the bound over the scale.
 _ROUNDING = Fraction(1, 1 << 49)

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_amount
 
 #: Binary digits of the base, besides those that a small one needs.

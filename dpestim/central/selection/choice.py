@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.central.base import CentralMechanism
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.scores import name_of, read_scores, to_codes
 from dpestim.rng import WordSource, check_random_state
 

@@ -10,7 +10,7 @@ from dpestim.central.base import checked_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism, shared_out
 from dpestim.central.selection.intervals import grid_of, read_starts
 from dpestim.central.selection.weights import draw, upper_weights
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.rng import WordSource
 
 

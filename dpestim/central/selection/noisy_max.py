@@ -8,11 +8,11 @@ import numpy as np
 
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw, digit_laws
 from dpestim.central.additive.law import LARGEST, settle_digits
-from dpestim.central.digits import exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 
 #: Columns of stage NOISE, besides those of the noise: which of the largest is taken, and what was cut off.
 _CHOICE, _REST = 2, 3

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
 from dpestim.central.selection.weights import BITS, ERROR, accepts, upper_weights
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE: further digits and the choice among coins, and the first digits of the coins.

@@ -8,7 +8,7 @@ import numpy as np
 from dpestim._core import choice
 from dpestim.central.additive.answers import read_answers
 from dpestim.inputs.frames import is_frame
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: Scores are cut at so many steps.
 LARGEST = 1 << 61

@@ -38,7 +38,7 @@ class SparseVectorLaw:
         The step is 2^exponent.
     max_positives : int
     monotone : bool
-    numeric_share : Fraction
+    value_fraction : Fraction
         The part of epsilon that is for numbers.
     """
 
@@ -47,7 +47,7 @@ class SparseVectorLaw:
     exponent: int
     max_positives: int = 1
     monotone: bool = False
-    numeric_share: Fraction = Fraction(0)
+    value_fraction: Fraction = Fraction(0)
 
     @property
     def weight(self):
@@ -57,7 +57,7 @@ class SparseVectorLaw:
     @cached_property
     def parts(self):
         """Epsilon for the threshold, the comparisons and the numbers: Fractions that sum to epsilon."""
-        numbers = self.epsilon * self.numeric_share
+        numbers = self.epsilon * self.value_fraction
         first = (self.epsilon - numbers) / (1 + _two_thirds_power(self.weight))
         return first, self.epsilon - numbers - first, numbers
 
@@ -74,7 +74,7 @@ class SparseVectorLaw:
     @cached_property
     def number(self):
         """The law of the noise of each number that is released, or None."""
-        return self._laplace(self.parts[2], self.max_positives) if self.numeric_share else None
+        return self._laplace(self.parts[2], self.max_positives) if self.value_fraction else None
 
     def _laplace(self, epsilon, times):
         return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(times * self.sensitivity), self.exponent)
@@ -150,7 +150,7 @@ class SparseVector(CentralMechanism):
         Whether, from a data set to a neighbour, no query that may be asked rises while another falls, as where all
         are counts and neighbours have one record more or less. Then half the noise suffices. (Under substitution,
         counts do not move alike.)
-    numeric_share : float, default=0
+    value_fraction : float, default=0
         The part of epsilon, in [0, 1), that is kept for numbers: above 0, a positive is answered by the query's
         value with fresh noise and not by True, and anything else by None and not by False. One half is a good choice
         where numbers matter as much as finding the right queries.
@@ -167,13 +167,13 @@ class SparseVector(CentralMechanism):
     #: what `process` keeps from call to call: SECRET, noise that has been used is in it
     _run = None
 
-    def __init__(self, epsilon=1.0, *, sensitivity=None, max_positives=1, monotone=False, numeric_share=0,
+    def __init__(self, epsilon=1.0, *, sensitivity=None, max_positives=1, monotone=False, value_fraction=0,
                  neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.sensitivity = sensitivity
         self.max_positives = max_positives
         self.monotone = monotone
-        self.numeric_share = numeric_share
+        self.value_fraction = value_fraction
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
@@ -195,7 +195,7 @@ class SparseVector(CentralMechanism):
         Returns
         -------
         iterator
-            Of bool: True where a query is found above its threshold, or at it. With a `numeric_share`, of float (the
+            Of bool: True where a query is found above its threshold, or at it. With a `value_fraction`, of float (the
             query's value, with noise) there, and None elsewhere.
 
         Raises
@@ -225,13 +225,13 @@ class SparseVector(CentralMechanism):
         if self._run is not None:
             return self._run.law
         epsilon, _, sensitivity = self._budget()
-        count, share = self.max_positives, canonical_amount(self.numeric_share, "numeric_share")
+        count, share = self.max_positives, canonical_amount(self.value_fraction, "value_fraction")
         if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= count <= _MOST_POSITIVES:
             raise ValueError("max_positives must be an int from 1 to 2^32")
         if not isinstance(self.monotone, bool | np.bool_):
             raise ValueError("monotone must be True or False")
         if not share < 1:
-            raise ValueError("numeric_share must be a number of at least 0 and below 1")
+            raise ValueError("value_fraction must be a number of at least 0 and below 1")
         return _make_law(epsilon, sensitivity, int(count), bool(self.monotone), share)
 
     @property
@@ -290,7 +290,7 @@ class SparseVector(CentralMechanism):
     def _test_params(cls):
         return [
             {"epsilon": 1.0, "sensitivity": 1},
-            {"epsilon": 2.0, "sensitivity": 0.3, "max_positives": 3, "numeric_share": 0.5, "neighbours": "add_remove"},
+            {"epsilon": 2.0, "sensitivity": 0.3, "max_positives": 3, "value_fraction": 0.5, "neighbours": "add_remove"},
             {"epsilon": 0.5, "sensitivity": 1.0, "max_positives": 3, "monotone": True, "neighbours": "add_remove"},
         ]
 
@@ -306,7 +306,7 @@ def _make_law(epsilon, sensitivity, *own):
     try:
         _ = law.threshold, law.query, law.number
     except ValueError:
-        raise ValueError("epsilon is too small for max_positives, or its part for numbers by numeric_share: the noise "
+        raise ValueError("epsilon is too small for max_positives, or its part for numbers by value_fraction: the noise "
                          "would exceed what integers hold") from None
     return law
 

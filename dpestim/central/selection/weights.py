@@ -2,7 +2,7 @@
 
 A candidate is proposed in proportion to an integer that is at least its weight, and a coin accepts it with the
 probability that is left. The integers come from a kernel and are sums and draws of integers; the coin is settled by as
-many digits as it takes (`digits.py`). So an integer that is too large costs time, and never changes the law.
+many digits as it takes (`exact_bernoulli.py`). So an integer that is too large costs time, and never changes the law.
 """
 
 import math
@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from dpestim._core import choice
-from dpestim.central.digits import Real, exp_bounds, exponential_tables
+from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
 
 #: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
 BITS, ERROR, FAR = 56, 5, 40

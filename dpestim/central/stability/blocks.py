@@ -10,7 +10,7 @@ from dpestim.central.stability.rehearsal import made_of, rehearse
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.inputs import number_rows
 from dpestim.inputs.frames import is_series, refuse_containers, to_array
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import Stage
 
 

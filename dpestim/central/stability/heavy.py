@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.digits import Real, power
+from dpestim.central.exact_bernoulli import Real, power
 from dpestim.privacy.exact import exp_lower, exp_upper
 
 _UNIT = 1 << 64

@@ -11,7 +11,7 @@ from dpestim.central.stability.grid import grids
 from dpestim.central.stability.heavy import nearest
 from dpestim.central.stability.rows import checked_share
 from dpestim.central.stability.smooth_sensitivity import StatisticMechanism
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_amount
 
 #: Streams of a column: the noise of the test, and that of the answer.
@@ -34,7 +34,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
 
     **Utility.** ``refusal_rate(distance)`` is the probability of None for data at that distance, ``threshold()`` the
     distance at which about half is refused. An answer has discrete Laplace noise of scale bound / (epsilon (1 -
-    test_share)), and is clipped to the bounds.
+    test_fraction)), and is clipped to the bounds.
 
     **Complexity.** O(n log n) time for each column, O(n) memory.
 
@@ -69,7 +69,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
         asks for about as many records. If the answer is None that was charged too: propose more, with a new budget, or
         take `SmoothSensitivity`.
 """ + StatisticMechanism._shared_parameters + """\
-    test_share : float, default=0.5
+    test_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, for the test; the rest is for the answer. With
         ``proposed_bound=0`` the test has all of it.
     """
@@ -82,7 +82,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, delta=None, proposed_bound=None, statistic="median", bounds=None, q=0.5,
-                 trim=0.1, test_share=0.5, ledger=None, random_state=None):
+                 trim=0.1, test_fraction=0.5, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.proposed_bound = proposed_bound
@@ -90,14 +90,14 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
         self.bounds = bounds
         self.q = q
         self.trim = trim
-        self.test_share = test_share
+        self.test_fraction = test_fraction
         self.ledger = ledger
         self.random_state = random_state
 
     def _test(self, n_columns):
         """Return (epsilon of the test, threshold, epsilon of the answer) for each of so many columns."""
         epsilon, delta, _ = self._budget()
-        share = checked_share(self.test_share, "test_share") if self._proposed() else Fraction(1)
+        share = checked_share(self.test_fraction, "test_fraction") if self._proposed() else Fraction(1)
         test = share * epsilon / n_columns
         law_of_rate(test)  # (may fail)
         return test, least_threshold(test, delta / n_columns), epsilon / n_columns - test

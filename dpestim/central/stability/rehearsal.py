@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 
 #: Rows of a table, enough for most estimators, and for how many results at most all numbers of classes are tried.
 _ROWS, _MOST_CLASSES = 60, 12

@@ -11,7 +11,7 @@ from dpestim.central.stability.grid import grids
 from dpestim.central.stability.heavy import NOISES, heavy_noise
 from dpestim.central.stability.smooth_sensitivity import scaled
 from dpestim.central.stability.statistics import Stretch, total
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource
 

@@ -10,7 +10,7 @@ from dpestim.central.stability.grid import grids
 from dpestim.central.stability.heavy import NOISES, heavy_noise
 from dpestim.central.stability.rows import RowMechanism, checked_share
 from dpestim.central.stability.statistics import Declared, Stretch, smooth_weights
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
 _STATISTICS = ("median", "quantile", "mean")
@@ -133,7 +133,7 @@ class SmoothSensitivity(StatisticMechanism):
     delta : float, default=0.0
         What may be added to the probability of any event, from 1e-300 to below 1: to be declared for Laplace noise, and
         0 for any other.
-    share : float, default=0.5
+    noise_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, that pays for the scale of the noise being another one for neighbours;
         the rest pays for the shift. A half is best where values are spread evenly, more where many are equal.
     """
@@ -146,7 +146,7 @@ class SmoothSensitivity(StatisticMechanism):
     """
 
     def __init__(self, epsilon=1.0, *, statistic="median", bounds=None, q=0.5, trim=0.1, noise="cauchy", delta=0.0,
-                 share=0.5, ledger=None, random_state=None):
+                 noise_fraction=0.5, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.statistic = statistic
         self.bounds = bounds
@@ -154,7 +154,7 @@ class SmoothSensitivity(StatisticMechanism):
         self.trim = trim
         self.noise = noise
         self.delta = delta
-        self.share = share
+        self.noise_fraction = noise_fraction
         self.ledger = ledger
         self.random_state = random_state
 
@@ -174,7 +174,7 @@ class SmoothSensitivity(StatisticMechanism):
     def _plan(self, n_columns):
         epsilon, delta, _ = self._budget()
         self._statistic_kind()
-        share = checked_share(self.share, "share")
+        share = checked_share(self.noise_fraction, "noise_fraction")
         noise = heavy_noise(self.noise, epsilon / n_columns, delta / n_columns, share)
         if self.noise == "laplace" and noise.multiplier > 2**500:
             raise ValueError("epsilon is too small for noise='laplace', whose scales are floats")

@@ -6,9 +6,9 @@ import numpy as np
 
 from dpestim.central.stability.blocks import BlockMechanism
 from dpestim.central.stability.distance_test import DistanceTest, is_far, passes
+from dpestim.exact_reals import BitStream
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, smallest_dtype
-from dpestim.inputs.quiet import attempt
-from dpestim.noise import BitStream
+from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import WordSource
 
 

@@ -19,7 +19,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.privacy.exact import canonical_amount
 
 #: Weights of smooth sensitivities are integers from this one down.

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpestim.inputs.frames import is_frame
 from dpestim.inputs.numbers import floats_of
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.local.columns import Columns
 from dpestim.local.numbers.face import NumberClient
 from dpestim.local.sampling import SampledColumns

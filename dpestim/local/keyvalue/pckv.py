@@ -13,7 +13,7 @@ from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import WORD, uses_enough
-from dpestim.privacy.pairs import pckv_code_weights, pckv_unary_weights
+from dpestim.privacy.key_value_weights import pckv_code_weights, pckv_unary_weights
 from dpestim.rng import Stage
 
 #: A set's slots are numbered in 32 bits.

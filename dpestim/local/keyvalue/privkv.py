@@ -10,7 +10,7 @@ from dpestim.local.keyvalue.face import KeyValueEstimator
 from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import WORD, uses_enough
-from dpestim.privacy.pairs import privkv_weight
+from dpestim.privacy.key_value_weights import privkv_weight
 from dpestim.rng import Stage
 
 CORRECTIONS = ("unbiased", "published")

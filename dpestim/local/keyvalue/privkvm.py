@@ -9,7 +9,7 @@ from dpestim.local.keyvalue.estimates import Estimates, estimate
 from dpestim.local.keyvalue.law import STEPS, Cell
 from dpestim.local.keyvalue.privkv import Asked, PrivKVEstimator, published_means
 from dpestim.privacy.exact import WORD, canonical_epsilon
-from dpestim.privacy.pairs import sign_weight
+from dpestim.privacy.key_value_weights import sign_weight
 from dpestim.rng import WordSource
 
 MOST_ROUNDS = 100

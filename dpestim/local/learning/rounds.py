@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim import parallel
 from dpestim.inputs import clipped_rows, longest, row_shape
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
 from dpestim.models import PrivateModel, checked_number

@@ -7,7 +7,7 @@
     exact_delta     the truth, for a few users
     largest_local   the other way round: the largest local epsilon that keeps a promise (`keeps`: whether one does)
 
-    pairs.py        reductions: a victim's two laws, and what the others have in common with everybody
+    reductions.py        reductions: a victim's two laws, and what the others have in common with everybody
     sums.py         the divergence of a reduction, an upper bound for any n
     bounds.py       the functions above; the proofs are in ``bounds.md`` and ``sums.md``
 

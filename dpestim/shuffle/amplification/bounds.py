@@ -1,13 +1,13 @@
 """Amplification by shuffling: (epsilon, delta) of all messages together, from the law of one; numbers, proven.
 
-Each bound is a reduction (`pairs.py`) whose divergence is computed with all rounding upward (`sums.py`).
+Each bound is a reduction (`reductions.py`) whose divergence is computed with all rounding upward (`sums.py`).
 """
 
 import math
 
-from dpestim.privacy.outward import amount, crossing, float_down, float_up, whole
+from dpestim.privacy.rounding import amount, crossing, float_down, float_up, whole
 from dpestim.shuffle.amplification.closed import clones_guess
-from dpestim.shuffle.amplification.pairs import local_epsilon, pair_of_clones, pairs_of
+from dpestim.shuffle.amplification.reductions import local_epsilon, pair_of_clones, pairs_of
 
 #: More users than there will be; beyond, floats could not tell them apart.
 _MOST_USERS = 10**15

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.privacy.outward import float_down
+from dpestim.privacy.rounding import float_down
 from dpestim.shuffle.amplification.bounds import best_delta
 
 #: The largest local epsilon that is tried: nothing is gained beyond.

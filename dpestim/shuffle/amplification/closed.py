@@ -2,7 +2,7 @@
 
 import math
 
-from dpestim.privacy.outward import OUTWARD, amount, float_down, float_up, positive, whole
+from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, positive, whole
 
 
 def erlingsson(n, epsilon0, delta):

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 
-from dpestim.privacy.outward import amount, whole
+from dpestim.privacy.rounding import amount, whole
 
 #: Places of the arrays that one law of a multiset takes, and data sets of the others, the most.
 _PLACES, _DATA_SETS = 1 << 16, 1 << 14

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpestim.accounting.convolution import Tilted, convolve, tilt
 from dpestim.accounting.grid import Losses
-from dpestim.privacy.outward import TINY
+from dpestim.privacy.rounding import TINY
 
 _UNIT = 2.0**-53
 #: Places of the grid that one term has at first, and the longest array before it is made coarser.

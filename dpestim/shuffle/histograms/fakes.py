@@ -12,7 +12,7 @@ from dpestim.inputs import smallest_dtype
 from dpestim.local.categories.face import CategoryClient
 from dpestim.local.categories.frequencies import Frequencies
 from dpestim.privacy.exact import WORD
-from dpestim.privacy.outward import float_down
+from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 from dpestim.shuffle.coins import delta_among

@@ -8,7 +8,7 @@ import numpy as np
 from dpestim._core import binary
 from dpestim.local.numbers.column import NumberColumn
 from dpestim.privacy.exact import WORD, exp_lower
-from dpestim.privacy.outward import float_down
+from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import smallest

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import ikos
-from dpestim.privacy.outward import OUTWARD, float_down
+from dpestim.privacy.rounding import OUTWARD, float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.law import ONE
 from dpestim.shuffle.sums.law import SumLaw

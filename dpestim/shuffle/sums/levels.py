@@ -13,9 +13,9 @@ import numpy as np
 from dpestim._core import grr
 from dpestim.inputs import smallest_dtype
 from dpestim.privacy.exact import WORD, exp_lower, within
-from dpestim.privacy.outward import float_down
+from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
-from dpestim.shuffle.amplification.pairs import pairs_of_likely
+from dpestim.shuffle.amplification.reductions import pairs_of_likely
 from dpestim.shuffle.law import ONE, smallest
 from dpestim.shuffle.sums.law import SumLaw
 

@@ -108,5 +108,5 @@ BROKEN = [
     (LargeResiduals, NUMBERS[0], "check_boosting_law"),
     (SquaresForFree, NUMBERS[0], "check_boosting_law"),
     (LeadForFree, NUMBERS[0], "check_boosting_law"),
-    (EdgesForFree, {**CLASSES[0], "edges_share": 0.5}, "check_boosting_law"),
+    (EdgesForFree, {**CLASSES[0], "edges_fraction": 0.5}, "check_boosting_law"),
 ]

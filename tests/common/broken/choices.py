@@ -9,7 +9,7 @@ from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.central.selection.noisy_max import LaplaceMaximumLaw
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.central.selection.weights import propose
-from dpestim.noise import BitStream
+from dpestim.exact_reals import BitStream
 
 COUNT = {"epsilon": 1.0, "sensitivity": 1}
 

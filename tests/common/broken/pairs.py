@@ -9,7 +9,7 @@ from dpestim.local.keyvalue.law import Cell
 from dpestim.local.keyvalue.pckv import PCKVCodes, PCKVUnary
 from dpestim.local.keyvalue.privkv import PrivKV
 from dpestim.privacy import PrivacyGuarantee
-from dpestim.privacy.pairs import pckv_code_weights
+from dpestim.privacy.key_value_weights import pckv_code_weights
 
 SETTING = {"epsilon": 1.0, "keys": ["a", "b"]}
 SAMPLED = {**SETTING, "variant": "ue", "padding_length": 1}  # (a law that is named is not chosen)

@@ -12,7 +12,7 @@ from dpestim.central.selection.sparse_vector import SparseVectorLaw
 
 ONE = {"epsilon": 1.0, "sensitivity": 1}
 THREE = {"epsilon": 2.0, "sensitivity": 1, "max_positives": 3}
-NUMBERS = {**THREE, "numeric_share": 0.5}
+NUMBERS = {**THREE, "value_fraction": 0.5}
 
 
 class _UnscaledLaw(SparseVectorLaw):

@@ -66,6 +66,6 @@ BROKEN = [
     (HalfTheLeaves, TREE, "check_tree_law"),
     (OneTreeEach, FOREST, "check_tree_law"),
     (NoSums, MEANS, "check_tree_law"),
-    (EdgesForFree, {**DPRandomForestClassifier._test_params()[0], "edges_share": 0.5}, "check_tree_law"),
+    (EdgesForFree, {**DPRandomForestClassifier._test_params()[0], "edges_fraction": 0.5}, "check_tree_law"),
     (ColumnsShareNothing, FOUND, "check_tree_law"),
 ]

@@ -6,7 +6,7 @@ from dpestim.covariance import DPCovariance
 from dpestim.linear_model import DPLinearRegression
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB
 from dpestim.preprocessing import DPStandardScaler
-from dpestim.statistics.noise import Noise
+from dpestim.statistics.calibrated_noise import Noise
 
 LINE = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "target_bounds": (-2.0, 2.0)}
 MORE = {**LINE, "neighbours": "add_remove"}

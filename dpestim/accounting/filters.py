@@ -11,7 +11,7 @@ from dpestim.accounting.renyi import RenyiCurve
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy.concentrated import largest_rho
 from dpestim.privacy.curve import renyi_budget
-from dpestim.privacy.outward import OUTWARD, amount, float_up, positive, share
+from dpestim.privacy.rounding import OUTWARD, amount, float_up, positive, share
 
 
 class _Account:
@@ -79,7 +79,7 @@ class BasicFilter(_Filter):
     References
     ----------
     Rogers, Roth, Ullman, Vadhan (2016), "Privacy odometers and filters", NeurIPS. The proof:
-    ``budgets.md``.
+    ``filters.md``.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class ConcentratedFilter(_Filter):
     References
     ----------
     Feldman, Zrnic (2021), "Individual privacy accounting via a Renyi filter", NeurIPS, theorem 3.1. The proof:
-    ``budgets.md``.
+    ``filters.md``.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class RenyiFilter(_Filter):
     References
     ----------
     Feldman, Zrnic (2021), "Individual privacy accounting via a Renyi filter", NeurIPS, theorem 3.1. The proof:
-    ``budgets.md``.
+    ``filters.md``.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class ConcentratedOdometer(_Account):
     References
     ----------
     Feldman, Zrnic (2021), "Individual privacy accounting via a Renyi filter", NeurIPS.
-    Rogers, Roth, Ullman, Vadhan (2016), "Privacy odometers and filters", NeurIPS. The proof: ``budgets.md``.
+    Rogers, Roth, Ullman, Vadhan (2016), "Privacy odometers and filters", NeurIPS. The proof: ``filters.md``.
 
     Examples
     --------

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpestim.accounting.grid import Losses, cell_ends, margin, split_cells, split_points, together
-from dpestim.privacy.outward import LARGEST, float_up
+from dpestim.privacy.rounding import LARGEST, float_up
 
 #: Normal numbers are cut this far from their mean, where less than `_TAIL` is left.
 _FAR, _TAIL = 15.0, 1e-50

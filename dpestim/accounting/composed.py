@@ -5,7 +5,7 @@ from functools import cached_property
 
 from dpestim.privacy.concentrated import ZCDP
 from dpestim.privacy.curve import Curve
-from dpestim.privacy.outward import whole
+from dpestim.privacy.rounding import whole
 
 #: More releases are not compared one by one.
 _MOST = 100_000

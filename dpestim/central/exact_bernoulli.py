@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpestim.noise import FIRST_DIGITS, MORE_DIGITS, Real
+from dpestim.exact_reals import FIRST_DIGITS, MORE_DIGITS, Real
 
 __all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", "threshold"]
 

@@ -5,7 +5,7 @@ import numpy as np
 from dpestim.inputs.columns import is_missing, parts
 from dpestim.inputs.frames import columns_of, is_frame, refuse_empty
 from dpestim.inputs.numbers import series_numbers
-from dpestim.inputs.quiet import attempt
+from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.sparse import is_sparse, sparse_rows
 
 #: What X may be, as messages say it.

@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
-from dpestim.pipeline.known import INSTEAD, LEARNS_NOTHING, looks_at_targets, stacks_by_count
+from dpestim.pipeline.step_rules import INSTEAD, LEARNS_NOTHING, looks_at_targets, stacks_by_count
 from dpestim.privacy import PrivacyGuarantee
 
 #: What a step can be; "raw" is no step, but raw values that are passed on.

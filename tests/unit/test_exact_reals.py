@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpestim import noise
+from dpestim import exact_reals
 from dpestim.rng import WordSource
 
 ALPHA = 1e-6
@@ -30,7 +30,7 @@ class Script:
 
 
 def stream(seed=0, column=0, ahead=64):
-    return noise.BitStream(WordSource(seed).reader(), column, 0, ahead)
+    return exact_reals.BitStream(WordSource(seed).reader(), column, 0, ahead)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 2**64 - 1, 2**64, 2**64 + 1, 3 * 2**100])
@@ -46,7 +46,7 @@ def test_below_is_uniform(n):
 
 def test_exponentials_are_exponential():
     source = stream(ahead=1000)
-    drawn = [noise.gamma([source]) for _ in range(4000)]
+    drawn = [exact_reals.gamma([source]) for _ in range(4000)]
     assert all(0 < low < high < low * (1 + Decimal(2) ** -63) for low, high in drawn)
     middle = np.array([float(low) for low, _ in drawn])
     assert stats.kstest(middle, "expon").pvalue > ALPHA
@@ -57,8 +57,8 @@ def test_a_sum_of_exponentials_is_the_sum():
     """The logarithm of the product, and the sum of the logarithms: intervals around the same real meet."""
     reader = WordSource(3).reader()
     for size in (2, 21, 500):
-        low, high = noise.gamma([noise.BitStream(reader, size, block) for block in range(size)])
-        parts = [noise.gamma([noise.BitStream(reader, size, block)]) for block in range(size)]
+        low, high = exact_reals.gamma([exact_reals.BitStream(reader, size, block) for block in range(size)])
+        parts = [exact_reals.gamma([exact_reals.BitStream(reader, size, block)]) for block in range(size)]
         assert high - low <= low * Decimal(2) ** -64
         with localcontext(Context(prec=100)):
             assert max(low, sum(p[0] for p in parts)) <= min(high, sum(p[1] for p in parts))
@@ -67,12 +67,12 @@ def test_a_sum_of_exponentials_is_the_sum():
 @pytest.mark.parametrize("digits", [128, 192, 640])
 @pytest.mark.parametrize("log", [math.log, lambda x: 1.0001 * math.log(x), lambda x: 99.0])
 def test_logarithms_are_enclosed_whatever_the_library_says(digits, log, monkeypatch):
-    down, up = noise._directed(digits)
-    monkeypatch.setattr(noise, "math", SimpleNamespace(log=log))
+    down, up = exact_reals._directed(digits)
+    monkeypatch.setattr(exact_reals, "math", SimpleNamespace(log=log))
     rng = np.random.default_rng(0)
     xs = np.concatenate([rng.random(60), 1 - rng.random(20) / 2**40, 10.0 ** -rng.uniform(1, 300, 20)])
     for x in [*map(Decimal, xs.tolist()), Decimal(1), Decimal("1e-12345"), Decimal(2) ** -64]:
-        low, high = noise._log(x, down, up)
+        low, high = exact_reals._log(x, down, up)
         with localcontext(Context(prec=400)):
             assert low <= x.ln() <= high
             if log is math.log:
@@ -80,7 +80,7 @@ def test_logarithms_are_enclosed_whatever_the_library_says(digits, log, monkeypa
 
 
 def test_normals_are_normal():
-    x = np.concatenate([noise.gaussian(WordSource(0).reader(), c, 41) for c in range(100)])
+    x = np.concatenate([exact_reals.gaussian(WordSource(0).reader(), c, 41) for c in range(100)])
     assert stats.kstest(x, "norm").pvalue > ALPHA
     assert stats.kstest(1.2 * x, "norm").pvalue < ALPHA
     assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 5 / math.sqrt(len(x))
@@ -89,7 +89,7 @@ def test_normals_are_normal():
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_the_ball_has_a_gamma_radius_and_any_direction(size):
     reader = WordSource(1).reader()
-    x = np.array([noise.gamma_ball(reader, 2 * c, size) for c in range(1000)])
+    x = np.array([exact_reals.gamma_ball(reader, 2 * c, size) for c in range(1000)])
     radius = np.linalg.norm(x, axis=1)
     assert stats.kstest(radius, "gamma", args=(size,)).pvalue > ALPHA
     assert stats.kstest(radius, "gamma", args=(1.3 * size,)).pvalue < ALPHA
@@ -103,12 +103,12 @@ def test_a_word_of_zeros_makes_it_draw_more():
     """u near 0 and u near 1: the interval of -ln u is too wide until further digits come."""
     short, zeros, ones = Script(1 << 63), Script(0, 0, 0, 0), Script(*[2**64 - 1] * 3)
     for script, digits in ((short, 2), (zeros, 6), (ones, 5)):
-        low, high = noise.gamma([noise.BitStream(script, 0, 0, 1)])
+        low, high = exact_reals.gamma([exact_reals.BitStream(script, 0, 0, 1)])
         assert 0 < low < high <= low * (1 + Decimal(2) ** -63)
         assert script.drawn >= min(digits, 4)
-    low, _ = noise.gamma([noise.BitStream(Script(0, 0, 0, 0), 0, 0, 1)])
+    low, _ = exact_reals.gamma([exact_reals.BitStream(Script(0, 0, 0, 0), 0, 0, 1)])
     assert low > 4 * 64 * Decimal(2).ln() * Decimal("0.99")  # beyond what any float of 64 or 128 bits could give
-    low, high = noise.gamma([noise.BitStream(Script(*[2**64 - 1] * 3), 0, 0, 1)])
+    low, high = exact_reals.gamma([exact_reals.BitStream(Script(*[2**64 - 1] * 3), 0, 0, 1)])
     assert high < Decimal(2) ** -190
 
 
@@ -116,34 +116,34 @@ def test_an_undecided_point_of_the_disk_is_decided_by_more_digits():
     """(x, y) = (1, 0) as far as 128 bits tell: on which side of the circle it lies takes further ones."""
     top, half = 2**64 - 1, 1 << 63
     script = Script(top, top, half, 0)
-    pairs = noise._normal_pair(noise.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
+    pairs = exact_reals._normal_pair(exact_reals.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
     assert script.drawn > 4
     assert all(high - low <= Decimal(2) ** -64 for low, high in pairs)
     # the centre of the disk: s = 0 until more digits come
     script = Script(half, 0, half, 0)
-    pairs = noise._normal_pair(noise.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
+    pairs = exact_reals._normal_pair(exact_reals.BitStream(script, 0, 0, 1), Decimal(2) ** -64)
     assert script.drawn > 4
     assert max(abs(low) for low, _ in pairs) > 10
 
 
 def test_narrower_intervals_lie_inside_wider_ones():
     reader = WordSource(5).reader()
-    wide = noise._normals(reader, 3, 9, Decimal(2) ** -60)
-    narrow = noise._normals(reader, 3, 9, Decimal(2) ** -200)
+    wide = exact_reals._normals(reader, 3, 9, Decimal(2) ** -60)
+    narrow = exact_reals._normals(reader, 3, 9, Decimal(2) ** -200)
     for (a, b), (c, d) in zip(wide, narrow):
         assert a <= c < d <= b
         assert d - c <= Decimal(2) ** -200
 
 
-@pytest.mark.parametrize("draw", [noise.gaussian, noise.gamma_ball])
+@pytest.mark.parametrize("draw", [exact_reals.gaussian, exact_reals.gamma_ball])
 def test_floats_keep_the_promised_distance(draw, monkeypatch):
     """Asked for many more digits, the same words give the same vector within the bound."""
     for seed in range(20):
         coarse = draw(WordSource(seed).reader(), 0, 7)
-        monkeypatch.setattr(noise, "_NARROW", Decimal(2) ** -150)
+        monkeypatch.setattr(exact_reals, "_NARROW", Decimal(2) ** -150)
         fine = draw(WordSource(seed).reader(), 0, 7)
         monkeypatch.undo()
-        assert np.linalg.norm(coarse - fine) <= noise.RELATIVE_ERROR * np.linalg.norm(fine)
+        assert np.linalg.norm(coarse - fine) <= exact_reals.RELATIVE_ERROR * np.linalg.norm(fine)
 
 
 def test_a_tiny_vector_is_drawn_with_relative_precision(monkeypatch):
@@ -153,9 +153,9 @@ def test_a_tiny_vector_is_drawn_with_relative_precision(monkeypatch):
         asked.append(narrow)
         return [(Decimal("1e-12"), Decimal("1e-12") + narrow)] * size
 
-    monkeypatch.setattr(noise, "_normals", tiny)
-    noise.gaussian(None, 0, 3)
+    monkeypatch.setattr(exact_reals, "_normals", tiny)
+    exact_reals.gaussian(None, 0, 3)
     assert len(asked) == 2
     assert asked[1] < Decimal("1.01") * asked[0] ** 2
-    noise.gamma_ball(WordSource(0).reader(), 0, 3)
+    exact_reals.gamma_ball(WordSource(0).reader(), 0, 3)
     assert len(asked) == 4
