@@ -9,12 +9,12 @@
     groups         any of them for each of several declared groups
     private_bounds bounds that are found with a share of the budget
     base           what they share: `summarize`, `merge`, `release`
-    summary        rows become integers of a public grid, and sums that are secret
+    summary        rows become integers of a public grid (their secret sums: `dpestim/summaries.py`)
     noise          integers become noisy, by the laws of `dpestim.central`, at once or (`Answers`) round by round
     row_moments    rows become integers of a public norm, and exact sums of their products
     moment_noise   which joint noise hides a row in such sums
     plan           what a release draws, by which law, and what it makes of that
-    result         `Result`
+    result         `Result`, and those of groups: shown as tables
     one_pass       what models share that are functions of such sums: preprocessing, naive Bayes, choosing columns
 
 Every statistic is a class with ``summarize``, ``merge`` and ``release``, for data that come in batches or from several
