@@ -155,7 +155,8 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
              "edges_fraction": 0.2, "n_jobs": 2, **box},
             {"epsilon": 4.0, "delta": 1e-5, "classes": [0, 1], "categories": {0: [-1.0, 0.0, 1.0]},
              "interactions": [(0, 1)], **box},
-            {"epsilon": 2.0, "classes": [0, 1, 2], "interactions": 2, "interactions_fraction": 0.25, **box},
+            {"epsilon": 2.0, "classes": [0, 1, 2], "interactions": 2, "interactions_fraction": 0.25, **box,
+             "n_bins": 6},
         ]
 
 

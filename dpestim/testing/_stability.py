@@ -35,7 +35,7 @@ class Rows(Releases):
         self.wrong = {
             "bounds": (None, 3, (1,), (1, 1), (2, 1), (math.nan, 1), (0, math.inf), "ab", ("0", "1"),
                        *([([0, 1, 2], 5)] if getattr(estimator, "function", None) is None else [])),
-            "statistic": (None, "best", 3), "noise": (None, "normal", 1), "share": (0, 1, "a", None, True),
+            "statistic": (None, "best", 3), "noise": (None, "normal", 1), "noise_fraction": (0, 1, "a", None, True),
             "q": (-0.1, 1.1, math.nan, None), "trim": (-0.1, 0.5, None, "a"), "n_blocks": (0, 1, 2.5, True),
             "proposed_bound": (None, -1.0, math.nan, math.inf, "1"), "aggregate": (None, "mode"),
         }

@@ -203,7 +203,7 @@ class SmoothSensitivity(StatisticMechanism):
             {"epsilon": 1.0, "bounds": (-4.0, 4.0)},
             {"epsilon": 2.0, "bounds": (0.0, 3.0), "statistic": "mean", "trim": 0.25, "noise": "student"},
             {"epsilon": 1.0, "bounds": (-4.0, 4.0), "statistic": "quantile", "q": 0.25, "noise": "quartic",
-             "share": 0.7},
+             "noise_fraction": 0.7},
             {"epsilon": 1.0, "bounds": (-4.0, 4.0), "noise": "laplace", "delta": 1e-3},
         ]
 
