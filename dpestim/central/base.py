@@ -10,7 +10,7 @@ from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
 from dpestim.inputs import Numbers
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
-from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
 #: Less could not be told from the rounding of floats, which have few digits below 1e-308.
@@ -61,7 +61,9 @@ class CentralMechanism(PrivateEstimator):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
-        self._last_relation = self._relation().value
+        relation = self._relation().value
+        if relation != (self._last_relation or Neighbours.SUBSTITUTION.value):
+            self._last_relation = relation  # (the usual one leaves nothing behind: scikit-learn asks that of transform)
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()

@@ -169,6 +169,10 @@ def check_noise_is_settled_alike(noise):
     settled = [law._settle(words[k * law.per : (k + 1) * law.per].tolist(), None) for k in range(decided)]
     require([z for z in settled if z is not None] == out[:written].tolist() and decided > n // 2,
             "an attempt must have one outcome, however many digits are looked at")
+    few = np.empty(written // 2, np.int64)
+    decided, _ = law._attempts(words, few)
+    require([z for z in settled[:decided] if z is not None] == few.tolist(),
+            "attempts must stop where there is no more room: integers must not depend on how many are drawn at a time")
 
 
 def check_noise_is_as_large_as_stated(noise):

@@ -32,6 +32,8 @@ SPREAD, SLACK = 400, 0.2
 #: Releases whose intervals of this level are looked at, a shape of the data. An interval of half the width holds normal
 #: noise with probability .48 where .8 is said: 150 releases reach the 1e-6 quantile of that law once in 500 times.
 COVERED, LEVEL = 150, 0.8
+#: The lower of two bounds, 1 apart, between which the squares of the points of a grid pass 2^63.
+FAR = 2896.0
 #: From this number on kinds of rows are odd ones.
 ODD = 100
 #: Enclosures of powers of e are narrower; floats that stand for probabilities are off by less.
@@ -93,6 +95,14 @@ class Statistics(Releases):
         low, high = np.broadcast_to(bounds[0], rows.shape[1:]), np.broadcast_to(bounds[1], rows.shape[1:])
         mixed = np.where(np.arange(rows.shape[1] if rows.ndim == 2 else 1) % 2, low, high).reshape(low.shape)
         return np.array([low, high, 0.3 * low + 0.7 * high, *[mixed] * (rows.ndim == 2)])
+
+    @cached_property
+    def far(self):
+        """The same with bounds that are far from 0, or None where it has no pair of bounds."""
+        est = self.fresh()
+        if not isinstance(getattr(est, "bounds", None), tuple):
+            return None
+        return type(self)(est.set_params(bounds=(FAR, FAR + 1.0)))
 
     @cached_property
     def odd_kinds(self):
@@ -216,27 +226,40 @@ def check_statistic_keeps_epsilon(statistic):
     """Over all small neighbouring tables no outcome is more than e^epsilon times likelier, exactly; or its delta is.
 
     As the estimator is, with private bounds, and with several rows a user. The outcomes are what is drawn: integers
-    with noise, choices, what passes a threshold. Noise on integers must use most of epsilon, or of delta.
+    with noise, choices, what passes a threshold. Noise on integers must use most of epsilon, or of delta. In bounds
+    that are far from 0 squares exceed 64 bits.
     """
     for est, pairs in statistic.worlds:
-        epsilon = canonical_epsilon(est.epsilon)
-        allowed = float(canonical_amount(getattr(est, "delta", None) or 0, "delta"))
-        worst, lost = Fraction(1), 0.0
-        for pair in pairs:
-            for stages in _stages(statistic, est, pair):
-                ratio, deltas = Fraction(1), []
-                for one, two in stages:
-                    pure, more = plan_loss(one, two)
-                    ratio, deltas = ratio * pure, deltas + more
-                require(ratio <= exp_upper(epsilon) * (1 + _TINY), "an outcome is likelier by more than e^epsilon")
-                require(len(deltas) <= 1, "at most one part of a release may have a delta")
-                worst = max(worst, ratio)
-                for delta in deltas:
-                    lost = max(lost, delta(float(epsilon) - log_ratio(ratio.numerator, ratio.denominator)))
-                require(lost <= allowed * (1 + _FLOAT), f"the delta is {lost:.3g} or more, above what is declared")
+        worst, lost, epsilon, allowed = _most_lost(statistic, est, pairs)
         used = worst >= exp_lower(Fraction(97, 100) * epsilon) or lost >= 0.1 * allowed > 0
         chosen = hasattr(est, "q")  # what is scored moves less on small tables than it may
         require(used or chosen or est is not statistic.worlds[0][0], "much less than epsilon, or delta, is used")
+
+
+    far = statistic.far
+    if far is not None:
+        some = pairs_of([(), (0,), (0, 1)], len(far.kinds), far.estimator.neighbours == "add_remove")
+        _most_lost(far, far.fresh(), some)
+
+
+def _most_lost(statistic, est, pairs):
+    """Return (the worst ratio, the largest delta) of neighbouring tables, (epsilon, delta): what must not be less."""
+    epsilon = canonical_epsilon(est.epsilon)
+    allowed = float(canonical_amount(getattr(est, "delta", None) or 0, "delta"))
+    worst, lost = Fraction(1), 0.0
+    for pair in pairs:
+        for stages in _stages(statistic, est, pair):
+            ratio, deltas = Fraction(1), []
+            for one, two in stages:
+                pure, more = plan_loss(one, two)
+                ratio, deltas = ratio * pure, deltas + more
+            require(ratio <= exp_upper(epsilon) * (1 + _TINY), "an outcome is likelier by more than e^epsilon")
+            require(len(deltas) <= 1, "at most one part of a release may have a delta")
+            worst = max(worst, ratio)
+            for delta in deltas:
+                lost = max(lost, delta(float(epsilon) - log_ratio(ratio.numerator, ratio.denominator)))
+            require(lost <= allowed * (1 + _FLOAT), f"the delta is {lost:.3g} or more, above what is declared")
+    return worst, lost, epsilon, allowed
 
 
 def check_statistic_shows_what_was_drawn(statistic):

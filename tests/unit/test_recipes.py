@@ -21,7 +21,7 @@ SLIPS = {
     5: ("/ self.delta) // 2", "/ self.delta / 2) // 2"),
     6: ("(2 if self._replaces else 1)", "1"),
     7: ("grid.span for", "grid.span // 2 for"),
-    8: ("0.0, n_honest,", "0.0, 2 * n_honest,"),
+    8: ("0.0, n_coins,", "0.0, 2 * n_coins,"),
 }
 
 

@@ -194,6 +194,29 @@ class FloatEpsilon(Sum):
         return share, canonical_epsilon(float(rest) * 1.01)
 
 
+class SquaresIn64Bits(Sum):
+    """Sum of squares: in bounds that are far from 0 the squares of points exceed 64 bits, without an error."""
+
+    def _sums(self, rows, grids):
+        return [int(np.square(grid.points(column) + grid.center).sum()) for grid, column in zip(grids, rows.T)]
+
+    def _numbers(self, summary):
+        ends = [sorted((grid.first**2, grid.last**2)) for grid in summary.domain]
+        least = [0 if grid.first <= 0 <= grid.last else end[0] for grid, end in zip(summary.domain, ends)]
+        return summary.totals, [end[1] - own * self._replaces for own, end in zip(least, ends)]
+
+    @staticmethod
+    def _finish(noisy, errors, grids, n):
+        unit = np.square([grid.step for grid in grids])
+        return noisy * unit, errors * unit
+
+    @staticmethod
+    def _range(noisy, widths, grids, n):
+        unit = np.square([grid.step for grid in grids])
+        widths = widths + (0 if n is None else n / 2) * np.array([2 * grid.last + 1.0 for grid in grids])
+        return (noisy - widths) * unit, (noisy + widths) * unit
+
+
 SLIPS = [
     (DropsRowsOutsideTheBounds, ONE), (DropsMissingRows, ONE), (ZeroIsMissing, ONE),
     (CentredByTheData, ONE), (WinsorisedByTheData, ONE), (ChainRuleForgotten, TWO),
@@ -203,4 +226,5 @@ SLIPS = [
     (ReplacedAsAdded, {"epsilon": 1.0, "bins": 4, "bounds": (-3.0, 3.0)}),
     (EmptyCellsDropped, {"epsilon": 1.0, "categories": [["a", "b"]]}), (FewRowsRaise, {"epsilon": 1.0}),
     (DeduplicatedRows, {"epsilon": 1.0}), (FloatEpsilon, ONE),
+    (SquaresIn64Bits, {"epsilon": 8.0, "bounds": (0.0, 5.0)}),
 ]
