@@ -15,18 +15,20 @@ from sklearn.metrics import r2_score, roc_auc_score
 from dpestim.datasets import load_yrbss
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import LDPSGDClassifier, LDPSGDRegressor
+from dpestim.preprocessing import DomainEncoder
 
 # %%
 # Teenagers of the yrbss survey, which ships with dpestim: is one male, from age, height and weight; and how heavy,
 # from age, gender and height. Public bounds of the columns, and the norm that follows from them, are declared.
 
-table = load_yrbss(as_frame=True).frame
-table = table.sample(frac=1.0, random_state=0)
+data = load_yrbss(as_frame=True)
+table = data.frame.sample(frac=1.0, random_state=0)
 males = (table["gender"] == "male").to_numpy()
-low, high = np.array([12, 1.2, 25]), np.array([18, 2.2, 200])
-scaled = (2 * (np.clip(table[["age", "height", "weight"]].to_numpy(float), low, high) - low) / (high - low) - 1)
-rows = scaled / np.sqrt(3)  # norm at most 1
-people = np.column_stack([scaled[:, 0], 2.0 * males - 1, scaled[:, 1]]) / np.sqrt(3)
+table["male"] = males.astype(float)
+encoder = DomainEncoder(data.domain | {"male": (0, 1)})  # public: each column to [-1, 1]
+rows = encoder.fit_transform(table[["age", "height", "weight"]])
+people = encoder.fit_transform(table[["age", "male", "height"]])
+norm = encoder.norm_bound  # that of three columns
 weights = table["weight"].to_numpy(float)
 test = slice(9_000, None)
 
@@ -45,11 +47,11 @@ def fit(make, n, seed):
 EPSILONS, SIZES, SEEDS = np.array([0.5, 1, 2, 4, 8]), (2_250, 9_000), range(5)
 TASKS = (
     ("AUC: who is male", auc, LogisticRegression(), rows, males,
-     lambda e: lambda s: LDPSGDClassifier(e, data_norm=1.0, classes=[False, True], random_state=s),
-     lambda e: lambda s: DPLogisticRegression(e, data_norm=1.0, classes=[False, True], random_state=s)),
+     lambda e: lambda s: LDPSGDClassifier(e, data_norm=norm, classes=[False, True], random_state=s),
+     lambda e: lambda s: DPLogisticRegression(e, data_norm=norm, classes=[False, True], random_state=s)),
     ("R^2: how heavy", fit, LinearRegression(), people, weights,
-     lambda e: lambda s: LDPSGDRegressor(e, data_norm=1.0, target_bounds=(30, 150), random_state=s),
-     lambda e: lambda s: DPLinearRegression(e, bounds=(-0.6, 0.6), target_bounds=(30, 150), random_state=s)),
+     lambda e: lambda s: LDPSGDRegressor(e, data_norm=norm, target_bounds=(30, 150), random_state=s),
+     lambda e: lambda s: DPLinearRegression(e, bounds=(-1, 1), target_bounds=(30, 150), random_state=s)),
 )
 figure, axes = plt.subplots(1, 2, figsize=(10, 4))
 for ax, (title, score, plain, X, y, local, central) in zip(axes, TASKS):

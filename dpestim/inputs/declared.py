@@ -277,6 +277,8 @@ def target_pair(target_bounds, name_of_y=None, *, name="target_bounds", **limits
     if is_by_column(target_bounds):
         target_bounds = _of_target(target_bounds, name_of_y, name, as_pair, "a pair (low, high)")
     refuse_pairs(target_bounds, name)
+    if isinstance(target_bounds, tuple | list) and any(map(np.ndim, target_bounds)):
+        raise ValueError(f"{name} must be a pair (low, high) of two numbers")
     low, high = pair_of(target_bounds, 1, name=name, **limits)
     return float(low[0]), float(high[0])
 

@@ -3,6 +3,7 @@
 import inspect
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -187,6 +188,7 @@ class PerturbedModel(ClippedModel):
         return epsilon, delta
 
     @classmethod
+    @lru_cache(maxsize=256)
     def _needs(cls, name):
         """Tell whether None is no value of a parameter."""
         return inspect.signature(cls.__init__).parameters[name].default is not None

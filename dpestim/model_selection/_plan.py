@@ -154,7 +154,9 @@ def _prepare(search, candidate, share):
     if report.leaks:
         raise ValueError("estimator must not leak: " + " ".join(map(str, report.leaks)))
     refuse_in_strict(report, search._is_strict())
-    steps = [step for step in report.steps if step.privacy is not None]
+    # (a step such as `DomainEncoder`, which has nothing to pay or to draw, takes no part)
+    steps = [step for step in report.steps if step.privacy is not None and not (
+        step.privacy.is_nothing and not set(_OURS) & set(step.estimator.get_params(deep=False)))]
     if not steps or any(name not in step.estimator.get_params() for step in steps for name in _OURS):
         raise ValueError("estimator must have private steps, with the parameters epsilon, ledger and random_state")
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import dpestim
@@ -29,7 +30,8 @@ from dpestim.linear_model import (
     DPRidge,
 )
 from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PMTransformer, PrivatizedColumns
-from dpestim.pipeline import PrivatePipeline, check_pipeline
+from dpestim.model_selection import PrivateSearchCV
+from dpestim.pipeline import PrivatePipeline, check_pipeline, share_budget
 from dpestim.preprocessing import DomainEncoder
 from dpestim.statistics import Mean, group_by
 
@@ -346,6 +348,19 @@ def test_clients_of_a_mixed_row_share_a_domain(teenagers):
         found, known = (getattr(kind(own, epsilon=2.0, random_state=0), verb)(frame) for own in (parts, plain))
         np.testing.assert_array_equal(np.asarray(found), np.asarray(known))
         assert kind(parts, epsilon=2.0).privacy_.epsilon == 2
+
+
+def test_a_search_and_cross_validation_take_raw_frames(teenagers):
+    frame, domain = teenagers
+    X, y = frame.drop(columns="gender"), frame["gender"]
+    model = make_pipeline(DomainEncoder(domain), DPLogisticRegression(domain=domain))
+    space = {"dplogisticregression__intercept_scaling": [0.1, 0.5]}
+    search = PrivateSearchCV(model, space, epsilon=2.0, random_state=0)
+    assert search.fit(X, y).privacy_.epsilon == 2
+    assert search.best_estimator_[-1].data_norm_ == search.best_estimator_[0].norm_bound
+    shared = share_budget(model, 1.0)
+    assert check_pipeline(shared).privacy_.epsilon == 1
+    assert cross_val_score(shared, X, y, cv=2, error_score="raise").shape == (2,)
 
 
 # ---------------------------------------------------------------------------------------------- messages
