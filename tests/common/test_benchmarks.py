@@ -66,7 +66,7 @@ def test_medians_are_timed_beside_the_same_medians(benchmarks, monkeypatch):
     median, smooth = stability.published(x, -10.0, 10.0, 0.5)
     mechanism = stability.SmoothSensitivity(1.0, bounds=(-10.0, 10.0))
     plan = mechanism._plan(1)
-    ((value, scale),) = mechanism._look(mechanism.summarize(x)._rows, plan)
+    ((value, scale),) = mechanism._look(mechanism.summarize(x).totals, plan)
     assert abs(plan["grids"][0].number(value) - median) < 1e-10
     assert abs(plan["grids"][0].number(scale / plan["noise"].multiplier) - smooth) < 1e-10
 
@@ -94,7 +94,7 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     from benchmarks import statistics
 
     settings = type("Settings", (), {"quick": True, "n": 20_000})
-    assert [row.target for row in statistics.rows(settings)] == ["1x", "20x", "20x", ""]
+    assert [row.target for row in statistics.rows(settings)] == ["1x", "", "1x", ""]
 
 
 def test_models_and_what_comes_before_them_are_timed(benchmarks):

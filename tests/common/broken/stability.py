@@ -11,8 +11,8 @@ import numpy as np
 from dpestim.central import ProposeTestRelease, SampleAndAggregate, SmoothSensitivity, StableRelease
 from dpestim.central.stability.distance_test import passes
 from dpestim.central.stability.heavy import Cauchy
-from dpestim.central.stability.rows import Summary
 from dpestim.central.stability.statistics import WHOLE, smooth_weights
+from dpestim.summaries import RowSummary
 
 SMOOTH = {"epsilon": 4.0, "bounds": (0.0, 1.0)}
 TEST = {"epsilon": 2.0, "delta": 1e-3, "proposed_bound": 0.25, "bounds": (0.0, 1.0)}
@@ -89,8 +89,9 @@ class KeepsRows(SmoothSensitivity):
     """Keeps the scale of the noise after a fit."""
 
     def fit(self, X, y=None):
+        super().fit(X, y)
         self.noise_scale_ = self._look(self.summarize(X).totals, self._plan(X.shape[1]))
-        return super().fit(X, y)
+        return self
 
 
 class PaysTwice(SmoothSensitivity):
@@ -143,7 +144,7 @@ class NoNoise(ProposeTestRelease):
 
     def _outcomes(self, summary, places):
         plan = self._plan(1)
-        ((_, distance),), (test, threshold, _) = self._look(summary._rows, plan), plan["test"]
+        ((_, distance),), (test, threshold, _) = self._look(summary.totals, plan), plan["test"]
         density, _ = super()._outcomes(summary, places)
         passed = distance >= threshold
         chance = passes(distance, threshold, float(test))
@@ -172,11 +173,11 @@ class WholeLead(StableRelease):
         return [(code, 2 * distance + 1) for code, distance in super()._sampled(seen, plan, source)]
 
 
-class Nameless(Summary):
+class Nameless(RowSummary):
     """Forgets what it was made of."""
 
     def merge(self, other):
-        other = Summary(other._kind, other._rows, other._is_flat) if isinstance(other, Summary) else other
+        other = RowSummary(other.identity, other.n_rows, other.totals) if isinstance(other, RowSummary) else other
         return super().merge(other)
 
 
@@ -185,7 +186,7 @@ class CountsTwice(SmoothSensitivity):
 
     def summarize(self, X, y=None):
         one = super().summarize(X, y)
-        return Nameless(one._kind, one._rows, one._is_flat)
+        return Nameless(one.identity, one.n_rows, one.totals)
 
 
 def mixed(block):
