@@ -300,7 +300,8 @@ def test_a_relaxed_law_names_its_column_and_its_inputs():
     assert est.privacy_.relaxed_epsilon == 1
     assert est.guarantee_by_input_ == [{"sensitive-sensitive": 1}]
     for bad, why in (([["cold"]], "among its categories"), ([["flu", "flu"]], "distinct"), (["flu"], "one list of"),
-                     ([["flu"], ["flu"]], "each"), ([], "one list of values for each column"), ([["flu", "hiv", "none"]], "leave out")):
+                     ([["flu"], ["flu"]], "each"), ([], "one list of values for each column"),
+                     ([["flu", "hiv", "none"]], "leave out")):
         with pytest.raises(ValueError, match=why) as error:
             est.set_params(non_sensitive=bad).randomizer()
         assert "non_sensitive" in str(error.value)
@@ -355,7 +356,7 @@ def test_names_come_with_the_first_frame_and_stay():
     frame = pd.DataFrame({"weight": X[:, 0]})
     est = MeanEstimator(PMTransformer(1.0, bounds={"weight": (0.0, 10.0)})).fit(frame)
     assert est.feature_names_in_.tolist() == ["weight"]
-    with pytest.raises(ValueError, match="bounds must have an entry .*none for 'height'"):
+    with pytest.raises(ValueError, match=r"bounds must have an entry .*none for 'height'"):
         est.fit(frame.rename(columns={"weight": "height"}))
     with pytest.raises(ValueError, match="feature names"):
         GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit(pd.DataFrame({"x": ["a"]})).partial_fit(
@@ -570,7 +571,7 @@ def test_what_pays_once_pays_for_what_collects_for_it():
 def test_arrow_tables_have_names():
     table = pa.table({"a": [0, 1, 1]})
     assert len(GRRFrequencyEstimator(1.0, categories={"a": [0, 1]}).privatize(table)) == 3
-    with pytest.raises(ValueError, match="categories must have an entry .*none for 'a'"):
+    with pytest.raises(ValueError, match=r"categories must have an entry .*none for 'a'"):
         GRRFrequencyEstimator(1.0, categories={"b": [0, 1]}).privatize(table)
 
 
