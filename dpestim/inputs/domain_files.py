@@ -57,7 +57,7 @@ def load(path):
 
 
 def _json(text):
-    """Return what JSON says, or raise ValueError for a key that is there twice: readers differ about which one counts."""
+    """Return what JSON says, or raise ValueError for a key that is there twice, of which readers differ."""
     def distinct(pairs):
         found = dict(pairs)
         if len(found) < len(pairs):
