@@ -374,6 +374,22 @@ def test_coefficients_are_in_units_of_raw_numbers(model, more):
     np.testing.assert_array_equal(again._scores(scaled), by_hand._scores(scaled))
 
 
+@pytest.mark.parametrize("model", [DPLogisticRegression, DPLinearSVC, DPPoissonRegressor])
+def test_without_an_intercept_zero_stays_zero(model):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-20, 30, 500), rng.uniform(1, 2, 500), np.full(500, 5.0), np.zeros(500)])
+    y = (X[:, 0] > 0).astype(int)
+    known = {"max_target": 1} if model is DPPoissonRegressor else {"classes": [0, 1]}
+    known |= {"fit_intercept": False, "random_state": 0}
+    raw = model(5.0, bounds={0: (-10, 20), 1: (1, 2), 2: (5, 5), 3: (0, 0)}, **known).fit(X, y)
+    inside = X.clip([-10, 1, 5, 0], [20, 2, 5, 0])
+    by_hand = model(5.0, data_norm=raw.data_norm_, **known).fit(inside / [20, 2, 5, 1], y)
+    assert np.sqrt(3) <= raw.data_norm_ < 1.7321
+    np.testing.assert_array_equal(raw.intercept_, 0)
+    np.testing.assert_allclose(raw._scores(X), by_hand._scores(inside / [20, 2, 5, 1]), rtol=1e-9)
+    np.testing.assert_allclose(inside @ np.atleast_2d(raw.coef_).T, raw._scores(X), atol=1e-9)
+
+
 def test_clients_of_a_mixed_row_share_a_domain(teenagers):
     frame, domain = teenagers
     parts = [("g", GRRFrequencyEstimator(categories=domain), ["gender", "grade"]),
