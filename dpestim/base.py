@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import inspect
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class PrivateEstimator(BaseEstimator):
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid
     #: for it last; its clones and pickles take it along
     _bound = (None, False)
+    #: whether this left a process in which a block was open: then parameters alone do not end what it is bound to
+    _stays_bound = False
     #: name of the relation of the block (`config_context`) in which this was made, cloned, pickled or last summarised
     _bound_relation = None
     #: reservations (`Ledger.reserve`) on which this draws where their ledger pays, while others are fitted, too; clones
@@ -67,6 +70,10 @@ class PrivateEstimator(BaseEstimator):
     def set_params(self, **params):
         """Set parameters; ``ledger=None`` also ends what bound this to the ledger of a block.
 
+        Among other parameters it does so only where the parameter `ledger` was not None, so that
+        ``set_params(**get_params())`` changes nothing. What a block has sent to another process stays bound:
+        ``Ledger.detach`` ends that.
+
         Parameters
         ----------
         **params : dict
@@ -75,13 +82,16 @@ class PrivateEstimator(BaseEstimator):
         -------
         self
         """
+        ends = "ledger" in params and params["ledger"] is None and not self._stays_bound and (
+            len(params) == 1 or getattr(self, "ledger", None) is not None)
         super().set_params(**params)
-        if "ledger" in params and params["ledger"] is None:
+        if ends:
             self._unbind()
         return self
 
     def _unbind(self):
         """Be bound to no ledger: a later use is paid by the parameter, or by the block around it."""
+        vars(self).pop("_stays_bound", None)
         if self._bound[0] is not None:
             self._bound = (None, self._bound[1])
 
@@ -92,6 +102,8 @@ class PrivateEstimator(BaseEstimator):
             twin._bound = bound
         if self._bound_relation is not None and twin._bound_relation is None:
             twin._bound_relation = self._bound_relation
+        if self._stays_bound:
+            twin._stays_bound = True
         if self._reservations:
             twin._reservations = self._reservations
         return twin
@@ -102,6 +114,8 @@ class PrivateEstimator(BaseEstimator):
         bound = self._to_bind()
         if bound != (None, False):
             state["_bound"] = bound
+        if bound[0] is not None and ambient.is_open(bound[0]):
+            state["_dpestim_sent"] = os.getpid()
         relation = relation_of_block()
         return state if relation is None else {**state, "_bound_relation": relation}
 
@@ -113,7 +127,10 @@ class PrivateEstimator(BaseEstimator):
                 f"this pickle of {type(self).__name__} has format {found}, and this version of dpestim reads "
                 f"{PICKLE_FORMAT} only: fit again, or load it with the version that wrote it"
             )
+        sent = state.pop("_dpestim_sent", None)
         super().__setstate__(state)
+        if sent not in (None, os.getpid()):
+            self._stays_bound = True
 
     def _to_bind(self):
         """Return (ledger, strict) as a clone, a copy or a pickle must take them along, wherever it is made."""

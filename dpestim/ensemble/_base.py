@@ -191,7 +191,7 @@ class Boosting(BinnedColumns, CentralModel):
         trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)
-        held = *self.get_params(deep=False), "_bound", "_bound_relation", "_reservations"
+        held = *self.get_params(deep=False), "_bound", "_stays_bound", "_bound_relation", "_reservations"
         return self._become({name: value for name, value in vars(trial).items() if name not in held})
 
     @property

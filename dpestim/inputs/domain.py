@@ -168,6 +168,8 @@ class Domain:
         names = list(table.columns) if is_frame(table) else range(table.shape[1])
         columns = dict(zip(names, columns_of(table)))
         ledger = ambient.ledger()
+        if ledger is None:
+            ambient.refuse_to_slip_through()
         if hasattr(ledger, "record_score"):
             ledger.record_score(estimator="Domain check", n_rows=len(table))
         places = list(columns) if not is_frame(table) and len(names) == len(self) else None

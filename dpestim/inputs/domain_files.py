@@ -19,21 +19,29 @@ _DEFAULTS = {"unit": None, "missing": False, "other": None}
 def load(path):
     """Return {name: column} of a file, or raise ValueError that says what is wrong with it."""
     path = Path(path)
-    read = {".toml": tomllib.loads, ".json": json.loads}.get(path.suffix.lower())
+    read = {".toml": tomllib.loads, ".json": _json}.get(path.suffix.lower())
     if read is None:
         raise ValueError("path must end in .toml or .json")
-    found, error = attempt(read, path.read_text(encoding="utf-8"))
+    written = path.read_bytes()
+    found, error = attempt(lambda: read(written.decode("utf-8")))
     if error or not isinstance(found, dict):
-        raise ValueError(f"{path.name} must be a file of {path.suffix[1:].upper()}: it cannot be read as such")
-    if found.get("version") != VERSION:
+        raise ValueError(f"{path.name} must be a file of {path.suffix[1:].upper()}, in UTF-8 and with no key twice: it "
+                         "cannot be read as such")
+    if isinstance(found.get("version"), bool) or found.get("version") != VERSION:
         raise ValueError(f"{path.name} must say version = {VERSION}: this version of dpestim reads no other")
+    unknown = set(found) - {"version", "columns"}
+    if unknown:
+        raise ValueError(f"{path.name} must have version and columns only, and has {sorted(unknown)}")
     listed = found.get("columns")
     if not isinstance(listed, list) or not listed:
         raise ValueError(f"{path.name} must have a list of columns")
     columns = {}
     for at, entry in enumerate(listed):
         name = entry.get("name", at) if isinstance(entry, dict) else at
-        kind, parts = _KINDS.get(entry.get("kind") if isinstance(entry, dict) else None, (None, ()))
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise ValueError(f"column {at} of {path.name} must be named by a string, or by its place")
+        said = entry.get("kind") if isinstance(entry, dict) else None
+        kind, parts = _KINDS.get(said if isinstance(said, str) else None, (None, ()))
         if kind is None:
             raise ValueError(f"column {name!r} must have a kind, one of {sorted(_KINDS)}")
         unknown = set(entry) - {"name", "kind", *parts}
@@ -46,6 +54,17 @@ def load(path):
         except (TypeError, ValueError) as error:
             raise ValueError(f"column {name!r}: {error}") from None
     return columns
+
+
+def _json(text):
+    """Return what JSON says, or raise ValueError for a key that is there twice, of which readers differ."""
+    def distinct(pairs):
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("keys must be distinct")
+        return found
+
+    return json.loads(text, object_pairs_hook=distinct)
 
 
 def save(columns, path):

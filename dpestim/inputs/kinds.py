@@ -40,7 +40,7 @@ class Numbers:
     kind = "numbers"
 
     def __post_init__(self):
-        ends = [end.item() if isinstance(end, np.generic) else end for end in (self.low, self.high)]
+        ends = [_plain(end) for end in (self.low, self.high)]
         if not all(is_number(end) and math.isfinite(end) for end in ends) or not ends[0] <= ends[1]:
             raise ValueError("Numbers must have finite bounds: Numbers(low, high), low at most high")
         if self.unit is not None and not isinstance(self.unit, str):
@@ -236,6 +236,17 @@ def column_of(declared):
 def is_number(value):
     """Tell whether this is a real number, and no truth value or duration."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
+
+
+def _plain(value):
+    """Return a number as an int or a float: infinity where no float is as large."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_number(value):
+        return value
+    try:
+        return value if float(value) == value and isinstance(value, int) else float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _set_flag(column):

@@ -41,7 +41,8 @@ class OfDomain(PrivateModel):
         bounds = getattr(self, "bounds", None)
         if bounds is None:
             return None
-        return Scale(*pair_of(bounds, n_columns, most=1e140, apart=1e-140, same=True))
+        ends = pair_of(bounds, n_columns, most=1e140, apart=1e-140, same=True)
+        return Scale(*ends, centred=bool(self.fit_intercept))
 
     def _settle(self, names, n_columns, target):
         """... What is None follows from the domain."""
@@ -67,14 +68,18 @@ class OfDomain(PrivateModel):
 
 @dataclass(frozen=True)
 class Scale:
-    """Public bounds of columns: rows are scaled to [-1, 1] by them, and coefficients of these to units of X."""
+    """Public bounds of columns: rows are scaled to [-1, 1] by them, and coefficients of these to units of X.
+
+    Not centred: 0 stays 0, as for a model without an intercept, which is 0 at the origin of X.
+    """
 
     low: np.ndarray
     high: np.ndarray
+    centred: bool = True
 
     @property
     def _half(self):
-        return (self.high - self.low) / 2
+        return (self.high - self.low) / 2 if self.centred else np.maximum(np.abs(self.low), np.abs(self.high))
 
     @property
     def norm(self):
@@ -82,14 +87,16 @@ class Scale:
         return norm_of(max(1, int((self._half > 0).sum())))
 
     def rows(self, X):
-        """Return rows, each column scaled and clipped; a column with equal bounds is 0."""
+        """Return rows, each column scaled and clipped; a column whose scale is 0 is 0."""
         half = self._half
         with np.errstate(all="ignore"):
-            scaled = np.clip((X - self.low) / np.where(half > 0, half, 1.0) - 1.0, -1.0, 1.0)
+            by = np.where(half > 0, half, 1.0)
+            scaled = (X - self.low) / by - 1.0 if self.centred else np.clip(X, self.low, self.high) / by
+            scaled = np.clip(scaled, -1.0, 1.0)
         return np.ascontiguousarray(np.where(half > 0, scaled, 0.0 * scaled))
 
     def in_units(self, coef, intercept):
         """Return coefficients and intercepts of scaled rows in units of X."""
         half = self._half
         slopes = np.where(half > 0, coef / np.where(half > 0, half, 1.0), 0.0)
-        return slopes, intercept - slopes @ (self.low + half)
+        return slopes, intercept - slopes @ (self.low + half) if self.centred else intercept

@@ -80,7 +80,8 @@ class DPLogisticRegression(LinearClassifier):
         probabilities are nearer to what was seen. Where C is too large for epsilon or for the number of rows it is
         lowered as far as needed: see `C_`.
     fit_intercept : bool, default=True
-        Whether there is a constant, and with it the private count of the classes that margins start from.
+        Whether there is a constant, and with it the private count of the classes that margins start from. Without it
+        columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows. Small: features keep more of the norm that the noise is scaled to.
     ledger : dpestim.accounting.Ledger, default=None

@@ -67,6 +67,7 @@ class DPLinearSVC(LinearClassifier):
     h : float, default=0.5
         Half of the width, in margins, over which the hinge is rounded, in [1e-3, 1e3].
     fit_intercept : bool, default=True
+        Without an intercept columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows.
     ledger : dpestim.accounting.Ledger, default=None
@@ -200,7 +201,8 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         the private mean. Where it is too small for epsilon or for the number of rows it is raised as far as needed: see
         `alpha_`.
     fit_intercept : bool, default=True
-        Whether there is a constant, and with it the private mean of the targets that predictions start from.
+        Whether there is a constant, and with it the private mean of the targets that predictions start from. Without it
+        columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.5
         The constant a that is appended to rows.
     ledger : dpestim.accounting.Ledger, default=None

@@ -35,6 +35,11 @@ def to_bind():
     return one
 
 
+def is_open(item):
+    """Tell whether a block of a ledger, for whichever users, is open anywhere in this process."""
+    return any(getattr(item, "uuid", item) == getattr(own, "uuid", own) for own in _blocks.values())
+
+
 def enter(item):
     """Open a block."""
     _blocks.enter(item)

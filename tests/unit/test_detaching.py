@@ -1,6 +1,7 @@
 """What a ledger pays for, and how it stops: parameters, what is bound, and what the repr says of it."""
 
 import copy
+import os
 import pickle
 
 import numpy as np
@@ -48,6 +49,30 @@ def test_no_estimator_is_paid_for_after_it_was_detached(cls):
     assert other.get_params(deep=False)["ledger"] is None
     with second:
         assert other._find_ledger() == second
+
+
+@pytest.mark.parametrize("cls", PAID)
+def test_parameters_that_are_copied_end_no_ledger(cls):
+    ledger = book()
+    with ledger:
+        bound = cls(**cls._test_params()[0])
+    assert bound.set_params(**bound.get_params())._find_ledger() == ledger
+    assert make_pipeline(bound).set_params(**make_pipeline(bound).get_params())[0]._find_ledger() == ledger
+    assert bound.set_params(ledger=None)._find_ledger() is None
+
+
+@pytest.mark.parametrize("cls", PAID)
+def test_what_a_block_sends_to_another_process_stays_bound(cls, monkeypatch):
+    with book().for_users("a wave") as pays:
+        here = cls(**cls._test_params()[0])
+        sent = pickle.dumps(here)
+    process = os.getpid()
+    monkeypatch.setattr("dpestim.base.os.getpid", lambda: process + 1)
+    there = pickle.loads(sent)  # (where no block is seen: a grid of {"ledger": [None]} would be free)
+    for est in (there, clone(there), pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
+        assert est.set_params(ledger=None)._find_ledger() == pays
+    assert pays.detach(there)._find_ledger() is None
+    assert pickle.loads(pickle.dumps(here)).set_params(ledger=None)._find_ledger() is None  # (no block was open)
 
 
 def test_all_that_is_in_a_pipeline_or_a_search_is_detached():

@@ -6,6 +6,8 @@ import importlib.resources
 import json
 import pickle
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from dpestim.accounting import Ledger
 from dpestim.cluster import DPKMeans
 from dpestim.datasets import load_us_military, load_yrbss
 from dpestim.ensemble import DPRandomForestClassifier
+from dpestim.exceptions import LedgerError
 from dpestim.linear_model import (
     DPLinearRegression,
     DPLinearSVC,
@@ -81,7 +84,7 @@ def test_parts_and_unions():
     ({"a": [np.nan, "x", np.inf]}, "finite"), ({None: (0, 1)}, "named by strings"),
     ({True: (0, 1)}, "named by strings"),
     ({"a": {"x": 1}}, "a column must be"), ({"a": [b"x"]}, "must be strings"),
-    ({"a": [(0, 1), (0, 1)]}, "must be strings"),
+    ({"a": [(0, 1), (0, 1)]}, "must be strings"), ({"a": (0, 10**400)}, "'a': Numbers must"),
 ])
 def test_bad_columns_are_named(columns, message):
     with pytest.raises(ValueError, match=message):
@@ -114,6 +117,42 @@ def test_files_that_do_not_fit(tmp_path, text, message):
         Domain.load(path)
     with pytest.raises(ValueError, match=r"\.toml or \.json"):
         EVERYTHING.save(tmp_path / "codebook.yaml")
+
+
+COLUMN = '{"name": "a", "kind": "numbers", "low": 0, "high": 1}'
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"version": true, "columns": [' + COLUMN + "]}", "version = 1"),
+    ('{"version": 1, "columns": [' + COLUMN + '], "column": []}', "has .'column'"),
+    ('{"version": 1, "columns": [], "columns": [' + COLUMN + "]}", "no key twice"),
+    ('{"version": 1, "columns": [{"name": "b", ' + COLUMN[1:] + "]}", "no key twice"),
+    ('{"version": 1, "columns": [{"kind": ["numbers"]}]}', "must have a kind"),
+    ('{"version": 1, "columns": [{"name": ["a"], "kind": "text"}]}', "named by a string"),
+    ('{"version": 1, "columns": [' + COLUMN.replace("1", "9" * 400) + "]}", "'a': Numbers must"),
+    ("\xe9", "UTF-8"),
+])
+def test_files_that_were_changed(tmp_path, text, message):
+    path = tmp_path / "codebook.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=message) as caught:
+        Domain.load(path)
+    assert type(caught.value) is ValueError
+
+
+def test_any_real_numbers_are_bounds():
+    ends = Domain({"a": (Fraction(1, 4), np.float32(3))})
+    assert str(ends).endswith("0.25 to 3  no")
+    assert ends == Domain({"a": (0.25, 3)})
+
+
+def test_check_is_noted_or_refused_in_any_thread():
+    domain, ledger = Domain({"a": (0, 1)}), Ledger(1.0, durability="fast")
+    with ThreadPoolExecutor(1) as pool, ledger:
+        domain.check([[0.5]])
+        with pytest.raises(LedgerError, match="open in another thread"):
+            pool.submit(domain.check, [[0.5]]).result()
+    assert len(ledger) == 1
 
 
 def test_the_schema_ships_and_knows_what_files_have(tmp_path):
@@ -335,6 +374,22 @@ def test_coefficients_are_in_units_of_raw_numbers(model, more):
         clone(raw).set_params(bounds=(0, 1)).fit(csr_array(scaled), y)
     again = raw.set_params(bounds=None, data_norm=raw.data_norm_).fit(scaled, y)  # nothing of the bounds is left
     np.testing.assert_array_equal(again._scores(scaled), by_hand._scores(scaled))
+
+
+@pytest.mark.parametrize("model", [DPLogisticRegression, DPLinearSVC, DPPoissonRegressor])
+def test_without_an_intercept_zero_stays_zero(model):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-20, 30, 500), rng.uniform(1, 2, 500), np.full(500, 5.0), np.zeros(500)])
+    y = (X[:, 0] > 0).astype(int)
+    known = {"max_target": 1} if model is DPPoissonRegressor else {"classes": [0, 1]}
+    known |= {"fit_intercept": False, "random_state": 0}
+    raw = model(5.0, bounds={0: (-10, 20), 1: (1, 2), 2: (5, 5), 3: (0, 0)}, **known).fit(X, y)
+    inside = X.clip([-10, 1, 5, 0], [20, 2, 5, 0])
+    by_hand = model(5.0, data_norm=raw.data_norm_, **known).fit(inside / [20, 2, 5, 1], y)
+    assert np.sqrt(3) <= raw.data_norm_ < 1.7321
+    np.testing.assert_array_equal(raw.intercept_, 0)
+    np.testing.assert_allclose(raw._scores(X), by_hand._scores(inside / [20, 2, 5, 1]), rtol=1e-9)
+    np.testing.assert_allclose(inside @ np.atleast_2d(raw.coef_).T, raw._scores(X), atol=1e-9)
 
 
 def test_clients_of_a_mixed_row_share_a_domain(teenagers):
