@@ -108,8 +108,8 @@ def plan_of(search):
     deltas = [delta for _, _, delta in prepared]
     delta = sum(deltas, Fraction(0))
     if delta and gamma is not None:
-        raise ValueError(f'estimator must have delta 0 for selection="{search.selection}": take "exponential", '
-                         "which pays for the delta of each candidate")
+        raise ValueError(f'estimator must have delta 0 for selection="{search.selection}": set delta=None in '
+                         'the estimator, or selection="exponential", which pays for the delta of each candidate')
     guarantee = PrivacyGuarantee(epsilon, min(delta, 1), "central", Neighbours.SUBSTITUTION,
                                  search.random_state is not None, _notes(len(candidates), gamma))
     return Plan(candidates, [model for model, _, _ in prepared], [paths for _, paths, _ in prepared], deltas, scorer,
