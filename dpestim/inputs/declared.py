@@ -125,7 +125,8 @@ def pairs_of(bounds, n_columns=None, names=None, *, name="bounds", some=False):
     if not some:
         for place in range(n):
             if place not in found:
-                raise ValueError(f"{name} must have a pair (low, high) for {_called(place, names)}")
+                raise ValueError(f"{name} must have a pair (low, high) for {_called(place, names)}: declare "
+                                 "one, or leave this column out of X")
     return [found.get(place) for place in range(n)]
 
 
@@ -245,8 +246,8 @@ def _unnamed(own, keys, n_columns, name):
         return {keys.index(key): value for key, value in own.items()}
     if len(own) == n_columns:
         return dict(enumerate(own.values()))
-    raise ValueError(f"{name} has {len(own)} columns by name, and X has {n_columns} without names: pass a data frame, "
-                     "or name columns by place, such as {0: ...}")
+    raise ValueError(f"{name} has {len(own)} columns by name, and X has {n_columns} without names: pass a data frame "
+                     "(or a series with its name), or name columns by place, such as {0: ...}")
 
 
 def as_pair(value, where):

@@ -14,7 +14,8 @@ from dpestim.inputs.safe_errors import attempt
 #: Names of columns that a message shows, at most.
 _SHOWN = 8
 #: What a model says where it cannot take missing values.
-IMPUTE = ". Where values are missing, put dpestim.preprocessing.DPSimpleImputer before it, in fit and in predict"
+IMPUTE = (". Where values are missing, put dpestim.preprocessing.DPSimpleImputer before it, in fit and in predict; or "
+          "a DomainEncoder with Numbers(low, high, missing=True), which costs nothing")
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
 #: Types in cells of objects that `float` would take, but that are no real numbers.

@@ -52,7 +52,8 @@ def privacy_card(estimator):
     report = report_on(estimator)
     private, unprotected = [step for step in report.steps if step.privacy is not None], _sentences(report)
     if not private:
-        raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it")
+        raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it; of a result, such as "
+                         "that of statistics.mean, print result.privacy")
     guarantee = sum(step.privacy for step in private)
     trust = _TRUST[guarantee.model]
     if unprotected:

@@ -255,7 +255,9 @@ class Columns:
         """Return reports of the right shape and dtype as a plain array."""
         if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.report_width:
             raise ValueError(
-                f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it"
+                f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it: give "
+                "clients and server the same parameters, and of a Domain the columns that clients report, such as "
+                "domain[['age']]"
             )
         if reports.dtype != self.dtype:
             raise ValueError(f"reports must have dtype {self.dtype}, got {reports.dtype}")

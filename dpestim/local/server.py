@@ -85,8 +85,8 @@ class Server(PrivateEstimator):
         """
         _check_other(self, other, users)
         if users == "same" and not self._adds_same_users:
-            raise ValueError("users must be 'disjoint': what users keep does not average out over their reports, so "
-                             "rounds of the same users are counted apart; privacy_of(state) adds up what they promise")
+            raise ValueError("users must be 'disjoint': permanent answers do not average out over reports. Count each "
+                             "round of the same users separately; privacy_of(state) has the guarantee of all rounds")
         with self._alone():
             return self._merge(other, users)
 

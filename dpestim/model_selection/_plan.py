@@ -16,6 +16,7 @@ from dpestim.model_selection._scores import NAMED, scorer_of
 from dpestim.pipeline.budget import payers, set_shares
 from dpestim.pipeline.private import quietly, refuse_in_strict
 from dpestim.pipeline.report import report_on
+from dpestim.pipeline.traversal import INDEPENDENT
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -107,8 +108,8 @@ def plan_of(search):
     deltas = [delta for _, _, delta in prepared]
     delta = sum(deltas, Fraction(0))
     if delta and gamma is not None:
-        raise ValueError(f'estimator must have delta 0 for selection="{search.selection}": take "exponential", '
-                         "which pays for the delta of each candidate")
+        raise ValueError(f'estimator must have delta 0 for selection="{search.selection}": set delta=None in '
+                         'the estimator, or selection="exponential", which pays for the delta of each candidate')
     guarantee = PrivacyGuarantee(epsilon, min(delta, 1), "central", Neighbours.SUBSTITUTION,
                                  search.random_state is not None, _notes(len(candidates), gamma))
     return Plan(candidates, [model for model, _, _ in prepared], [paths for _, paths, _ in prepared], deltas, scorer,
@@ -133,7 +134,8 @@ def _model_of(search, candidate):
     except (AttributeError, TypeError, ValueError):
         model = None
     if model is None:
-        raise ValueError("space must name parameters of estimator, as get_params() does")
+        raise ValueError("space must name parameters of estimator, as get_params() does: a parameter of a step "
+                         "has a name such as 'dplogisticregression__C'; estimator.get_params() lists all names")
     return model
 
 
@@ -147,6 +149,11 @@ def declared_ledger(search):
     return found[0] if found else None
 
 
+def _is_free(step):
+    """Tell whether a step learns nothing and has no parameter that the search would set, such as a `DomainEncoder`."""
+    return step.verdict == INDEPENDENT and step.privacy.is_nothing and not set(_OURS) & set(step.estimator.get_params())
+
+
 def _prepare(search, candidate, share):
     """Return (a candidate's model with its share of epsilon, paths of its private steps, its delta)."""
     model = _model_of(search, candidate)
@@ -154,11 +161,14 @@ def _prepare(search, candidate, share):
     if report.leaks:
         raise ValueError("estimator must not leak: " + " ".join(map(str, report.leaks)))
     refuse_in_strict(report, search._is_strict())
-    # (a step such as `DomainEncoder`, which has nothing to pay or to draw, takes no part)
-    steps = [step for step in report.steps if step.privacy is not None and not (
-        step.privacy.is_nothing and not set(_OURS) & set(step.estimator.get_params(deep=False)))]
-    if not steps or any(name not in step.estimator.get_params() for step in steps for name in _OURS):
-        raise ValueError("estimator must have private steps, with the parameters epsilon, ledger and random_state")
+    steps = [step for step in report.steps if step.privacy is not None and not _is_free(step)]
+    if not steps:
+        raise ValueError("estimator must have a private step, such as dpestim.linear_model.DPLogisticRegression; where "
+                         "nothing is private, take sklearn.model_selection.GridSearchCV")
+    for step in steps:
+        if missing := [name for name in _OURS if name not in step.estimator.get_params()]:
+            raise ValueError(f"estimator must have the parameters {', '.join(_OURS)} in each private step, which the "
+                             f"search sets; {step.name!r} has no {' and no '.join(missing)}: take another step there")
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):
         raise ValueError("estimator must hold no search: put all that is to be tried into one space")
     paying = payers(report)

@@ -177,6 +177,8 @@ class Entering:
             + ("" if isinstance(needed, float) else way.advice(spent, budget))
             + (" A ledger has the delta that it was opened with." if way.units[k] == "delta" else "")
             + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
+            + " (An estimator that was made or used in `with ledger:` stays bound to that ledger: "
+              "`estimator.set_params(ledger=None)` or `ledger.detach(estimator)` ends this.)"
         )
 
 

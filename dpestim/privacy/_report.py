@@ -48,7 +48,7 @@ def _facts(facts):
         ("budget", f"{budget}, for {meta['neighbours']} neighbours"
                    + (f", under the relaxation {meta['relaxation']}" if meta["relaxation"] != "null" else "")),
         ("composition", facts["way"].title),
-        ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (by whoever paid most)"),
+        ("spent", f"epsilon = {bound(spent.epsilon)}, delta = {bound(spent.delta)} (for the users who spent most)"),
         ("remaining", facts["way"].remains(state.spent, state.budget)),
         *(("set aside", found) for found in _reserved(facts)),
         ("entries", facts["length"]),

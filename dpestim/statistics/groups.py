@@ -84,7 +84,7 @@ def planned(statistic, X, by, groups, users=None):
     statistic.random_state = given.random_state  # (a copied generator would give every call the same noise)
     statistic._check()
     if statistic._relation() is not Neighbours.ADD_REMOVE:
-        raise ValueError('statistic must have neighbours="add_remove", of its own or of the block '
+        raise ValueError('statistic must have neighbours="add_remove", as its parameter or from the block '
                          '(config_context(neighbours="add_remove"), or a ledger of this relation): a row that is '
                          "replaced may move between groups")
     if statistic._finds_bounds():

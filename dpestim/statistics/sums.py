@@ -13,6 +13,7 @@ from dpestim.statistics.summary import BLOCK, blocks, read_rows
 
 #: Floats in results are off by less than this part of the largest number that they are made from.
 FLOAT_SLACK = 1e-13
+_CONDITION = "To count rows write a condition, such as x > 0 or x == 'yes'; n_rows counts all rows."
 
 
 class SumStatistic(DPStatistic):
@@ -138,10 +139,9 @@ class Count(SumStatistic):
         try:
             rows, one = read_rows(X, strict)
         except ValueError as error:  # (its text is ours, and shows no value)
-            raise ValueError(f"{error} (booleans say which rows to count; n_rows counts all)") from None
+            raise ValueError(f"{error}\n{_CONDITION}") from None
         if not strict and not ((rows == 0) | (rows == 1)).all():
-            raise ValueError("X must say of each row whether it is true, by booleans or 0 and 1: write a condition, "
-                             "such as x > 0, and take n_rows for the number of rows")
+            raise ValueError("X must say of each row whether it is true, by booleans or 0 and 1. " + _CONDITION)
         return self._kept(rows, users, len(rows)), one
 
     def _sums(self, rows, grids):

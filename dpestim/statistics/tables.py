@@ -319,8 +319,8 @@ class UnknownCategories(_Table):
     _more_parameters = "\n" + DELTA.replace("Where it is declared, noise is Gaussian if that is less;\n"
                                             "        it is charged in any case.",
                                             "It must be declared.") + USERS + "    "
-    _about = ("the number of rows of each category, by itself and before the threshold; of those that were published "
-              "near it more are missed than the level says")
+    _about = ("the number of rows of each category, separately. A category just above the threshold was published "
+              "because its noise was high: there the interval misses the number more often than its level says")
 
     def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):
@@ -378,7 +378,8 @@ class UnknownCategories(_Table):
                 X[i] = value
         columns, _ = as_columns(X, self._is_strict())
         if len(columns) != 1:
-            raise ValueError("X must have one column of categories")
+            raise ValueError("X must have one column of categories, such as frame['town']: for combinations of "
+                             "several columns join their values into one column first")
         keys = np.empty(len(columns[0]), object)
         for i, value in enumerate(named(columns[0], len(keys), "X", self._is_strict())):
             keys[i] = published_key(value)

@@ -28,7 +28,8 @@ COLUMNS = """\
         column, None for a column of numbers, or a dict by names of columns (by places, where they have no names).
     bounds : (low, high), dict or Domain, default=None
         The public range of numbers; values outside are clipped. One pair is for all columns without categories, and
-        arrays have a number for each of these. A `dpestim.Domain` stands for `categories`, too. What has neither
+        arrays have a number for each of these. A `dpestim.Domain` stands for `categories`, too. Where it
+        says ``missing=True`` a number may be missing: missing numbers have a bin after all others. What has neither
         categories, bounds nor edges is an error: nothing is learned without budget.
     bins : int, array-like, list or dict of these, default=16
         Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
@@ -184,7 +185,10 @@ class Synthesizer(CentralModel):
         return table / table.sum()
 
     def levels(self, column):
-        """Return the categories of a column, or the edges of its bins: what is along an axis of `marginal`."""
+        """Return the categories of a column, or the edges of its bins: what is along an axis of `marginal`.
+
+        Where numbers may be missing, the last place of the axis is for missing numbers, and has no edge.
+        """
         check_is_fitted(self)
         known = self._columns[self._places([column])[0]]
         return (known.encoder.categories if hasattr(known, "encoder") else known.edges).copy()

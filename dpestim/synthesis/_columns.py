@@ -9,6 +9,7 @@ import numpy as np
 from dpestim.inputs import (
     CategoryEncoder,
     Domain,
+    kinds,
     lists_of,
     number_rows,
     pair_of,
@@ -18,6 +19,8 @@ from dpestim.inputs import (
 
 #: The most bins of a column.
 _MOST_BINS = 1 << 16
+_MISSING = (". Where values are missing, declare bounds=Domain({...}) with Numbers(low, high, missing=True), or leave "
+            "these rows out")
 
 
 class Categories:
@@ -39,22 +42,27 @@ class Categories:
 
 
 class Numbers:
-    """A column of numbers, of which the bin is kept."""
+    """A column of numbers, of which the bin is kept; missing numbers have the last one where they are declared."""
 
-    def __init__(self, edges, name):
-        self.name, self.edges, self.size = name, edges, len(edges) - 1
+    def __init__(self, edges, name, missing=False):
+        self.name, self.edges, self.missing, self.n_bins = name, edges, missing, len(edges) - 1
+        self.size = self.n_bins + missing
 
     def codes(self, column, strict):
         """Return the bins of numbers, clipped to the edges; in strict mode what is no number is in the middle."""
         table = column.to_frame() if hasattr(column, "to_frame") else np.asarray(column).reshape(-1, 1)
         numbers = np.asarray(number_rows(table, strict=strict, fewest=0)[:, 0], np.float64)
         if not strict:
-            refuse_infinite(numbers.reshape(-1, 1), [self.name])
-        numbers = np.where(np.isnan(numbers), self.edges[self.size // 2], numbers)
-        return np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, self.size - 1)
+            refuse_infinite(numbers.reshape(-1, 1), [self.name], "" if self.missing else _MISSING, missing=self.missing)
+        known = np.where(np.isnan(numbers), self.edges[self.n_bins // 2], numbers)
+        codes = np.clip(np.searchsorted(self.edges, known, side="right") - 1, 0, self.n_bins - 1)
+        return np.where(np.isnan(numbers), self.n_bins, codes) if self.missing else codes
 
     def values(self, codes, whole, rng):
-        """Return numbers, uniform within their bins; `whole`: integers, where a bin has any."""
+        """Return numbers, uniform within their bins; `whole`: integers, where a bin has any; NaN where missing."""
+        if self.missing:
+            gone = codes == self.n_bins
+            return np.where(gone, np.nan, Numbers(self.edges, self.name).values(np.where(gone, 0, codes), whole, rng))
         low, high = self.edges[codes], self.edges[codes + 1]
         if not whole:
             return low + (high - low) * rng.random(len(codes))
@@ -130,6 +138,8 @@ def public_dtype(dtype, column):
         declared = [value for value in column.encoder.categories.tolist() if value is not None and value == value]
         missing = len(declared) < column.size
     kind = dtype.kind if isinstance(dtype, np.dtype) else "O"
+    if kind in "biu" and getattr(column, "missing", False):
+        return np.dtype(np.float64)  # (an integer of NumPy is never missing)
     if kind in "US":
         return np.dtype(object) if missing else np.dtype(kind)
     if kind in "biu" and isinstance(column, Categories):
@@ -199,12 +209,13 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
         name = f"column {j if labels is None else repr(labels[j])}"
         step = checked_bins(16 if step is None else step)
         edges = isinstance(step, np.ndarray)
+        missing = isinstance(bounds, Domain) and _may_be_missing(bounds, j, labels)
         if own is not None and (pair is not None or (edges and is_per_column(bins))):
             raise ValueError(f"{name} must have categories, or bounds and bins, and not both")
         if own is not None:
             out.append(Categories(own, name))
         elif edges:
-            out.append(Numbers(step, name))
+            out.append(Numbers(step, name, missing))
         elif pair is None:
             raise ValueError(f"{name} must be declared: by categories or by bounds")
         else:
@@ -214,8 +225,15 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
             edges = np.linspace(low, high, step + 1)
             if not (np.diff(edges) > 0).all():
                 raise ValueError(f"bounds of {name} must be far enough apart for its bins")
-            out.append(Numbers(edges, name))
+            out.append(Numbers(edges, name, missing))
     return out
+
+
+def _may_be_missing(domain, place, labels):
+    """Tell whether a domain says that numbers of a column may be missing."""
+    names = domain.names if labels is None else labels
+    name = names[place] if len(names) > place else None
+    return name in domain and isinstance(domain[name], kinds.Numbers) and domain[name].missing
 
 
 def is_per_column(bins):

@@ -292,6 +292,6 @@ def test_names_and_seeds_tell_states_apart():
 def test_rounds_of_the_same_users_are_not_added_up():
     rows = np.arange(60).reshape(-1, 1) % 4
     one, two = (LGRRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]]).fit(rows) for _ in range(2))
-    with pytest.raises(ValueError, match="counted apart"):
+    with pytest.raises(ValueError, match="of the same users separately"):
         one.merge(two, users="same")
-    assert "counted apart" in str(one.privacy_)
+    assert "of the same users separately" in str(one.privacy_)

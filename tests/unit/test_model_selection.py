@@ -13,10 +13,11 @@ from scipy import stats
 from sklearn.base import ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
-from dpestim import config_context
+from dpestim import Categories, Domain, config_context
 from dpestim.accounting import Ledger
 from dpestim.base import PrivateEstimator
 from dpestim.central import PermuteAndFlip
@@ -29,6 +30,7 @@ from dpestim.model_selection import PrivateSearchCV
 from dpestim.model_selection._plan import plan_of
 from dpestim.model_selection._runs import best_of, expected_runs, n_runs, usual_gamma
 from dpestim.pipeline import PrivatePipeline, check_pipeline
+from dpestim.preprocessing import DomainEncoder
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.rng import WordSource
 from dpestim.testing._tools import Book
@@ -75,6 +77,22 @@ class Constant(ClassifierMixin, PrivateEstimator):
 
     def predict(self, X):
         return np.full(len(X), self.answer)
+
+
+class Unseeded(ClassifierMixin, PrivateEstimator):
+    """A private step without a random state."""
+
+    def __init__(self, epsilon=1.0, ledger=None):
+        self.epsilon, self.ledger = epsilon, ledger
+
+    def _promise(self):
+        return PrivacyGuarantee(Fraction(self.epsilon), 0, "central", Neighbours.SUBSTITUTION)
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), bool)
 
 
 # ---------------------------------------------------------------- how often to run
@@ -306,6 +324,25 @@ def test_one_fit_is_one_charge_of_the_total(selection):
     assert len(book.paid) == 2
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_steps_that_cost_nothing_and_have_no_budget_stand_before_the_model(selection):
+    domain = Domain({"a": (-1, 1), "b": Categories(["no", "yes"], missing=True), "y": [False, True]})
+    rows = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "yes", None)})
+    steps = make_pipeline(DomainEncoder(domain), DPLogisticRegression(domain=domain))
+    face = search(steps, {"dplogisticregression__C": [0.01, 1.0]}, epsilon=8.0, selection=selection)
+    with Ledger(8.0) as ledger:
+        face.fit(rows, pd.Series(Y, name="y"))
+    assert ledger.spent().epsilon == face.privacy_.epsilon == 8
+    assert face.best_estimator_.predict(rows).shape == Y.shape
+
+
+def test_a_step_that_the_search_cannot_set_is_named():
+    with pytest.raises(ValueError, match="must have a private step"):
+        search(make_pipeline(LogisticRegression()), {}, trusted=["logisticregression"]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"in each private step.*'no_seed' has no random_state"):
+        search(Pipeline([("no_seed", Unseeded())]), {}).fit(X, Y)
+
+
 def test_whoever_pays_is_found():
     with Ledger(1.0) as around:
         inner = model()
@@ -514,7 +551,7 @@ def test_what_leaks_is_refused_and_promises_nothing():
         with pytest.raises(ValueError, match="must not leak"):
             face.fit(X, Y)
         assert not face.ledger.paid
-    with pytest.raises(ValueError, match="private steps"):
+    with pytest.raises(ValueError, match="private step"):
         PrivateSearchCV(make_pipeline(Normalizer()), {}, scoring=lambda m, X, y: X, score_bounds=(0, 1)).fit(X, Y)
 
 

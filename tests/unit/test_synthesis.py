@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpestim import config_context
+from dpestim import Domain, Numbers, config_context
 from dpestim.accounting import Ledger, largest_rho
 from dpestim.privacy import ZCDP, Neighbours
 from dpestim.rng import WordSource
@@ -453,3 +453,36 @@ def test_cells_stay_within_their_limit():
     for most in (100, 1000):
         model = MarginalSynthesizer(5.0, delta=1e-6, categories=[range(6)] * 9, max_cells=most, random_state=0).fit(X)
         assert cells_of([6] * 9, model.cliques_) <= most
+
+
+@pytest.mark.parametrize("synthesizer", [MarginalSynthesizer, MultiplicativeWeights])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Int64", "array"])
+def test_missing_numbers_are_a_bin_where_they_are_declared(synthesizer, kind):
+    rng = np.random.default_rng(0)
+    size, gone = rng.integers(0, 10, 4000).astype(float), rng.random(4000) < 0.3
+    size[gone] = np.nan
+    frame = pd.DataFrame({"size": size, "lost": gone.astype(int)})
+    rows = {"pandas": frame, "polars": pl.from_pandas(frame.astype({"size": "Int64"})),
+            "Int64": frame.astype({"size": "Int64"}), "array": frame.to_numpy()}[kind]
+    domain = Domain({"size": Numbers(0, 10, missing=True), "lost": [0, 1]})
+    delta = {"delta": 1e-6} if synthesizer is MarginalSynthesizer else {}
+    model = synthesizer(4.0, bounds=domain, bins=5, random_state=0, **delta).fit(rows)
+    assert model.marginal([0] if kind == "array" else ["size"]).shape == (6,)
+    made = model.sample(3000, random_state=0)
+    made = pd.DataFrame(made, columns=frame.columns) if kind == "array" else made
+    made = made.to_pandas() if kind == "polars" else made
+    drawn = pd.to_numeric(made["size"]).to_numpy(float, na_value=np.nan)
+    assert abs(np.isnan(drawn).mean() - 0.3) < 0.05
+    assert np.mean(np.isnan(drawn) == (made["lost"] == 1)) > 0.9
+    assert np.nanmin(drawn) >= 0
+    assert np.nanmax(drawn) <= 10
+    with pytest.raises(ValueError, match=r"infinity.*missing=True"):
+        synthesizer(4.0, bounds=Domain({"size": (0, 10), "lost": [0, 1]}), **delta).fit(rows)
+
+
+def test_a_column_of_integers_that_may_be_missing_is_sampled_as_floats():
+    rows = pd.DataFrame({"size": np.arange(1000) % 10})
+    made = MarginalSynthesizer(0.1, delta=1e-6, bounds=Domain({"size": Numbers(0, 10, missing=True)}),
+                               random_state=0).fit(rows).sample(500, random_state=0)
+    assert made["size"].dtype == np.float64
+    assert made["size"].isna().any()  # (noise)

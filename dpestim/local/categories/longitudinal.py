@@ -72,8 +72,8 @@ class Memoised:
     client may keep different answers) and brings `permanent`, `respond` and `instant_ratio`.
     """
 
-    notes = ("It counts one report of each user: rounds of the same users are to be counted apart, and what they "
-             "promise together is that of their state.",)
+    notes = ("The guarantee is about one report of each user. Count each round of the same users separately; "
+             "privacy_of(state) states the guarantee of all rounds together.",)
     #: Leading fields of a kept answer that never change.
     n_fixed = 0
     #: How often `instant_ratio` counts: independent parts of a report that two kept answers may all differ in.
@@ -284,10 +284,10 @@ class LongitudinalEstimator(FrequencyEstimator):
         "epsilon-local differential privacy for the first report of a row, and so for what a fit releases, which is "
         "one report each of clients that keep nothing: exact (integer weights of both steps, their product compared "
         "with e^epsilon as a rational number, proof in ``longitudinal.md``). All reports from one `ClientState` "
-        "together promise epsilon_permanent between two values that never change. **Who changes is told from who "
-        "does not**: for values that change the reports promise only what adds up report by report "
-        "(`privacy_of`), without a limit. **Count rounds of the same users apart**: `privacy_` and the errors of an "
-        "aggregate are those of one report a user, and what users keep does not average out. Neighbours: any two rows "
+        "together promise epsilon_permanent between two values that never change. **Reports show whether a "
+        "value changed**: for values that change the epsilons of all reports add up (`privacy_of`), without a "
+        "limit. **Count each round of the same users separately**: `privacy_` and the errors of an aggregate are "
+        "those of one report a user, and permanent answers do not average out. Neighbours: any two rows "
         "of one user; no other party is trusted.")
 
     def __init_subclass__(cls, **kwargs):
@@ -385,7 +385,7 @@ class LongitudinalEstimator(FrequencyEstimator):
         spent = 0 if plain == math.inf else spent
         return PrivacyGuarantee(
             plain - spent, model="local", neighbours=Neighbours.LOCAL, seeded=self.random_state is not None,
-            notes=(*once.notes, "Who reports a value that changed can be told from who reports one that did not."),
+            notes=(*once.notes, "Reports show whether the value of a user changed."),
             relaxation=_constancy(columns), relaxed_epsilon=max(kept - spent_kept, 0),
         )
 
