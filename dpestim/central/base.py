@@ -59,16 +59,25 @@ class CentralMechanism(PrivateEstimator):
 
     def _pay(self):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
+        relation = self._relation_of_release()
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
-        relation = self._relation().value
-        if relation != (self._last_relation or Neighbours.SUBSTITUTION.value):
-            self._last_relation = relation  # (the usual one leaves nothing behind: scikit-learn asks that of transform)
+        if relation.value != (self._last_relation or Neighbours.SUBSTITUTION.value):
+            self._last_relation = relation.value  # (the usual one leaves nothing behind: scikit-learn asks that of transform)
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()
-        return PrivacyGuarantee(epsilon, delta, "central", self._relation(), self.random_state is not None,
+        return PrivacyGuarantee(epsilon, delta, "central", self._relation_of_release(), self.random_state is not None,
                                 self._notes(), curve=self._curve())
+
+    def _relation_of_release(self):
+        """Return whom a release protects, or raise ValueError where `monotone` was hardly declared for these."""
+        relation = self._relation()
+        if getattr(self, "monotone", False) and self.neighbours is None and relation is Neighbours.SUBSTITUTION:
+            raise ValueError('monotone=True needs neighbours="add_remove": counts move the same way where a record '
+                             "comes or goes, and not where one is replaced. Where your scores do so even then, say "
+                             'neighbours="substitution"')
+        return relation
 
     def _curve(self):
         """Return what is known besides (epsilon, delta), or None (pure ones imply theirs)."""
