@@ -38,7 +38,8 @@ class CentralMechanism(PrivateEstimator):
 
     #: What the release that a fit keeps has promised.
     _kept_promise = None
-    #: The name of the relation of the last release.
+    #: [the name of the relation of the last release, None before the first]: a list, which `transform` may change where
+    #: scikit-learn asks it to leave all attributes as they are
     _last_relation = None
 
     @property
@@ -49,10 +50,10 @@ class CentralMechanism(PrivateEstimator):
         """
         if self._kept_promise is not None:
             return self._kept_promise
-        shown = self
-        if self._last_relation is not None and getattr(self, "neighbours", "") is None:
+        shown, (last,) = self, self._last_relation or [None]
+        if last is not None and getattr(self, "neighbours", "") is None:
             shown = copy.copy(self)
-            shown.neighbours = self._last_relation
+            shown.neighbours = last
         return shown._guarantee()
 
     # ---------------------------------------------------------------- inside
@@ -62,8 +63,15 @@ class CentralMechanism(PrivateEstimator):
         relation = self._relation_of_release()
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
-        if relation.value != (self._last_relation or Neighbours.SUBSTITUTION.value):
-            self._last_relation = relation.value  # (the usual one leaves nothing behind: scikit-learn asks that of transform)
+        if self._last_relation is None:
+            self._last_relation = [None]
+        self._last_relation[0] = relation.value
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        if "_last_relation" in state:  # (what a copy releases is no release of this one)
+            state["_last_relation"] = list(state["_last_relation"])
+        return state
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()
