@@ -38,7 +38,8 @@ class CentralMechanism(PrivateEstimator):
 
     #: What the release that a fit keeps has promised.
     _kept_promise = None
-    #: The name of the relation of the last release.
+    #: [the name of the relation of the last release, None before the first]: a list, which `transform` may change where
+    #: scikit-learn asks it to leave all attributes as they are
     _last_relation = None
 
     @property
@@ -49,26 +50,42 @@ class CentralMechanism(PrivateEstimator):
         """
         if self._kept_promise is not None:
             return self._kept_promise
-        shown = self
-        if self._last_relation is not None and getattr(self, "neighbours", "") is None:
+        shown, (last,) = self, self._last_relation or [None]
+        if last is not None and getattr(self, "neighbours", "") is None:
             shown = copy.copy(self)
-            shown.neighbours = self._last_relation
+            shown.neighbours = last
         return shown._guarantee()
 
     # ---------------------------------------------------------------- inside
 
     def _pay(self):
         """Charge one release, where there is a ledger: after all checks, before anything is drawn."""
+        relation = self._relation_of_release()
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), None)
-        relation = self._relation().value
-        if relation != (self._last_relation or Neighbours.SUBSTITUTION.value):
-            self._last_relation = relation  # (the usual one leaves nothing behind: scikit-learn asks that of transform)
+        if self._last_relation is None:
+            self._last_relation = [None]
+        self._last_relation[0] = relation.value
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        if "_last_relation" in state:  # (what a copy releases is no release of this one)
+            state["_last_relation"] = list(state["_last_relation"])
+        return state
 
     def _guarantee(self):
         epsilon, delta, _ = self._budget()
-        return PrivacyGuarantee(epsilon, delta, "central", self._relation(), self.random_state is not None,
+        return PrivacyGuarantee(epsilon, delta, "central", self._relation_of_release(), self.random_state is not None,
                                 self._notes(), curve=self._curve())
+
+    def _relation_of_release(self):
+        """Return whom a release protects, or raise ValueError where `monotone` was hardly declared for these."""
+        relation = self._relation()
+        if getattr(self, "monotone", False) and self.neighbours is None and relation is Neighbours.SUBSTITUTION:
+            raise ValueError('monotone=True needs neighbours="add_remove": counts move the same way where a record '
+                             "comes or goes, and not where one is replaced. Where your scores do so even then, say "
+                             'neighbours="substitution"')
+        return relation
 
     def _curve(self):
         """Return what is known besides (epsilon, delta), or None (pure ones imply theirs)."""

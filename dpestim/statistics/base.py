@@ -221,7 +221,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         promised = replace(super()._guarantee(), curve=curve)
         if self._find_ledger() is not None:
             self._charge(promised, None)
-        self._promised, self._last_relation = promised, promised.neighbours.value
+        self._promised, self._last_relation = promised, [promised.neighbours.value]
 
     def _guarantee(self):
         plain, last = super()._guarantee(), getattr(self, "_promised", None)

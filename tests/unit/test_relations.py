@@ -1,5 +1,6 @@
 """One relation per question: a block or a ledger sets the default of all in it; what was released keeps its own."""
 
+import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -90,6 +91,30 @@ def test_what_was_released_keeps_its_relation():
         promised += [model.privacy_, statistic.privacy_, result.privacy]
     assert {own.neighbours for own in promised} == {Neighbours.ADD_REMOVE}
     assert whole.release().privacy.neighbours is Neighbours.SUBSTITUTION
+
+
+RELEASING = [pytest.param(cls, id=name) for name, cls in all_estimators(("central",))
+             if {"neighbours", "sensitivity"} <= set(cls._get_param_names()) and hasattr(cls, "transform")]
+
+
+@pytest.mark.parametrize("first", ["substitution", "add_remove"])
+@pytest.mark.parametrize("cls", RELEASING)
+def test_a_release_keeps_its_relation_in_other_blocks(cls, first):
+    other = {"substitution": "add_remove", "add_remove": "substitution"}[first]
+    mechanism, table = plain(cls).fit(np.zeros((2, 2))), np.zeros((2, 2))
+    with dpestim.config_context(neighbours=other):
+        assert mechanism.privacy_.neighbours.value == other  # (nothing is released yet)
+    with dpestim.config_context(neighbours=first):
+        before = vars(mechanism).copy()
+        mechanism.transform(table)
+        assert vars(mechanism) == before  # (as scikit-learn asks)
+    with dpestim.config_context(neighbours=other):
+        for one in (mechanism, pickle.loads(pickle.dumps(mechanism))):
+            assert one.privacy_.neighbours.value == first
+        copied = copy.copy(mechanism)
+        copied.transform(table)
+        assert copied.privacy_.neighbours.value == other
+    assert mechanism.privacy_.neighbours.value == first
 
 
 def test_the_relation_of_the_process():

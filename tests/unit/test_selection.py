@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpestim import config_context
 from dpestim.accounting import Ledger
+from dpestim.base import all_estimators
 from dpestim.central import Base2ExponentialMechanism, ExponentialMechanism, PermuteAndFlip, ReportNoisyMax, TopK
 from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection import noisy_max
@@ -109,6 +110,42 @@ def test_no_ratio_exceeds_e_to_the_epsilon_anywhere(monotone):
             one, two = (law.enclosures(other) for other in (codes, codes + rng.integers(0 if monotone else -3, 4, 4)))
             for outcome, (low, high) in one.items():
                 assert max(low / two[outcome][1], two[outcome][0] / high) <= exp_upper(epsilon)
+
+
+MONOTONE = [pytest.param(cls, id=name) for name, cls in all_estimators() if "monotone" in cls._get_param_names()]
+
+
+def test_counts_are_not_monotone_where_a_record_is_replaced():
+    mechanism = ExponentialMechanism(1.0, sensitivity=1, monotone=True, neighbours="add_remove")
+    before, after = (mechanism.probabilities(counts) for counts in ([10, 10], [9, 11]))
+    assert max(before / after) > 1.5 * math.e
+    more = mechanism.probabilities([10, 11])
+    assert max(*(before / more), *(more / before)) <= math.e
+
+
+@pytest.mark.parametrize("cls", MONOTONE)
+def test_monotone_needs_neighbours_that_come_and_go_or_a_word(cls):
+    def made(**params):
+        return cls(1.0, sensitivity=1, monotone=True, ledger=ledger, random_state=0, **params)
+
+    def answer(mechanism):
+        return list(mechanism.process([3], 0)) if hasattr(mechanism, "process") else mechanism.release([3, 1])
+
+    ledger = Ledger(9.0, durability="fast")
+    for look in (lambda: made().privacy_, lambda: answer(made())):
+        with pytest.raises(ValueError, match=r'monotone=True needs neighbours="add_remove".*say neighbours="subst'):
+            look()
+    with config_context(neighbours="add_remove"):
+        counted = made()
+    with config_context(neighbours="substitution"), pytest.raises(ValueError, match="monotone=True needs"):
+        answer(counted)
+    assert len(ledger) == 0
+    answer(counted)
+    answer(made(neighbours="substitution"))
+    assert ledger.spent().epsilon == 3  # (twice 1 for what comes and goes)
+    ledger = Ledger(1.0, neighbours="add_remove", durability="fast")
+    answer(made())
+    assert ledger.spent().epsilon == 1
 
 
 def test_the_utility_bound_is_that_of_the_paper():

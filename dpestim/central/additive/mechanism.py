@@ -84,6 +84,8 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         self
         """
         self._read_table(X, reset=True)
+        if self._last_relation is None:
+            self._last_relation = [None]
         return self
 
     def transform(self, X):

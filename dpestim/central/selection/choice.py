@@ -108,7 +108,8 @@ class SelectionMechanism(CentralMechanism):
         (In strict mode it must hold for scores as they are read: NaN is the lowest of all.)
     monotone : bool, default=False
         Whether, between any two neighbours, all scores that move move the same way, as counts do where a record is
-        added. It is declared, never looked for; the same epsilon then goes twice as far.
+        added, and not where one is replaced. It is declared, never looked for; the same epsilon then goes twice as far.
+        For "substitution" it needs that `neighbours` says so.
     """
 
     def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, neighbours=None, ledger=None,

@@ -81,7 +81,7 @@ class ExponentialMechanism(SelectionMechanism):
     Examples
     --------
     >>> from dpestim.central import ExponentialMechanism
-    >>> mechanism = ExponentialMechanism(2.0, sensitivity=1, monotone=True, random_state=0)
+    >>> mechanism = ExponentialMechanism(2.0, sensitivity=1, monotone=True, neighbours="add_remove", random_state=0)
     >>> mechanism.release({"tea": 30, "coffee": 52, "water": 12})
     'coffee'
     >>> mechanism.probabilities([30, 31, 32]).round(3)

@@ -95,7 +95,7 @@ class PermuteAndFlip(SelectionMechanism):
     Examples
     --------
     >>> from dpestim.central import ExponentialMechanism, PermuteAndFlip
-    >>> mechanism = PermuteAndFlip(2.0, sensitivity=1, monotone=True, random_state=0)
+    >>> mechanism = PermuteAndFlip(2.0, sensitivity=1, monotone=True, neighbours="add_remove", random_state=0)
     >>> mechanism.release([30, 52, 12], candidates=["tea", "coffee", "water"])
     'coffee'
     >>> mechanism.probabilities([30, 31, 32]).round(3)

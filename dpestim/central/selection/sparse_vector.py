@@ -149,7 +149,7 @@ class SparseVector(CentralMechanism):
     monotone : bool, default=False
         Whether, from a data set to a neighbour, no query that may be asked rises while another falls, as where all
         are counts and neighbours have one record more or less. Then half the noise suffices. (Under substitution,
-        counts do not move alike.)
+        counts do not move alike: then it needs that `neighbours` says so.)
     value_fraction : float, default=0
         The part of epsilon, in [0, 1), that is kept for numbers: above 0, a positive is answered by the query's
         value with fresh noise and not by True, and anything else by None and not by False. One half is a good choice
