@@ -29,7 +29,8 @@ _NUMBERS = {
 #: Why a value is no category.
 MISSING = "has a missing value (None, NaN or NA): list it in categories or remove the row"
 INFINITE = "has an infinite value (inf): categories are finite"
-UNKNOWN = "has a value that is not among its declared categories"
+UNKNOWN = ("has a value that is not among its declared categories: declare this value, replace it with a declared one, "
+           "or drop the row")
 
 
 class CategoryEncoder:

@@ -219,9 +219,7 @@ class Domain:
             yield str(name), column.kind, column.described(), "yes" if column.missing else "no"
 
     def __str__(self):
-        rows = list(self._rows())
-        widths = [max(map(len, part)) for part in zip(*rows)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+        return _aligned(list(self._rows()))
 
     def _repr_html_(self):
         head, *rows = self._rows()
@@ -239,7 +237,22 @@ class DomainCheck(dict):
         return not any(found.get("absent") or any(found.values()) for found in self.values())
 
     def __repr__(self):
-        return f"{dict(self)!r}\nExact counts of these rows: not differentially private, do not publish them."
+        return f"{dict(self)!r}\n{_EXACT}"
+
+    def __str__(self):
+        rows = [(str(name), *(("column is absent", "") if found.get("absent") else (str(found["outside"]),
+                                                                                    str(found["missing"]))))
+                for name, found in self.items()]
+        return _aligned([("column", "not declared", "missing, not declared"), *rows]) + f"\n{_EXACT}"
+
+
+_EXACT = "Exact counts of these rows: not differentially private, do not publish them."
+
+
+def _aligned(rows):
+    """Return lines of rows of text, in columns."""
+    widths = [max(map(len, part)) for part in zip(*rows)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def _table(data):

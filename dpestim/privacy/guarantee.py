@@ -228,10 +228,7 @@ class PrivacyGuarantee(Table):
     def __str__(self):
         if not self.is_finite:
             why = "epsilon is infinite" if self.epsilon == math.inf else "delta is 1"
-            text = " ".join((f"No privacy guarantee ({why}).", *self.notes))
-            if self.relaxation is not None:
-                text += f" Under the relaxation {self.relaxation} epsilon is {bound(self.relaxed_epsilon)}."
-            return text
+            return " ".join((f"No privacy guarantee ({why}).", *self.notes)) + self._relaxed()
         if self.is_nothing:
             return " ".join(self.notes or ("Nothing was released.",))
         if self.delta == 1:  # the face says nothing, the curve does
@@ -245,7 +242,13 @@ class PrivacyGuarantee(Table):
             text += " The noise came from a seed: whoever knows or guesses it can remove it, so do not publish this."
         if self.seeded is None:
             text += " Reports came from elsewhere: whether from seeds is known only to those who made them."
-        return " ".join((text, *self.notes))
+        return " ".join((text, *self.notes)) + self._relaxed()
+
+    def _relaxed(self):
+        """Return what holds under the relaxation, a sentence, where that is less."""
+        if self.relaxation is None or not self.relaxed_epsilon < self.epsilon:
+            return ""
+        return f" Under the relaxation {self.relaxation} epsilon is {bound(self.relaxed_epsilon)}."
 
     def _head(self):
         return "epsilon", "delta", "model", "neighbours", "seeded", "relaxation", "relaxed epsilon"

@@ -11,7 +11,15 @@ import numpy as np
 from dpestim._core import cells
 from dpestim.central.base import checked_delta
 from dpestim.central.exact_bernoulli import exp_bounds
-from dpestim.inputs import CategoryEncoder, bound_array, category_rows, columns_of, is_by_column, lists_of
+from dpestim.inputs import (
+    CategoryEncoder,
+    bound_array,
+    category_rows,
+    columns_of,
+    is_by_column,
+    lists_of,
+    names_of_columns,
+)
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
@@ -226,7 +234,7 @@ class ContingencyTable(_Table):
         flat = isinstance(lists, list | tuple | np.ndarray) and len(lists) and all(np.ndim(own) == 0 for own in lists)
         return [lists] if flat else lists
 
-    def _encoders(self, n_columns):
+    def _encoders(self, n_columns, names=None):
         lists = self._lists()
         if not isinstance(lists, list | tuple) or not len(lists) or not all(np.ndim(own) == 1 for own in lists):
             raise ValueError("categories must be a list with the categories of each column, or those of the only one")
@@ -234,11 +242,12 @@ class ContingencyTable(_Table):
             raise ValueError(f"categories must have a list for each of the {n_columns} columns")
         if math.prod(map(len, lists)) > _MOST_CELLS:
             raise ValueError("categories must make at most 2^24 cells in all")
-        return [CategoryEncoder(own, f"column {j}", fewest=1) for j, own in enumerate(lists)]
+        names = range(len(lists)) if names is None else names
+        return [CategoryEncoder(own, f"column {name!r}", fewest=1) for name, own in zip(names, lists)]
 
     def _read(self, X, users):
         columns, one = as_columns(X, self._is_strict())
-        codes = encode(self._encoders(len(columns)), columns, self._is_strict())
+        codes = encode(self._encoders(len(columns), names_of_columns(X)), columns, self._is_strict())
         return self._kept(codes, users, len(codes)), one
 
     def _sums(self, rows, grids):

@@ -178,6 +178,10 @@ def test_it_is_shown_as_a_table():
 def test_check_counts_what_is_outside(library):
     domain = Domain({"age": (17, 90), "sex": ["F", "M"], "gone": (0, 1)})
     found = domain.check(library(FRAME))
+    head, *lines, note = str(found).splitlines()
+    assert head.split("  ")[0] == "column"
+    assert [line.split()[0] for line in lines] == [str(name) for name in domain]
+    assert "do not publish" in note
     assert found == {"age": {"outside": 1, "missing": 1}, "sex": {"outside": 1, "missing": 1}, "gone": {"absent": True}}
     assert not found.is_clean
     assert "not differentially private" in repr(found)
@@ -451,3 +455,10 @@ def test_missing_values_name_the_column_and_the_imputer(model):
     for verb in (lambda: clone(model).fit(holes, y), lambda: fitted.predict(holes)):
         with pytest.raises(ValueError, match=r"column 'a' of X contains NaN.*DPSimpleImputer"):
             verb()
+
+
+def test_a_server_of_more_columns_than_its_clients_is_told_what_to_give():
+    domain = Domain({"age": ["old", "young"], "sex": ["F", "M"]})
+    reports = GRRFrequencyEstimator(1.0, categories=domain[["sex"]]).privatize(pd.DataFrame({"sex": ["F", "M"]}))
+    with pytest.raises(ValueError, match=r"same parameters, and of a Domain the columns that clients report"):
+        GRRFrequencyEstimator(1.0, categories=domain).aggregate(reports)

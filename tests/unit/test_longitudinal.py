@@ -295,3 +295,18 @@ def test_rounds_of_the_same_users_are_not_added_up():
     with pytest.raises(ValueError, match="of the same users separately"):
         one.merge(two, users="same")
     assert "of the same users separately" in str(one.privacy_)
+
+
+def test_the_guarantee_of_a_state_prints_what_holds_for_values_that_never_change():
+    one = LGRRFrequencyEstimator(1.0, epsilon_permanent=2.0, categories=[["a", "b"]])
+    rows = [["a"], ["b"]]
+    state = one.client_state(rows)
+    for _ in range(3):
+        one.privatize(rows, state=state)
+    text = str(one.privacy_of(state))
+    assert text.startswith("4.")  # for values that change
+    assert "never change" in text
+    assert text.endswith("epsilon is 2.")
+    assert "about one report" not in text
+    assert "about one report" in str(one.privacy_)
+    assert "Under the relaxation" not in str(one.privacy_)

@@ -6,6 +6,8 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -267,3 +269,13 @@ def test_the_type_of_a_published_key_depends_on_no_other_row():
     for rows in (far, [*far, None], np.array(far)):
         with pytest.raises(ValueError, match="as strings"):
             UnknownCategories(9.0, delta=1e-6).fit(pd.DataFrame({"x": rows}))
+
+
+def test_a_table_names_the_column_of_a_value_that_is_not_declared():
+    frame = pd.DataFrame({"town": ["a", "b"], "sex": ["F", "M"]})
+    declared = {"town": ["a"], "sex": ["F", "M"]}
+    for rows in (frame, pl.from_pandas(frame)):
+        with pytest.raises(ValueError, match=r"column 'town' has a value.*declare this value"):
+            statistics.contingency_table(rows, epsilon=1.0, categories=declared)
+    with pytest.raises(ValueError, match="column 0 has a value"):
+        statistics.contingency_table(frame.to_numpy(), epsilon=1.0, categories=[["a"], ["F", "M"]])

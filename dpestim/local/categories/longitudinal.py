@@ -383,9 +383,10 @@ class LongitudinalEstimator(FrequencyEstimator):
         plain, kept = _totals(columns.laws, n_reports)
         spent, spent_kept = _totals(columns.laws, before)
         spent = 0 if plain == math.inf else spent
+        notes = tuple(note for note in once.notes if note not in Memoised.notes)  # (those are about one report)
         return PrivacyGuarantee(
             plain - spent, model="local", neighbours=Neighbours.LOCAL, seeded=self.random_state is not None,
-            notes=(*once.notes, "Reports show whether the value of a user changed."),
+            notes=(*notes, "Reports show whether the value of a user changed."),
             relaxation=_constancy(columns), relaxed_epsilon=max(kept - spent_kept, 0),
         )
 
