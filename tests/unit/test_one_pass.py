@@ -20,7 +20,7 @@ SETTINGS = [pytest.param(cls, params, id=f"{name}-{k}") for name, cls in all_est
             if issubclass(cls, OnePassModel) for k, params in enumerate(cls._test_params())
             # (trees of "disjoint" rows are by place: other trees, where rows come in parts; private bounds and edges,
             # and rounds of power iteration, need all rows at once, and say so)
-            if params.get("bounds") != "private" and params.get("rows") != "disjoint"
+            if params.get("bounds") != "private" and params.get("row_allocation") != "disjoint"
             and not params.get("edges_fraction") and params.get("method") != "power"]
 
 #: Those of the central model whose fits read rows once, or in rounds.
