@@ -71,7 +71,7 @@ class Summary:
             raise ValueError("merge needs a summary made with the same parameters and columns")
         refuse_other_names(self.names, other.names)
         if self.lineage.meets(other.lineage):
-            raise ValueError("merge needs other rows: with itself, a copy or a part of it, rows would count twice")
+            raise ValueError("merge needs other rows: those of the same summary, a copy or a part would count twice")
         return type(self)(self.identity, self.n_rows + other.n_rows, self._added(self.totals, other.totals),
                           self.lineage | other.lineage, self.names, self.target or other.target)
 

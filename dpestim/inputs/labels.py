@@ -82,7 +82,8 @@ def target_numbers(y, n_rows, *, strict):
         numbers[nulls] = np.nan
     numbers[~np.isfinite(numbers)] = np.nan
     if not strict and np.isnan(numbers).any():
-        raise ValueError("Input y contains NaN or infinity: every target must be a finite number")
+        raise ValueError("Input y contains NaN or infinity: every target must be a finite number. Leave out rows "
+                         "without a target")
     return numbers
 
 

@@ -16,6 +16,8 @@ _SHOWN = 8
 #: What a model says where it cannot take missing values.
 IMPUTE = (". Where values are missing, put dpestim.preprocessing.DPSimpleImputer before it, in fit and in predict; or "
           "a DomainEncoder with Numbers(low, high, missing=True), which costs nothing")
+#: What it says where nothing else is said.
+FILL = ". Fill missing values with a public number within the bounds first, or leave these rows out"
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
 #: Types in cells of objects that `float` would take, but that are no real numbers.
@@ -40,7 +42,7 @@ def number_rows(X, *, strict, fewest=1):
     return rows
 
 
-def refuse_infinite(rows, names, advice="", *, missing=False):
+def refuse_infinite(rows, names, advice=FILL, *, missing=False):
     """Raise ValueError that names the column where a value is not finite, and ends with advice.
 
     With `missing`, a value may be NaN.

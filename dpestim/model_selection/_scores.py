@@ -170,8 +170,8 @@ def scorer_of(scoring, bounds):
         return Accuracy()
     if isinstance(scoring, str) and scoring in _INSTEAD:
         more = ", and declare score_bounds" if NAMED[_INSTEAD[scoring]][2] is None else ""
-        raise ValueError(f'scoring="{scoring}" is no mean over rows of which each counts little, so that no noise of a '
-                         f'small scale makes it private: take scoring="{_INSTEAD[scoring]}"{more}')
+        raise ValueError(f'scoring="{scoring}" cannot be private with little noise: it is not a mean over rows, and '
+                         f'one row can change it much. Take scoring="{_INSTEAD[scoring]}"{more}')
     if not callable(scoring) and not (isinstance(scoring, str) and scoring in NAMED):
         raise ValueError(f"scoring must be one of {names}, or a function of (model, X, y) that returns a number for "
                          "each row")

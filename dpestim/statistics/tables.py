@@ -37,7 +37,7 @@ _NO_KEY = ("X must hold strings, numbers, dates and times, None, or tuples of th
 class _Table(DPStatistic):
     """Counts of cells, each row in exactly one of them."""
 
-    _about = "the number of rows in each cell, by itself"
+    _about = "the number of rows in each cell, each cell separately"
     _bounded = False
 
     def _plan(self, summary, epsilon):
@@ -73,7 +73,9 @@ def _count_ends(noise, noisy, level):
 
 
 class Histogram(_Table):
-    """Histogram of one or several columns: how many rows lie in each cell.
+    """Histogram of one or several columns of numbers: how many rows lie in each cell.
+
+    For categories take `ContingencyTable`.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Cells
     are public, and each row is in one of them, so the noise of a cell does not grow with their number. Whoever holds
@@ -328,8 +330,8 @@ class UnknownCategories(_Table):
     _more_parameters = "\n" + DELTA.replace("Where it is declared, noise is Gaussian if that is less;\n"
                                             "        it is charged in any case.",
                                             "It must be declared.") + USERS + "    "
-    _about = ("the number of rows of each category, separately. A category just above the threshold was published "
-              "because its noise was high: there the interval misses the number more often than its level says")
+    _about = ("the number of rows of each category, each category separately. A category just above the threshold "
+              "was published because of high noise: its interval misses the number more often than the level says")
 
     def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 
+from dpestim.central import SmoothSensitivity
 from dpestim.inputs import (
     CategoryEncoder,
     bound_array,
@@ -22,7 +23,8 @@ from dpestim.inputs import (
     number_column,
     number_rows,
 )
-from dpestim.linear_model import DPLogisticRegression
+from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
+from dpestim.local import LDPNaiveBayes, PMTransformer
 
 BIG = 2**53 + 1
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1), datetime.date(2022, 1, 1)]
@@ -439,3 +441,15 @@ def test_scores_take_labels_of_any_kind():
 def test_parameters_of_the_model_that_are_no_numbers_are_named(name, value):
     with pytest.raises(ValueError, match=rf"^{name} must be a number"):
         DPLogisticRegression(**{"classes": [0, 1], "data_norm": 1.0, name: value}).fit(np.zeros((2, 1)), [0, 1])
+
+
+def test_where_values_are_missing_messages_say_what_to_do():
+    rows = pd.DataFrame({"age": [20.0, np.nan]})
+    client = PMTransformer(1.0, bounds={"age": (0, 100)})
+    bayes = LDPNaiveBayes(1.0, classes=[0, 1], bounds={"age": (0, 100)})
+    for call in (lambda: client.privatize(rows), lambda: bayes.privatize(rows, [0, 1]),
+                 lambda: SmoothSensitivity(1.0, bounds=(0, 100)).fit(rows)):
+        with pytest.raises(ValueError, match="Fill missing values with a public number"):
+            call()
+    with pytest.raises(ValueError, match="Leave out rows without a target"):
+        DPLinearRegression(1.0, bounds=(0, 100), target_bounds=(0, 1)).fit([[1.0], [2.0]], [0.5, np.nan])

@@ -331,7 +331,8 @@ def _of_transformer(cls, epsilon, n_columns):
 
 def _planned(n_users, epsilon, target, probability, **size):
     if [n_users, epsilon, target].count(None) != 1:
-        raise ValueError("exactly one of n_users, epsilon and target_rmse must be left out: it is what is found")
+        raise ValueError("exactly one of n_users, epsilon and target_rmse must be left out: plan "
+                         "finds the one that is left out")
     probability = _share(probability, "probability")
     n_users = None if n_users is None else _count(n_users, "n_users", 1, _MOST_USERS)
     target = None if target is None else _share(target, "target_rmse")

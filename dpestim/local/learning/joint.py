@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.inputs.frames import is_series
-from dpestim.inputs.numbers import floats_of, refuse_kind, series_numbers
+from dpestim.inputs.numbers import FILL, floats_of, refuse_kind, series_numbers
 from dpestim.local.columns import Column
 from dpestim.local.sampling import SampledColumns
 
-_INFINITE = "contains NaN or infinity: every value must be finite"
+_INFINITE = "contains NaN or infinity: every value must be finite" + FILL
 
 
 class CategoryFeature:
