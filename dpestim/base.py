@@ -253,7 +253,7 @@ class PrivateEstimator(BaseEstimator):
         `what` is shown instead of a score, such as predictions.
         """
         ledger = self._find_ledger()
-        if hasattr(ledger, "record_score"):
+        if ambient.is_noted() and hasattr(ledger, "record_score"):
             ledger.record_score(estimator=f"{type(self).__name__} {what}".rstrip(), n_rows=n_rows)
             self._bind(ledger)
 

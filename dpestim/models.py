@@ -25,7 +25,7 @@ from dpestim.inputs import (
 )
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
 from dpestim.inputs.numbers import IMPUTE
-from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee, ambient
 from dpestim.rng import WordSource
 
 
@@ -55,7 +55,7 @@ class PrivateModel(PrivateEstimator):
     def _note_predictions(self, n_rows):
         """Record, where there is a ledger, that somebody is shown predictions, perhaps of raw rows."""
         ledger = self._find_ledger()
-        if hasattr(ledger, "record_score"):
+        if ambient.is_noted() and hasattr(ledger, "record_score"):
             ledger.record_score(estimator=f"{type(self).__name__} predictions", n_rows=n_rows)
 
     def _refuse_ahead(self, y, n_rows):

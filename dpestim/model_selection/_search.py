@@ -17,6 +17,7 @@ from dpestim.model_selection._scores import count_rows, size_aside, split, take,
 from dpestim.pipeline import check_pipeline
 from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on
+from dpestim.privacy import ambient
 from dpestim.privacy.config import config_context
 from dpestim.rng import WordSource
 
@@ -181,7 +182,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if n < 2 and not strict:
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required: some are set aside")
         n_aside = size_aside(n, plan.validation_fraction)
-        with config_context(strict=True) if strict else nullcontext():
+        # (a step that maps rows would enter each run in the ledger, and how many there are is secret)
+        with config_context(strict=True) if strict else nullcontext(), ambient.unnoted():
             trial = self._rehearse(plan, X, y, n - n_aside)
             payer = self._find_ledger()
             self._charge(plan.guarantee, n, getattr(trial, "feature_names_in_", ()))

@@ -5,11 +5,14 @@ that are made, cloned or pickled inside a block bind its ledger; and a release t
 open anywhere in this process is refused, because it would be charged to nobody.
 """
 
+from contextlib import contextmanager
+
 from dpestim.exceptions import LedgerError
 from dpestim.privacy._blocks import Blocks
 
 _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")
+_unnoted = Blocks("dpestim_unnoted")
 
 
 def ledger():
@@ -72,3 +75,18 @@ def leave_reservation(token):
 def reservation_of(ledger):
     """Return the handle of the innermost reservation around this place of a ledger, for the same users, or None."""
     return next((handle for handle in reversed(_reservations.seen()) if handle == ledger), None)
+
+
+@contextmanager
+def unnoted():
+    """Open a block in which nobody is shown predictions, and in which their number must stay secret."""
+    token = _unnoted.enter(True)
+    try:
+        yield
+    finally:
+        _unnoted.leave(token)
+
+
+def is_noted():
+    """Tell whether predictions and scores at this place are entered in ledgers."""
+    return not _unnoted.seen()

@@ -626,3 +626,16 @@ def test_strict_mode_is_total():
         with pytest.raises(ValueError, match="strict mode"):
             search(scoring=lambda m, X, y: X, score_bounds=(0, 1)).fit(X, Y)
     assert face.best_estimator_._is_strict()
+
+
+def test_a_ledger_does_not_tell_how_many_runs_there_were():
+    """Steps that have no ledger of their own enter what they map in strict mode, and the number of runs is secret."""
+    ledger, domain = Ledger(100.0, durability="fast"), Domain({0: (-1, 1), 1: (-1, 1), "y": [False, True]})
+    steps = make_pipeline(DomainEncoder(domain[[0, 1]]), DPLogisticRegression(data_norm=2.0, classes=[False, True]))
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
+    with config_context(strict=True), ledger:
+        for _ in range(3):
+            found = PrivateSearchCV(steps, {"dplogisticregression__C": [0.1, 1.0]}).fit(rows, rows[:, 0] > 0)
+        assert len(ledger) == 3
+        found.predict(rows)
+    assert len(ledger) > 3  # (what is shown is entered)
