@@ -1,6 +1,7 @@
 """Privacy cards, and displays that plot results with their intervals.
 
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
+    release_report        questions, answers with intervals, and the budget, as a table and a page
     FrequencyDisplay      the frequencies of a column of categories
     DistributionDisplay   the distribution of a column of numbers
     MechanismComparisonDisplay   errors of mechanisms against what they cost, from a plan or from estimators
@@ -14,6 +15,7 @@ from dpestim.inspection._card import privacy_card
 from dpestim.inspection._curves import ShapeFunctionDisplay
 from dpestim.inspection._displays import DistributionDisplay, FrequencyDisplay
 from dpestim.inspection._plans import EpsilonCurveDisplay, MechanismComparisonDisplay
+from dpestim.inspection._release_report import release_report
 
 __all__ = [
     "DistributionDisplay",
@@ -22,4 +24,5 @@ __all__ = [
     "MechanismComparisonDisplay",
     "ShapeFunctionDisplay",
     "privacy_card",
+    "release_report",
 ]
