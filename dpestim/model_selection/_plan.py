@@ -8,7 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import FeatureUnion
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.model_selection._runs import LEAST_GAMMA, expected_runs, usual_gamma
@@ -154,6 +156,14 @@ def _is_free(step):
     return step.verdict == INDEPENDENT and step.privacy.is_nothing and not set(_OURS) & set(step.estimator.get_params())
 
 
+def _refuse_workers(model):
+    """Raise ValueError where workers of a container would enter in the ledger how often a model is run."""
+    for name, part in model.get_params(deep=True).items():
+        if isinstance(part, ColumnTransformer | FeatureUnion) and part.n_jobs not in (None, 1):
+            raise ValueError(f"strict mode: {name} must have n_jobs=None in a search, as entries of its workers in the "
+                             "ledger would show how many runs there were, which is secret")
+
+
 def _prepare(search, candidate, share):
     """Return (a candidate's model with its share of epsilon, paths of its private steps, its delta)."""
     model = _model_of(search, candidate)
@@ -161,6 +171,8 @@ def _prepare(search, candidate, share):
     if report.leaks:
         raise ValueError("estimator must not leak: " + " ".join(map(str, report.leaks)))
     refuse_in_strict(report, search._is_strict())
+    if search._is_strict():
+        _refuse_workers(model)
     steps = [step for step in report.steps if step.privacy is not None and not _is_free(step)]
     if not steps:
         raise ValueError("estimator must have a private step, such as dpestim.linear_model.DPLogisticRegression; where "

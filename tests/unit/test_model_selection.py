@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 from dpestim import Categories, Domain, config_context
@@ -638,4 +638,9 @@ def test_a_ledger_does_not_tell_how_many_runs_there_were():
             found = PrivateSearchCV(steps, {"dplogisticregression__C": [0.1, 1.0]}).fit(rows, rows[:, 0] > 0)
         assert len(ledger) == 3
         found.predict(rows)
-    assert len(ledger) > 3  # (what is shown is entered)
+        before = len(ledger)
+        assert before > 3  # (what is shown is entered)
+        workers = make_pipeline(FeatureUnion([("all", steps[0])], n_jobs=2), steps[1])
+        with pytest.raises(ValueError, match="featureunion must have n_jobs=None in a search"):
+            PrivateSearchCV(workers, {"dplogisticregression__C": [0.1, 1.0]}).fit(rows, rows[:, 0] > 0)
+        assert len(ledger) == before
