@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpestim._tables import Table
 from dpestim.privacy._text import bound
-from dpestim.statistics.result import GroupResults, Result
+from dpestim.statistics.result import GroupResults, Result, called
 
 
 def release_report(answers, *, ledger=None, title="Release report"):
@@ -98,7 +98,7 @@ class ReleaseReport(Table):
             for group, one in each:
                 epsilon, delta = (float(bound(part)) for part in (one.privacy.epsilon, one.privacy.delta))
                 for *labels, value, _, low, high in one._cells():
-                    of = [str(label) for label in ([] if group is None else [group]) + labels]
+                    of = [called(label) for label in ([] if group is None else [group]) + labels]
                     yield question, ", ".join(of) or None, value, low, high, one.level, epsilon, delta
 
     def _remarks(self):

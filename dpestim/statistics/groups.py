@@ -1,11 +1,13 @@
 """One statistic for each of several declared groups, for the price of one (`groups.md`)."""
 
-from itertools import pairwise
+import math
+from collections.abc import Mapping
+from itertools import pairwise, product
 
 import numpy as np
 from sklearn.base import clone
 
-from dpestim.inputs import CategoryEncoder, settle
+from dpestim.inputs import CategoryEncoder, Domain, settle
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics.base import DPStatistic
@@ -14,8 +16,11 @@ from dpestim.statistics.summary import GROUPS, kept_rows, users_of
 from dpestim.statistics.tables import as_columns, encode
 from dpestim.summaries import names_of
 
+#: Groups of several columns are all combinations of their values: no more than these.
+_MOST_GROUPS = 1 << 16
 
-def group_by(statistic, X, by, groups, *, users=None):
+
+def group_by(statistic, X, by, groups, *, columns=None, users=None):
     """Return a statistic of the rows of each group; the ledger pays once, as groups share no row.
 
     Parameters
@@ -23,11 +28,14 @@ def group_by(statistic, X, by, groups, *, users=None):
     statistic : estimator of this package
         With neighbours="add_remove" (a row that is replaced may move between groups) and declared bounds.
     X : array-like or frame of shape (n_rows,) or (n_rows, n_columns)
-    by : array-like of shape (n_rows,), or str
-        The group of each row, or the column of a data frame X that holds it. In strict mode a value that is none
-        counts as the first group.
-    groups : array-like
-        The public groups; all of them are in the result, empty ones too.
+    by : array-like of shape (n_rows,), str, or list of str
+        The group of each row, or the column or columns of a data frame X that hold it. A list of strings is taken for
+        names unless it is as long as X. In strict mode a value that is none counts as the first one of its column.
+    groups : array-like, dict or Domain
+        The public groups; all of them are in the result, empty ones too. For several columns of `by`: a list with one
+        list of values for each, or a dict or `dpestim.Domain` by name; groups are all combinations, as tuples.
+    columns : list of str, default=None
+        The columns of a data frame X that the statistic is of. None: all but those of `by`.
     users : array-like of shape (n_rows,), default=None
         Whose row each is; needs `max_rows_per_user` of the statistic, and no delta.
 
@@ -57,27 +65,46 @@ def group_by(statistic, X, by, groups, *, users=None):
     >>> [round(result.value, 1) for result in means.values()][:2], len(means)
     ([1.0, 2.0], 3)
     """
+    X, by, groups = _split(X, by, groups, columns)
     statistic, keys, plans = planned(statistic, X, by, groups, users)
     # (a row is in one group, all of which have the same laws; rows of a user in several: epsilon is what is known)
     statistic._pay(plans[0].curve if users is None else None)
     source = WordSource(statistic.random_state)
-    names = names_of(_split(X, by)[0], 1)  # (of what has names, however many columns there are)
+    names = names_of(X, 1)  # (of what has names, however many columns there are)
     return GroupResults((key, statistic._result(plan(source.part(GROUPS + k)), names))
                         for k, (key, plan) in enumerate(zip(keys, plans)))
 
 
-def _split(X, by):
-    """Return X and the column of groups, which may be named where X is a frame: it then leaves X."""
-    if not isinstance(by, str):
-        return X, by
-    names = list(getattr(X, "columns", ()))
-    if names.count(by) != 1:
-        raise ValueError("by must be a column of values, or the name of one column of X where X is a data frame")
-    return X[[name for name in names if name != by]], X[by]
+def _split(X, by, groups, columns=None):
+    """Return X, the columns of groups, and the values of each; where `by` names columns of a frame, these leave X."""
+    known, by = list(getattr(X, "columns", ())), [by] if isinstance(by, str) else by
+    # (a list of strings as long as X is a group for each row: that must not depend on what they are)
+    named = isinstance(by, list) and by and all(isinstance(name, str) for name in by)
+    if not named or (len(by) > 1 and (not known or len(by) == len(X))):
+        if columns is not None:
+            raise ValueError("columns must be None unless by names columns of a data frame X")
+        return X, by, [groups]
+    if any(known.count(name) != 1 for name in by) or len(set(by)) < len(by):
+        raise ValueError("by must be a column of values, or the name of one column of X where X is a data frame, or a "
+                         "list of such names")
+    kept = [name for name in known if name not in by] if columns is None else columns
+    if not isinstance(kept, list) or not kept or any(known.count(name) != 1 for name in kept):
+        raise ValueError("columns must be a list of names of columns of the data frame X")
+    if isinstance(groups, Domain | Mapping):
+        absent = [name for name in by if name not in groups]
+        if absent:
+            raise ValueError(f"groups must have the values of each column of by: there are none for {absent[0]!r}")
+        groups = [getattr(groups[name], "values", groups[name]) for name in by]
+    elif len(by) == 1:
+        groups = [groups]
+    return X[kept], X[by], groups
 
 
 def planned(statistic, X, by, groups, users=None):
-    """Return (the statistic, the groups, the plan of each): what is drawn, independently, and nothing is drawn yet."""
+    """Return (the statistic, the groups, the plan of each): what is drawn, independently, and nothing is drawn yet.
+
+    `groups` has one list of values for each column of `by`.
+    """
     if not isinstance(statistic, DPStatistic):
         raise ValueError("statistic must be an estimator of dpestim.statistics, such as Mean(...)")
     given, statistic = statistic, clone(statistic)
@@ -92,13 +119,17 @@ def planned(statistic, X, by, groups, users=None):
     if statistic.max_rows_per_user is not None and statistic._budget()[1]:
         raise ValueError("statistic must have no delta where users have several rows: they may be in several groups")
     strict = statistic._is_strict()
-    X, by = _split(X, by)
     settle(statistic, X)
     columns, one = as_columns(by, strict)
-    if len(columns) != 1 or not np.ndim(groups) == 1:
-        raise ValueError("by must be one column, and groups a list of the public groups")
-    encoder = CategoryEncoder(groups, "by", fewest=1)
-    codes = encode([encoder], columns, strict)[:, 0]
+    if not isinstance(groups, list | tuple) or len(columns) != len(groups) or any(np.ndim(own) != 1 for own in groups):
+        raise ValueError("by must be one column, and groups a list of the public groups; or by must name columns of a "
+                         "data frame X, and groups must have a list of values for each")
+    encoders = [CategoryEncoder(own, "by", fewest=1) for own in groups]
+    sizes = [len(encoder.categories) for encoder in encoders]
+    n_groups = math.prod(sizes)
+    if n_groups > _MOST_GROUPS:
+        raise ValueError(f"groups must have at most {_MOST_GROUPS:,} combinations")
+    codes = np.ravel_multi_index(encode(encoders, columns, strict).T.astype(np.intp), sizes)
     most = statistic.max_rows_per_user
     statistic._refuse_half(users)
     # (rows of users are chosen here, over all groups; each group's noise is still that of a user with all of them)
@@ -112,9 +143,10 @@ def planned(statistic, X, by, groups, users=None):
         kept = kept_rows(users, len(rows), statistic._rows(), statistic.row_choice, statistic.random_state)
         rows, codes = rows[kept], codes[kept]
     order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(len(encoder.categories) + 1))
+    ends = np.searchsorted(codes[order], np.arange(n_groups + 1))
     # (integers are rounded in every group: each of those in which a user has rows adds its rounding)
-    statistic._parts = 1 if most is None else min(most, len(encoder.categories))
+    statistic._parts = 1 if most is None else min(most, n_groups)
     plans = [statistic._plan(statistic._summary_of(rows[order[a:b]], one), statistic._shares()[1])
              for a, b in pairwise(ends)]
-    return statistic, encoder.categories.tolist(), plans
+    keys = [encoder.categories.tolist() for encoder in encoders]
+    return statistic, keys[0] if len(keys) == 1 else list(product(*keys)), plans

@@ -122,6 +122,11 @@ class Result(Table):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")
 
 
+def called(group):
+    """Return what a group is called in text; one of several columns is a tuple of their values."""
+    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
 class GroupResults(Table, dict):
     """Results by group, a dict in the order of the groups; ``print`` shows one table of all, `to_frame` returns it."""
 
@@ -137,7 +142,7 @@ class GroupResults(Table, dict):
         return ("group", *self._one()._head())
 
     def _rows(self):
-        return ((str(group), *row) for group, result in self.items() for row in result._rows())
+        return ((called(group), *row) for group, result in self.items() for row in result._rows())
 
     def _remarks(self):
         one = self._one()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpestim import statistics
+from dpestim import Domain, statistics
 from dpestim.accounting import Ledger
 from dpestim.privacy.config import config_context
 from dpestim.statistics import Correlation, Count, Mean, StandardDeviation, Sum, group_by
@@ -94,6 +94,38 @@ def test_a_column_may_be_a_name_and_its_categories_a_list():
             assert statistics.contingency_table(x, epsilon=80.0, categories=own).value.tolist() == [50, 50]
     with pytest.raises(ValueError, match="each of the 2 columns"):
         statistics.contingency_table(frame, epsilon=1.0, categories=["a", "b"])
+
+
+def test_groups_of_several_columns_are_all_combinations():
+    """By names: as a column of pairs says, with the values by place, by name or by a domain; bad names are refused."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": np.linspace(0, 1, 120), "z": 1.0, "g": ["a", "b"] * 60, "h": [0, 1, 2, 3] * 30})
+    est, values = Mean(80.0, bounds=(0, 1), neighbours="add_remove", random_state=0), {"g": ["a", "b"], "h": range(4)}
+    named = group_by(est, frame, ["g", "h"], [["a", "b"], [0, 1, 2, 3]], columns=["x"])
+    assert list(named) == [(g, h) for g in "ab" for h in range(4)]
+    for key, result in named.items():
+        own = frame["x"][(frame["g"] == key[0]) & (frame["h"] == key[1])]
+        assert not len(own) or abs(result.value[0] - own.mean()) < 0.05
+    assert "b, 3" in str(named)
+    assert len(named.to_frame()) == 8
+    for groups in (values, Domain({"x": (0, 1), **values})):
+        same = group_by(est, frame, ["g", "h"], groups, columns=["x"])
+        assert [result.value for result in same.values()] == [result.value for result in named.values()]
+    assert group_by(est, frame, "g", values, columns=["x"])["a"].value == group_by(
+        est, frame[["x"]], frame["g"], ["a", "b"])["a"].value
+    book = Ledger(100.0, neighbours="add_remove", durability="fast")
+    for ask, message in (
+        (lambda: group_by(est, frame, ["g", "g"], [["a"], ["a"]]), "each once|list of such names"),
+        (lambda: group_by(est, frame, ["g", "k"], [["a"], ["a"]]), "list of such names"),
+        (lambda: group_by(est, frame, ["g", "h"], ["a", "b"]), "a list of values for each"),
+        (lambda: group_by(est, frame, ["g", "h"], {"g": ["a", "b"]}), "there are none for 'h'"),
+        (lambda: group_by(est, frame, ["g", "h"], values, columns=["k"]), "columns must be a list of names"),
+        (lambda: group_by(est, frame[["x"]], frame["g"], ["a", "b"], columns=["x"]), "columns must be None"),
+        (lambda: group_by(est, frame, ["g", "h"], [range(300), range(300)], columns=["x"]), "at most 65,536"),
+    ):
+        with book, pytest.raises(ValueError, match=message):
+            ask()
+    assert not book.entries()
 
 
 def test_columns_of_other_names_are_not_added():

@@ -169,7 +169,7 @@ def test_the_smallest_and_largest_values_are_aimed_inside_of_the_noise():
 
 def joint_loss(statistic, one, two, groups=("a", "b")):
     """Return the worst ratio of the joint probabilities of all groups' outcomes; each is (rows, groups, users)."""
-    plans = [planned(statistic, np.array(rows, float), objects(*by), groups, users)[2]
+    plans = [planned(statistic, np.array(rows, float), objects(*by), [groups], users)[2]
              for rows, by, users in (one, two)]
     outcomes = [[part.exact() for part in plan.parts] for plan in plans[0]]
     for mine, other, drawn in zip(*plans, outcomes):  # what is made of them is the same for both
