@@ -93,7 +93,7 @@ def plan_of(search):
     if not callable(search.scoring):
         _check_kind(search.scoring, search.estimator)
     aside = _exact("validation_fraction", search.validation_fraction, "above 0 and below 1", lambda v: 0 < v < 1)
-    candidates = _candidates(search.space)
+    candidates = _candidates(search.param_distributions)
     gamma = eta = noise = None
     share = epsilon / len(candidates)
     if search.selection != "exponential":
@@ -102,8 +102,8 @@ def plan_of(search):
         gamma = usual_gamma(len(candidates), eta) if search.gamma is None else _exact(
             "gamma", search.gamma, "in [0.0001, 1]", lambda v: LEAST_GAMMA <= v <= 1)
         if search.gamma is None and expected_runs(gamma, eta) < len(candidates):
-            raise ValueError("eta must be larger, space smaller or gamma declared: on average there would be fewer "
-                             "runs than candidates")
+            raise ValueError("eta must be larger, param_distributions smaller or gamma declared: on average there would "
+                             "be fewer runs than candidates")
         share = epsilon / (2 + eta)
         noise = law_of_rate(share / scorer.sensitivity)  # (where integers are too small, it says so before the charge)
     prepared = [_prepare(search, candidate, share) for candidate in candidates]
@@ -136,14 +136,15 @@ def _model_of(search, candidate):
     except (AttributeError, TypeError, ValueError):
         model = None
     if model is None:
-        raise ValueError("space must name parameters of estimator, as get_params() does: a parameter of a step "
-                         "has a name such as 'dplogisticregression__C'; estimator.get_params() lists all names")
+        raise ValueError("param_distributions must name parameters of estimator, as get_params() does: a parameter of a "
+                         "step has a name such as 'dplogisticregression__C'; estimator.get_params() lists all names")
     return model
 
 
 def declared_ledger(search):
     """Return the ledger that private steps of the estimator or of a candidate bring, or None; several are an error."""
-    models = [search.estimator, *(_model_of(search, candidate) for candidate in _candidates(search.space))]
+    candidates = _candidates(search.param_distributions)
+    models = [search.estimator, *(_model_of(search, candidate) for candidate in candidates)]
     steps = [step for model in models for step in report_on(model).steps if step.privacy is not None]
     found = [ledger for ledger in (step.estimator._find_ledger() for step in steps) if ledger is not None]
     if any(ledger != found[0] for ledger in found):
@@ -182,7 +183,7 @@ def _prepare(search, candidate, share):
             raise ValueError(f"estimator must have the parameters {', '.join(_OURS)} in each private step, which the "
                              f"search sets; {step.name!r} has no {' and no '.join(missing)}: take another step there")
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):
-        raise ValueError("estimator must hold no search: put all that is to be tried into one space")
+        raise ValueError("estimator must hold no search: put all that is to be tried into one param_distributions")
     paying = payers(report)
     for step in steps:  # (the search promises for one row replaced, whatever the relation of its block)
         if step.estimator.get_params(deep=False).get("neighbours", "") is None:
@@ -238,9 +239,10 @@ def _candidates(space):
     except (TypeError, ValueError):
         candidates = []
     if not candidates:
-        raise ValueError("space must be a dict of lists, or a list of such dicts, with at least one candidate")
+        raise ValueError("param_distributions must be a dict of lists, or a list of such dicts, with at least one "
+                         "candidate")
     if any(name.rpartition("__")[2] in _OURS for candidate in candidates for name in candidate):
-        raise ValueError(f"space must not hold {', '.join(_OURS)}: the search sets them")
+        raise ValueError(f"param_distributions must not hold {', '.join(_OURS)}: the search sets them")
     return candidates
 
 

@@ -61,7 +61,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     estimator : private estimator, or Pipeline that `dpestim.pipeline.check_pipeline` finds private
         Cloned. Its epsilons say in what proportion private steps share that of a run; ledgers and random states of
         private steps are replaced by those of the search.
-    space : dict of lists, or list of such dicts
+    param_distributions : dict of lists, or list of such dicts
         What to try, as in `sklearn.model_selection.ParameterGrid`; public. Not epsilon, ledger or random_state.
     epsilon : float, default=1.0
         The total, in (0, 80].
@@ -143,11 +143,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     (Fraction(2, 1), Fraction(4, 5))
     """
 
-    def __init__(self, estimator, space, *, epsilon=1.0, selection="papernot_steinke", scoring="accuracy",
+    def __init__(self, estimator, param_distributions, *, epsilon=1.0, selection="papernot_steinke", scoring="accuracy",
                  score_bounds=None, validation_fraction=0.2, gamma=None, eta=0.5, trusted=(), ledger=None,
                  random_state=None):
         self.estimator = estimator
-        self.space = space
+        self.param_distributions = param_distributions
         self.epsilon = epsilon
         self.selection = selection
         self.scoring = scoring

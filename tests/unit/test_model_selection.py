@@ -47,8 +47,8 @@ def model(**params):
     return DPLogisticRegression(data_norm=1.0, classes=[False, True], **params)
 
 
-def search(estimator=None, space=SPACE, **params):
-    return PrivateSearchCV(estimator or model(), space, **{"random_state": 0, "gamma": 0.3, **params})
+def search(estimator=None, param_distributions=SPACE, **params):
+    return PrivateSearchCV(estimator or model(), param_distributions, **{"random_state": 0, "gamma": 0.3, **params})
 
 
 def stream(seed, part=0):
@@ -459,7 +459,7 @@ def test_every_candidate_reads_all_rows_before_the_charge():
     strange = Y.astype(int)
     strange[-1] = 2
     for classes in ([[0, 1, 2], [0, 1]], [[0, 1], [0, 1, 2]]):
-        face = search(space={"classes": classes}, ledger=Book())
+        face = search(param_distributions={"classes": classes}, ledger=Book())
         with pytest.raises(ValueError, match="not declared"):
             face.fit(X, strange)
         assert not face.ledger.paid
@@ -470,7 +470,7 @@ def test_fewer_runs_than_candidates_must_be_asked_for():
     with pytest.raises(ValueError, match="eta must be larger"):
         face.fit(X, Y)
     assert plan_of(face.set_params(gamma=0.5)).gamma == Fraction(1, 2)
-    assert plan_of(face.set_params(gamma=None, space={"C": [1.0]}, eta=-0.5)).gamma < 1
+    assert plan_of(face.set_params(gamma=None, param_distributions={"C": [1.0]}, eta=-0.5)).gamma < 1
 
 
 def test_steps_of_other_packages_show_no_values():
@@ -505,9 +505,10 @@ def test_a_private_pipeline_brings_its_own_trust():
     ("epsilon", 0), ("epsilon", math.nan), ("epsilon", "1"), ("selection", "grid"), ("selection", None),
     ("scoring", "roc_auc"), ("scoring", None), ("score_bounds", (0, 1)), ("validation_fraction", 0),
     ("validation_fraction", 1.0), ("gamma", 0), ("gamma", 1e-5), ("gamma", 1.5), ("gamma", True), ("eta", -1),
-    ("eta", 1.1), ("eta", math.inf), ("eta", "0"), ("random_state", -1), ("space", [1]),
-    ("space", {"C": []}), ("space", {"nothing": [1]}), ("space", {"epsilon": [1.0]}), ("space", {"ledger": [None]}),
-    ("space", {"C": [-1.0]}), ("trusted", ["nobody"]),
+    ("eta", 1.1), ("eta", math.inf), ("eta", "0"), ("random_state", -1), ("param_distributions", [1]),
+    *(("param_distributions", bad) for bad in (
+        {"C": []}, {"nothing": [1]}, {"epsilon": [1.0]}, {"ledger": [None]}, {"C": [-1.0]})),
+    ("trusted", ["nobody"]),
 ])
 def test_bad_parameters_are_named_before_anything_is_charged(name, value):
     face = search(ledger=Book()).set_params(**{name: value})
