@@ -102,8 +102,8 @@ def plan_of(search):
         gamma = usual_gamma(len(candidates), eta) if search.gamma is None else _exact(
             "gamma", search.gamma, "in [0.0001, 1]", lambda v: LEAST_GAMMA <= v <= 1)
         if search.gamma is None and expected_runs(gamma, eta) < len(candidates):
-            raise ValueError("eta must be larger, param_distributions smaller or gamma declared: on average there would "
-                             "be fewer runs than candidates")
+            raise ValueError("eta must be larger, param_distributions smaller or gamma declared: on average there "
+                             "would be fewer runs than candidates")
         share = epsilon / (2 + eta)
         noise = law_of_rate(share / scorer.sensitivity)  # (where integers are too small, it says so before the charge)
     prepared = [_prepare(search, candidate, share) for candidate in candidates]
@@ -136,8 +136,8 @@ def _model_of(search, candidate):
     except (AttributeError, TypeError, ValueError):
         model = None
     if model is None:
-        raise ValueError("param_distributions must name parameters of estimator, as get_params() does: a parameter of a "
-                         "step has a name such as 'dplogisticregression__C'; estimator.get_params() lists all names")
+        raise ValueError("param_distributions must name parameters of estimator, as get_params() does: a parameter of "
+                         "a step has a name such as 'dplogisticregression__C'; estimator.get_params() lists all names")
     return model
 
 
