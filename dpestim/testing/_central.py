@@ -150,6 +150,22 @@ def check_noise_falls_as_stated(noise):
         far = law.probability(k + period)
         require(far[0] <= near[1] * exp_upper(-fall) and near[0] * exp_lower(-fall) <= far[1],
                 "probability must fall by decay")
+    times = math.ceil(60 / fall)  # (noise that is cut falls as stated up to the cut)
+    require(law.probability(0)[0] * exp_lower(-fall * times) <= law.probability(times * period)[1],
+            "probability must fall by decay as far as there is noise: noise that is cut has no decay")
+
+
+def check_noise_keeps_its_curve(noise):
+    """What a law states besides, by which ledgers charge, holds: the exact delta at each epsilon of the curve."""
+    law = noise.law
+    if law.curve is None:
+        return
+    for delta in {Fraction(1, 100), Fraction(1, 10**6), law.delta / 10} - {0}:
+        epsilon = law.curve.epsilon_at(float(delta))
+        if epsilon != math.inf:
+            known = delta_of_move(law, math.floor(law.sensitivity), Fraction(epsilon))
+            require(known <= delta * (1 + Fraction(1, 10**6)),
+                    "curve must promise no less epsilon than the noise keeps: None states no curve")
 
 
 def check_noise_follows_its_law(noise):
@@ -284,6 +300,7 @@ LAW_CHECKS = (
     check_noise_is_a_distribution,
     check_noise_keeps_epsilon,
     check_noise_falls_as_stated,
+    check_noise_keeps_its_curve,
     check_noise_follows_its_law,
     check_noise_is_settled_alike,
     check_noise_is_as_large_as_stated,

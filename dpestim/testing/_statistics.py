@@ -233,7 +233,9 @@ def check_statistic_keeps_epsilon(statistic):
         worst, lost, epsilon, allowed = _most_lost(statistic, est, pairs)
         used = worst >= exp_lower(Fraction(97, 100) * epsilon) or lost >= 0.1 * allowed > 0
         chosen = hasattr(est, "q")  # what is scored moves less on small tables than it may
-        require(used or chosen or est is not statistic.worlds[0][0], "much less than epsilon, or delta, is used")
+        require(used or chosen or est is not statistic.worlds[0][0],
+                "much less than epsilon, or delta, is used: lower the changes of `_numbers`, or, where they are right, "
+                "take bounds for which two of the rows low, high and 0.3 low + 0.7 high make that change")
 
 
     far = statistic.far
@@ -358,6 +360,23 @@ def check_intervals_hold(statistic):
                     f"intervals of rows that are {shape} are too short")
 
 
+def check_intervals_count_numbers(statistic):
+    """No interval depends on more noisy numbers than `_involved` says: its width is for that many at once."""
+    est = statistic.estimator
+    if not hasattr(type(est), "_involved") or getattr(est, "bounds", None) == "private":
+        return
+    est = statistic.fresh().summarize(est._test_data(300)[0])
+    numbers, changes = est._numbers(est.summary_)
+    noisy, widths = np.array(numbers, float), np.array(changes, float) / 64
+    n = est.summary_.n_rows if est._replaces else None
+    ends = np.array(est._range(noisy, widths, est.summary_.domain, n))
+    depends = sum(np.any(np.array(est._range(noisy, np.where(np.arange(len(widths)) == k, width * 2, widths),
+                                             est.summary_.domain, n)) != ends, axis=0).astype(int)
+                  for k, width in enumerate(widths))
+    require(np.max(depends) <= est._involved[n is not None],
+            f"_involved must be {np.max(depends)}: an interval depends on as many noisy numbers")
+
+
 def _shapes(statistic):
     """Yield (what they are, rows): as the estimator's own, few, and all the same."""
     rows = statistic.estimator._test_data(300)[0]
@@ -407,6 +426,7 @@ CHECKS = (
     check_statistic_follows_its_law,
     check_standard_errors_are_those_seen,
     check_intervals_hold,
+    check_intervals_count_numbers,
     check_statistics_merge,
     check_statistics_stay_secret,
 )

@@ -10,6 +10,7 @@ from dpestim.central import DiscreteGaussianMechanism, DiscreteLaplaceMechanism,
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.privacy import Neighbours
+from dpestim.privacy.concentrated import ZCDP
 
 COUNT = {"epsilon": 1.0, "sensitivity": 1}
 REAL = {"epsilon": 1.0, "sensitivity": 1.0}
@@ -50,6 +51,21 @@ class Unbounded(DiscreteLaplaceLaw):
     """Does not say how it falls: an audit would find an infinite epsilon."""
 
     decay = None
+
+
+class CutOff(DiscreteLaplaceLaw):
+    """Cuts the noise at 50 steps, and states the decay of noise that is not cut."""
+
+    def probability(self, z):
+        return super().probability(z) if abs(z) <= 50 else (Fraction(0), Fraction(0))
+
+
+class Boasts(DiscreteGaussianLaw):
+    """States half of its rho: a ledger would charge too little."""
+
+    @property
+    def curve(self):
+        return ZCDP(super().curve.rho / 2)
 
 
 class Idle(DiscreteLaplaceLaw):
@@ -205,6 +221,8 @@ BROKEN = [
     (mechanism(Idle), COUNT, "check_noise_keeps_epsilon"),
     (mechanism(FallsLess), COUNT, "check_noise_falls_as_stated"),
     (mechanism(Unbounded), COUNT, "check_noise_falls_as_stated"),
+    (mechanism(CutOff), COUNT, "check_noise_falls_as_stated"),
+    (mechanism(Boasts, DiscreteGaussianMechanism), DELTA, "check_noise_keeps_its_curve"),
     (mechanism(SmallDelta, DiscreteGaussianMechanism), DELTA, "check_noise_keeps_epsilon"),
     (mechanism(NoZero), COUNT, "check_noise_follows_its_law"),
     (mechanism(SettlesUp), COUNT, "check_noise_is_settled_alike"),

@@ -157,6 +157,12 @@ class ShortIntervals(Variance):
         return Variance._range(noisy, widths / 3, grids, n)
 
 
+class CountForgotten(Mean):
+    """Intervals of a ratio that are as wide as if its count had no noise."""
+
+    _involved = {True: 1, False: 1}
+
+
 class RoundedLast(Sum):
     """Rounds what is added, and not each row: parts add up to something else than the whole."""
 
@@ -247,6 +253,7 @@ BROKEN = [
     (HalfTheNoise, {"epsilon": 1.0}, "check_statistic_follows_its_law"),
     (WrongErrors, REPLACED, "check_standard_errors_are_those_seen"),
     (ShortIntervals, REPLACED, "check_intervals_hold"),
+    (CountForgotten, MORE, "check_intervals_count_numbers"),
     (RoundedLast, {**REPLACED, "epsilon": 80.0}, "check_statistics_merge"),
     (KeepsRows, {"epsilon": 1.0}, "check_statistics_stay_secret"),
     (PaysTwice, REPLACED, "check_release_charges"),
