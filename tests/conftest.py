@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import tempfile
 
 # workers share the machine: each keeps to its core, or libraries of linear algebra fight over all of them
@@ -16,14 +17,23 @@ from dpestim._core import build
 
 #: A whole run with fewer tests than this has lost some; raise it as the suite grows.
 FEWEST_TESTS = 7500
+#: A folder in memory, and the bytes that must be free there.
+MEMORY, ROOM = "/dev/shm", 2**30
 
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_folder(tmp_path_factory):
-    """Let ledgers without a path be files of this run (of this worker), which pytest cleans up."""
-    before, tempfile.tempdir = tempfile.tempdir, str(tmp_path_factory.mktemp("ledgers"))
+    """Let ledgers without a path be files of this run (of this worker): in memory where there is room.
+
+    A new ledger waits for a disk longer than a test takes. Ledgers with a path are on a disk.
+    """
+    before, folder = tempfile.tempdir, str(tmp_path_factory.mktemp("ledgers"))
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        folder = tempfile.mkdtemp(prefix="dpestim-tests-", dir=MEMORY)
+    tempfile.tempdir = folder
     yield
     tempfile.tempdir = before
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_report_header(config):

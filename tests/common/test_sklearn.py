@@ -60,7 +60,7 @@ FEWEST = 35
 def ready(cls):
     """The default, where there is one that can be used: a sensitivity, or a delta, has to be declared."""
     if issubclass(cls, ShuffleProtocol | ShuffledEstimator):
-        return cls(delta=1e-5)
+        return cls(delta=0.01)  # (a smaller one takes far more fakes)
     if cls is PrivatizedColumns:  # (what "posterior" estimates for each fit takes longer than all else here)
         return cls(correction="unbiased")
     return cls(**cls._test_params()[0]) if issubclass(cls, CentralMechanism) else cls()

@@ -209,7 +209,7 @@ def test_sketch_is_a_draft():
 def test_data_sets_bring_their_domain(load):
     data = load(as_frame=True)
     assert data.domain.names == list(data.feature_names)
-    assert data.domain.check(data.frame).is_clean
+    assert data.domain.check(data.frame.drop_duplicates()).is_clean  # (distinct rows have every cell)
     assert load().domain == data.domain
 
 
