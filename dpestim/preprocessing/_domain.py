@@ -98,11 +98,12 @@ class DomainEncoder(TransformerMixin, CentralModel):
         """
         self._check()
         table = self._table(X)
-        own = encodable(self._domain(), names_of_columns(X), table.shape[1])
+        given = names_of_columns(X)
+        own = encodable(self._domain(), given, table.shape[1])
         for name in ("feature_names_in_", "n_features_in_"):
             vars(self).pop(name, None)
         validate_data(self, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
-        self._names = own
+        self._names, self._has_names = own, given is not None
         return self
 
     def transform(self, X):
@@ -150,6 +151,8 @@ class DomainEncoder(TransformerMixin, CentralModel):
         """Return the name of a number, feature_category for each category, and feature_missing."""
         check_is_fitted(self)
         names, domain = feature_names(self, input_features), self._domain()
+        if input_features is None and self._has_names:  # (scikit-learn 1.6 sees no names in frames of new polars)
+            names = list(map(str, self._names))
         return np.array([label for name, own in zip(names, self._names) for label in block_of(domain[own], name)],
                         object)
 
