@@ -45,7 +45,7 @@ wheel: $(VENV)/.built
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
-KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, kernels.py logistic_kernel.py \
+KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
@@ -53,7 +53,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(addprefix tests/unit/test_, ke
 	statistics_users.py statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
-	clusters.py covariance.py)
+	clusters.py covariance.py, $(wildcard tests/unit/*/test_$(name)))
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -34,7 +34,8 @@ SKLEARN_UNITS = """
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),
-    *(f"unit/test_{name}.py" for name in SKLEARN_UNITS.split()),
+    *(str(path.relative_to(ROOT / "tests")) for name in SKLEARN_UNITS.split()
+      for path in [*(ROOT / "tests").glob(f"unit/*/test_{name}.py")] or [ROOT / "tests" / f"test_{name}.py"]),
 )
 
 USE = """

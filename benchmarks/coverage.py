@@ -216,13 +216,13 @@ ENTRIES = {
 }
 #: Which have none here, and why.
 ELSEWHERE = {
-    "PersonalizedEstimator": "its groups are those of the estimator that it wraps; tests/unit/test_personalized.py",
-    "PCKVEstimator": "pairs; tests/unit/test_keyvalue.py",
-    "PrivKVEstimator": "pairs; tests/unit/test_keyvalue.py",
-    "PrivKVMEstimator": "pairs; tests/unit/test_keyvalue.py",
-    "UnknownCategories": "what is not released has no interval; tests/unit/test_statistics_tables.py",
-    "DPGradientBoostingClassifier": "bands of curves; table in _boosting.md",
-    "DPGradientBoostingRegressor": "bands of curves; table in _boosting.md",
+    "PersonalizedEstimator": "groups are those of the wrapped estimator; tests/unit/local/test_personalized.py",
+    "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
+    "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
+    "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
+    "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
+    "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
+    "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",
 }
 #: Why cells are outside: by the start of a row's name, below and above.
 REASONS = {

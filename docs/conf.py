@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import dpestim
-from dpestim._version import __version__
 from dpestim.base import SUBPACKAGES, PrivateEstimator, all_estimators
+from dpestim.version import __version__
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -38,8 +38,8 @@ inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and 
 
 import importlib
 
-from dpestim import _notebook
-from dpestim._version import __version__
+from dpestim import notebook
+from dpestim.version import __version__
 
 _SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covariance", "datasets", "decomposition",
                 "ensemble", "feature_selection", "inspection", "linear_model", "local", "model_selection",
@@ -67,7 +67,7 @@ def _show_card(estimator):
     return importlib.import_module("dpestim.inspection").privacy_card(estimator).html
 
 
-_notebook.show = _show_card
+notebook.show = _show_card
 
 
 def __dir__():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sklearn.base import BaseEstimator
 
-from dpestim import _notebook
-from dpestim._docs import SignatureOfInit
+from dpestim import notebook
+from dpestim.docs import SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
@@ -267,7 +267,7 @@ class PrivateEstimator(BaseEstimator):
         """In notebooks a fitted estimator shows its privacy card, and any other what scikit-learn shows."""
         if not (callable(getattr(self, "__sklearn_is_fitted__", None)) and self.__sklearn_is_fitted__()):
             return super()._repr_html_
-        return lambda: _notebook.show(self)
+        return lambda: notebook.show(self)
 
     def _shown(self, N_CHAR_MAX=700):
         """Return what scikit-learn shows, and what this is bound to besides its parameters."""

@@ -4,7 +4,7 @@ A real random number cannot be stored, and one that was cut to a float is anothe
 attacks use. Here a real is an interval that is known to hold it: its random bits come from a stream of its own
 (`dpestim.rng`, stage NOISE), and more are drawn whenever the interval is too wide for what is asked. So what is
 returned is the exact real, and a float within a proven distance of it; there is no tail that was left out, and no
-probability of failure: `_logistic.md` uses nothing else. Arithmetic is decimal, rounded outward.
+probability of failure: `logistic.md` uses nothing else. Arithmetic is decimal, rounded outward.
 
     BitStream     words of one purpose, one after the other
     Real          a uniform real: compared with a probability, or an interval for arithmetic

@@ -5,13 +5,13 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from dpestim import _tables
 from dpestim.anonymity.measures import Counts
 from dpestim.anonymity.table import Table, looked_up
+from dpestim.tables import Table as Printed
 
 
 @dataclass(frozen=True, eq=False)
-class Attack(_tables.Table):
+class Attack(Printed):
     """What an attack tells.
 
     Attributes

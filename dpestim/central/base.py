@@ -6,8 +6,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.docs import fill_docstring
 from dpestim.inputs import Numbers
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
 from dpestim.privacy import Neighbours, PrivacyGuarantee
@@ -25,7 +25,7 @@ class CentralMechanism(PrivateEstimator):
     Parameters of all: epsilon, neighbours, ledger and random_state; most have a sensitivity, some a delta.
     """
 
-    #: Which shared text fills the docstring (`dpestim._docs`).
+    #: Which shared text fills the docstring (`dpestim.docs`).
     _template = "neighbours"
 
     #: How the distance between neighbouring answers is measured, in words (of those with a sensitivity).

@@ -5,14 +5,14 @@ How data flows::
     X --declared bounds--> packed rows --moments--> --cells--> seeds --noisy steps--> centers
        (_core/kmeans.pack)              (Rows: each round is a release of integer sums)
 
-* `_kmeans.py`   `DPKMeans`: the face, and what is made of the rounds
-* `_rounds.py`   what each round costs (`Plan`), and secret rows that answer them (`Rows`)
-* `_coreset.py`  functions of noisy numbers: cells for normal rows, k-means on weighted points
+* `kmeans.py`   `DPKMeans`: the face, and what is made of the rounds
+* `rounds.py`   what each round costs (`Plan`), and secret rows that answer them (`Rows`)
+* `coreset.py`  functions of noisy numbers: cells for normal rows, k-means on weighted points
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.cluster._kmeans import DPKMeans
+from dpestim.cluster.kmeans import DPKMeans
 
 __all__ = ["DPKMeans"]
 

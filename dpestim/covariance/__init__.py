@@ -6,15 +6,15 @@ How data flows::
               (statistics.row_moments)               (merge)      (statistics.moment_noise)   (_repair)
 
 * `base.py`         verbs and parameters, which `dpestim.decomposition` shares
-* `_repair.py`      what noise explains is taken from the matrix, and what no covariance has
-* `_covariance.py`  `DPCovariance`, and its proof `_covariance.md`
+* `repair.py`      what noise explains is taken from the matrix, and what no covariance has
+* `covariance.py`  `DPCovariance`, and its proof `covariance.md`
 
 ``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.covariance._covariance import DPCovariance
+from dpestim.covariance.covariance import DPCovariance
 
 __all__ = ["DPCovariance"]
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._docs import fill_docstring
 from dpestim.central.base import checked_delta
-from dpestim.covariance._repair import Scatter, scatter_of
+from dpestim.covariance.repair import Scatter, scatter_of
+from dpestim.docs import fill_docstring
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state

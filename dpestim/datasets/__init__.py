@@ -4,6 +4,6 @@
 `load_yrbss`         12,579 US teenagers: heights and weights
 """
 
-from dpestim.datasets._loaders import load_us_military, load_yrbss
+from dpestim.datasets.loaders import load_us_military, load_yrbss
 
 __all__ = ["load_us_military", "load_yrbss"]

@@ -1,7 +1,7 @@
 """Principal components under central differential privacy.
 
-* `_pca.py`    `DPPCA`, and its proof `_pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
-* `_power.py`  rounds of noisy products with a basis, without a matrix, and their proof `_power.md`
+* `pca.py`    `DPPCA`, and its proof `pca.md`; how rows become sums, and sums a matrix: `dpestim.covariance`
+* `power.py`  rounds of noisy products with a basis, without a matrix, and their proof `power.md`
 
 Power iteration holds less of the variance than one noisy matrix of the same rows (`benchmarks/components.py`): it is
 there for more columns than a matrix has room for.
@@ -9,7 +9,7 @@ there for more columns than a matrix has room for.
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.decomposition._pca import DPPCA
+from dpestim.decomposition.pca import DPPCA
 
 __all__ = ["DPPCA"]
 

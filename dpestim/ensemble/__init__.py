@@ -3,20 +3,20 @@
 How boosting goes::
 
     X, y --bounds, categories, classes--> codes of bins --rounds of noisy sums--> a curve for each column or pair
-                 (inputs)                               (_rounds.py)
+                 (inputs)                               (rounds.py)
 
-* `_boosting.py`     `DPGradientBoostingClassifier`, `DPGradientBoostingRegressor`: targets and predictions
-* `_base.py`         what both share: parameters, bins, the fit
-* `_boosting.md`     the proof
-* `_rounds.py`       what histograms cost, who answers with them, and the rounds over terms
-* `_curve.py`        how bins and curves are made of the answers: arithmetic on what is public
-* `_forest.py`       random forests: public splits, noisy leaves (`dpestim.tree` has what trees share)
+* `boosting.py`     `DPGradientBoostingClassifier`, `DPGradientBoostingRegressor`: targets and predictions
+* `base.py`         what both share: parameters, bins, the fit
+* `boosting.md`     the proof
+* `rounds.py`       what histograms cost, who answers with them, and the rounds over terms
+* `curve.py`        how bins and curves are made of the answers: arithmetic on what is public
+* `forest.py`       random forests: public splits, noisy leaves (`dpestim.tree` has what trees share)
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.ensemble._boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble._forest import DPRandomForestClassifier, DPRandomForestRegressor
+from dpestim.ensemble.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble.forest import DPRandomForestClassifier, DPRandomForestRegressor
 
 __all__ = [
     "DPGradientBoostingClassifier",

@@ -1,13 +1,13 @@
 """Feature selection under central differential privacy: the choice alone is released.
 
-    _select.py   `DPSelectKBest`: the k columns whose scores, of bounded sensitivity, are highest, by a top-k mechanism
+    select.py   `DPSelectKBest`: the k columns whose scores, of bounded sensitivity, are highest, by a top-k mechanism
 
 ``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.feature_selection._select import DPSelectKBest
+from dpestim.feature_selection.select import DPSelectKBest
 
 __all__ = ["DPSelectKBest"]
 

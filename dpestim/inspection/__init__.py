@@ -11,11 +11,11 @@
 All read `privacy_` and public attributes only; that costs no privacy, and never sees raw data.
 """
 
-from dpestim.inspection._card import privacy_card
-from dpestim.inspection._curves import ShapeFunctionDisplay
-from dpestim.inspection._displays import DistributionDisplay, FrequencyDisplay
-from dpestim.inspection._plans import EpsilonCurveDisplay, MechanismComparisonDisplay
-from dpestim.inspection._release_report import release_report
+from dpestim.inspection.card import privacy_card
+from dpestim.inspection.curves import ShapeFunctionDisplay
+from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
+from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
+from dpestim.inspection.releases import release_report
 
 __all__ = [
     "DistributionDisplay",

@@ -5,38 +5,38 @@ How data flows::
     X, y --declared classes and norm--> clipped rows --perturb, minimise--> w --grid, integer noise--> coef_
           (_logistic)              (_solver, _softmax, _core/logistic, softmax)  (_release, noise)
 
-* `_base.py`        what linear models share: predictions clip rows as fits do; the one fit, for any loss of a margin
-* `_margins.py`     faces of support vectors and Poisson regression, and their proof `_margins.md`
-* `_losses.py`      what proof and solver need to know of a loss
-* `_logistic.py`    the face of logistic regression: its laws, the count of the classes, probabilities
-* `_objective.py`   the privacy calculus: from (epsilon, delta, C) to the scale of the noise, rounded against us
-* `_shapes.py`      what the calculus knows of a loss: lengths of gradients, cost of the Hessian
-* `_base_rate.py`   a private count of the classes, from which margins start
-* `_softmax.py`     the loss of several classes
-* `_solver.py`      the minimiser with a certificate of its distance to the exact one
-* `_release.py`     one problem from noise to integers on a public grid
-* `_logistic.md`    the proof of all of it, in that order
-* `_gradient.py`    another road: descent by noisy sums of gradients, which are integers (`_gradient.md`)
-* `_federated.py`   several owners who answer with such sums (`_federated.md`), and `_owners.py` what they agree on
+* `base.py`        what linear models share: predictions clip rows as fits do; the one fit, for any loss of a margin
+* `margins.py`     faces of support vectors and Poisson regression, and their proof `margins.md`
+* `losses.py`      what proof and solver need to know of a loss
+* `logistic.py`    the face of logistic regression: its laws, the count of the classes, probabilities
+* `objective.py`   the privacy calculus: from (epsilon, delta, C) to the scale of the noise, rounded against us
+* `shapes.py`      what the calculus knows of a loss: lengths of gradients, cost of the Hessian
+* `base_rate.py`   a private count of the classes, from which margins start
+* `softmax.py`     the loss of several classes
+* `solver.py`      the minimiser with a certificate of its distance to the exact one
+* `release.py`     one problem from noise to integers on a public grid
+* `logistic.md`    the proof of all of it, in that order
+* `gradient.py`    another road: descent by noisy sums of gradients, which are integers (`gradient.md`)
+* `federated.py`   several owners who answer with such sums (`federated.md`), and `owners.py` what they agree on
 
 Regression needs moments, and no search::
 
     X, y --public bounds--> integers --sums of products--> Summary --noise, once--> moments --filter--> coef_
   (statistics.row_moments)             (merge)       (statistics.moment_noise)       (_shrinkage)
 
-* `_linear.py`, `_moment_model.py`  the faces, and what they share: verbs, parameters, units
-* `_functional.py`                  the functional mechanism, for both losses
-* `_adassp.py`                      the published ridge against the worst case, from a noisy smallest eigenvalue
-* `_tukey.py`                       no moments, and no bounds: a deep point among models of blocks of rows
+* `linear.py`, `moment_model.py`  the faces, and what they share: verbs, parameters, units
+* `functional.py`                  the functional mechanism, for both losses
+* `adassp.py`                      the published ridge against the worst case, from a noisy smallest eigenvalue
+* `tukey.py`                       no moments, and no bounds: a deep point among models of blocks of rows
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.linear_model._federated import DPFederatedLinearModel
-from dpestim.linear_model._linear import DPLinearRegression, DPRidge
-from dpestim.linear_model._logistic import DPLogisticRegression
-from dpestim.linear_model._margins import DPLinearSVC, DPPoissonRegressor
-from dpestim.linear_model._tukey import DPTukeyRegression
+from dpestim.linear_model.federated import DPFederatedLinearModel
+from dpestim.linear_model.linear import DPLinearRegression, DPRidge
+from dpestim.linear_model.logistic import DPLogisticRegression
+from dpestim.linear_model.margins import DPLinearSVC, DPPoissonRegressor
+from dpestim.linear_model.tukey import DPTukeyRegression
 
 __all__ = [
     "DPFederatedLinearModel",

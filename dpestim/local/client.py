@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from dpestim import parallel
-from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.docs import fill_docstring
 from dpestim.inputs import is_by_column
 from dpestim.local.columns import column_names
 from dpestim.privacy.exact import canonical_epsilon

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from sklearn.exceptions import NotFittedError
 
-from dpestim._docs import fill_docstring
 from dpestim.base import PrivateEstimator
+from dpestim.docs import fill_docstring
 from dpestim.local.columns import column_names
 from dpestim.privacy.lineage import Lineage
 

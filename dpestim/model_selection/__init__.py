@@ -2,13 +2,13 @@
 
     PrivateSearchCV   trains candidates, scores them on rows set aside, and publishes only the one that was chosen
 
-* `_search.py`   the face: rehearsal before the charge, runs, what is published
-* `_plan.py`     from parameters alone: what the total is divided into, and who pays for the fits inside
-* `_runs.py`     how often to run: random numbers with which the best of many costs little more than one
-* `_scores.py`   rows set aside, and scores that are sums of bounded integers
-* `_search.md`   the proof of all of it
+* `search.py`   the face: rehearsal before the charge, runs, what is published
+* `plan.py`     from parameters alone: what the total is divided into, and who pays for the fits inside
+* `runs.py`     how often to run: random numbers with which the best of many costs little more than one
+* `scores.py`   rows set aside, and scores that are sums of bounded integers
+* `search.md`   the proof of all of it
 """
 
-from dpestim.model_selection._search import PrivateSearchCV
+from dpestim.model_selection.search import PrivateSearchCV
 
 __all__ = ["PrivateSearchCV"]

@@ -5,17 +5,17 @@ How data flows::
     X, y --declared classes, bounds or categories--> exact integers --one release of noise--> counts, means, tables
                  (inputs, statistics.summary)                   (statistics.noise)
 
-* `_base.py`         what both share: parameters, the prior, probabilities
-* `_gaussian.py`     `DPGaussianNB`: counts, sums and sums of squares in each class
-* `_categorical.py`  `DPCategoricalNB`: tables of class and category
+* `base.py`         what both share: parameters, the prior, probabilities
+* `gaussian.py`     `DPGaussianNB`: counts, sums and sums of squares in each class
+* `categorical.py`  `DPCategoricalNB`: tables of class and category
 
 ``summarize``, ``merge`` and ``release`` do what `fit` does in one call (`dpestim.statistics.one_pass`).
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.naive_bayes._categorical import DPCategoricalNB
-from dpestim.naive_bayes._gaussian import DPGaussianNB
+from dpestim.naive_bayes.categorical import DPCategoricalNB
+from dpestim.naive_bayes.gaussian import DPGaussianNB
 
 __all__ = ["DPCategoricalNB", "DPGaussianNB"]
 

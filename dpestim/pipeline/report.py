@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
-from dpestim._tables import Table
 from dpestim.pipeline.traversal import LEAKING, Walk, names_of
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.tables import Table
 
 
 class PipelineReport(Table):

@@ -6,13 +6,13 @@ How data flows::
                         (statistics.summary)        (statistics, central)            mean_, quantiles_, categories_ ...
     X --clipped, mapped by what is kept--> the next step, which must be private too
 
-* `_base.py`      what all share: parameters, reading, bounds that are declared or found; `_names.py` feature names
-* `_scalers.py`   `DPStandardScaler`, `DPMinMaxScaler`
-* `_quantile.py`  `DPQuantileTransformer`
-* `_imputer.py`   `DPSimpleImputer`, of numbers and of categories
-* `_bins.py`      `DPKBinsDiscretizer`
-* `_onehot.py`    `DPOneHotEncoder`, for categories that are declared or privately selected
-* `_domain.py`    `DomainEncoder`: all columns of a declared table, for linear models; it costs nothing
+* `base.py`      what all share: parameters, reading, bounds that are declared or found; `names.py` feature names
+* `scalers.py`   `DPStandardScaler`, `DPMinMaxScaler`
+* `quantile.py`  `DPQuantileTransformer`
+* `imputer.py`   `DPSimpleImputer`, of numbers and of categories
+* `bins.py`      `DPKBinsDiscretizer`
+* `onehot.py`    `DPOneHotEncoder`, for categories that are declared or privately selected
+* `domain.py`    `DomainEncoder`: all columns of a declared table, for linear models; it costs nothing
 
 Beside each stands its proof. Rows that were transformed are as private as they were before: not at all. A scaler clips
 to what was declared, so that the norm of its rows is public (`norm_bound`): the `data_norm` of the model that follows.
@@ -25,12 +25,12 @@ objective take as they are; feature selection, naive Bayes and regression by mom
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.preprocessing._bins import DPKBinsDiscretizer
-from dpestim.preprocessing._domain import DomainEncoder
-from dpestim.preprocessing._imputer import DPSimpleImputer
-from dpestim.preprocessing._onehot import DPOneHotEncoder
-from dpestim.preprocessing._quantile import DPQuantileTransformer
-from dpestim.preprocessing._scalers import DPMinMaxScaler, DPStandardScaler
+from dpestim.preprocessing.bins import DPKBinsDiscretizer
+from dpestim.preprocessing.domain import DomainEncoder
+from dpestim.preprocessing.imputer import DPSimpleImputer
+from dpestim.preprocessing.onehot import DPOneHotEncoder
+from dpestim.preprocessing.quantile import DPQuantileTransformer
+from dpestim.preprocessing.scalers import DPMinMaxScaler, DPStandardScaler
 
 __all__ = [
     "DPKBinsDiscretizer",

@@ -8,7 +8,7 @@ open anywhere in this process is refused, because it would be charged to nobody.
 from contextlib import contextmanager
 
 from dpestim.exceptions import LedgerError
-from dpestim.privacy._blocks import Blocks
+from dpestim.privacy.blocks import Blocks
 
 _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")

@@ -8,7 +8,7 @@ that of the block in which an estimator was made; that of `set_config`; that of 
 
 from contextlib import contextmanager
 
-from dpestim.privacy._blocks import Blocks
+from dpestim.privacy.blocks import Blocks
 from dpestim.privacy.neighbours import CENTRAL
 
 _default = {"strict": False, "neighbours": "ledger"}

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.privacy._text import bound
 from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, log_constant
+from dpestim.privacy.text import bound
 
 #: Orders minus 1 that are tried first; then finer ones next to the best.
 _ORDERS = np.geomspace(1e-3, 1e9, 241)

@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpestim._tables import Table
-from dpestim.privacy._text import bound, odds
 from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.rounding import amount
+from dpestim.privacy.text import bound, odds
+from dpestim.tables import Table
 
 #: the models, those that ask for less trust first
 _TRUST = {

@@ -13,17 +13,17 @@ import uuid
 from datetime import UTC, datetime
 from functools import cached_property
 
-from dpestim._tables import frame_of
 from dpestim.exceptions import LedgerError
-from dpestim.privacy import _account, ambient
-from dpestim.privacy._account import LAYOUTS, RELEASE, SCORE, number, signed, text
-from dpestim.privacy._composition import COMPOSITIONS
-from dpestim.privacy._detaching import detached
-from dpestim.privacy._entering import Entering, reserved
-from dpestim.privacy._store import create, real_path, remember, sweep, temporary_path, transaction
+from dpestim.privacy import account, ambient
+from dpestim.privacy.account import LAYOUTS, RELEASE, SCORE, number, signed, text
+from dpestim.privacy.composition import COMPOSITIONS
+from dpestim.privacy.detaching import detached
+from dpestim.privacy.entering import Entering, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
+from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transaction
+from dpestim.tables import frame_of
 
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
@@ -313,7 +313,7 @@ class Ledger:
         where all releases are pure and their epsilons add up to no more, it is the sum, and delta is 0. Takes time
         linear in the number of entries.
         """
-        with self._transaction(write=False) as file, _account.suspicious(self.path):
+        with self._transaction(write=False) as file, account.suspicious(self.path):
             state = self._state(file)
             find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
             seen = file.execute(find).fetchall()
@@ -323,10 +323,10 @@ class Ledger:
             if relaxation != "null":
                 notes += (f"This is epsilon under the relaxation {relaxation}, without which there may be none.",)
             budget = number(state.terms["epsilon"]), number(state.terms["delta"])
-            plain = _account.plain_sum(file, state)
+            plain = account.plain_sum(file, state)
         # outside: what fails here is no damage of the file
         epsilon, delta, curve, more = state.layout.way.promise(state.spent, state.budget, *budget, plain)
-        with _account.suspicious(self.path):
+        with account.suspicious(self.path):
             return PrivacyGuarantee(epsilon, delta, models.pop() if len(models) == 1 else "central", state.relation,
                                     True if "yes" in seeds else None if "unknown" in seeds else False, notes + more,
                                     curve=curve)
@@ -347,7 +347,7 @@ class Ledger:
         What is charged adds up to what is spent: a ``"reservation"`` counts, and what is ``"given back"`` of one, to
         releases that draw on it or at its end, is negative.
         """
-        with self._transaction(write=False) as file, _account.suspicious(self.path):
+        with self._transaction(write=False) as file, account.suspicious(self.path):
             layout = self._state(file).layout
             names = ("number", *layout.entry)
             rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
@@ -378,7 +378,7 @@ class Ledger:
 
     def report(self, format="text"):
         """Return the account as a page, in the `format` "text" or "html": budget, spent, left, spent by estimator."""
-        from dpestim.privacy._report import as_html, as_text  # only here: most processes never print one
+        from dpestim.privacy.report import as_html, as_text  # only here: most processes never print one
 
         if format not in ("text", "html"):
             raise ValueError("format must be 'text' or 'html'")
@@ -400,7 +400,7 @@ class Ledger:
             state = self._state(file)
             rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
             totals = file.execute("SELECT * FROM totals").fetchall()
-        return _account.verify(state, rows, totals, self.path)
+        return account.verify(state, rows, totals, self.path)
 
     # ---------------------------------------------------------------- the block, copies, pickles
 
@@ -458,7 +458,7 @@ class Ledger:
 
     def _state(self, file):
         """Return what holds after the last entry, checked, inside a transaction."""
-        state = file.known = _account.read_state(file, self.path)
+        state = file.known = account.read_state(file, self.path)
         self._check(state)
         return state
 

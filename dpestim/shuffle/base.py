@@ -8,8 +8,8 @@ from dpestim.central.base import checked_delta
 from dpestim.local.columns import Columns
 from dpestim.local.server import Server
 from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy._text import bound
 from dpestim.privacy.rounding import whole
+from dpestim.privacy.text import bound
 from dpestim.rng import WordSource
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from dpestim._tables import Table, frame_of, short
 from dpestim.central.base import checked_delta
 from dpestim.local.categories.choice import spread_of
 from dpestim.local.estimates.planning import rounded_up
@@ -18,6 +17,7 @@ from dpestim.privacy.rounding import whole
 from dpestim.shuffle.choice import SHORT_LIST, options
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
+from dpestim.tables import Table, frame_of, short
 
 #: More categories, or users, than this are not planned; significant digits of what is found.
 _MOST_CATEGORIES, _MOST_USERS, _DIGITS = 1 << 16, 10**15, 3

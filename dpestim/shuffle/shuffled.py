@@ -21,9 +21,9 @@ from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server, check_seeds
 from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy._text import bound as text_of
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.privacy.rounding import float_down, whole
+from dpestim.privacy.text import bound as text_of
 from dpestim.rng import WordSource
 from dpestim.shuffle.amplification import best, keeps, largest_local
 from dpestim.shuffle.base import ShuffleProtocol

@@ -1,6 +1,6 @@
 """Which noise hides a row in its moments: public weights of the entries, and how far a row moves them.
 
-Proofs: `linear_model/_linear.md`, `covariance/_covariance.md`.
+Proofs: `linear_model/linear.md`, `covariance/covariance.md`.
 
 Entries are sums of products of two of (x, 1, y), integers: x of a norm up to `REACH`, y up to it. Each kind of entry
 has an integer weight, 0 where it is not released, and all weighted entries together get noise of one law.
@@ -89,7 +89,7 @@ def laplace_weights(replaces, fit_intercept, n_columns):
     """Return weights for L1: a column counts up to sqrt(n_columns), so that the few sums of it may weigh as much.
 
     The sum of the target has up to twice the weight of another column's: its noise is in every prediction, and it costs
-    little where there are other columns (`_linear.md`).
+    little where there are other columns (`linear.md`).
     """
     with_target = max(_UNIT, round(_UNIT * math.sqrt(n_columns) / 2))
     if not fit_intercept:

@@ -8,8 +8,8 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim._tables import Table, as_text, frame_of
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.tables import Table, as_text, frame_of
 
 _NUMBERS = "value", "standard_error", "low", "high"
 

@@ -1,6 +1,6 @@
 """Rows become integers of public grids, and moments of them: exact sums of products, which merge.
 
-The proof: `linear_model/_linear.md`.
+The proof: `linear_model/linear.md`.
 """
 
 import math

@@ -6,20 +6,20 @@ How data flows::
              (_columns)                                        noise on it --> model --> rows, answers
                                                                (again, while there is budget)
 
-* `_base.py`                    `Synthesizer`: parameters, the loop, `sample`, `marginal`, `workload_error`
-* `_columns.py`                 columns as codes and back: categories, and numbers in bins; frames in, frames out
-* `_tree.py`                    junction trees: triangulation, messages, answers, rows
-* `_estimate.py`                the model of largest entropy that is closest to noisy tables
-* `_noise.py`                   discrete Gaussian noise of a given width
-* `_marginals.py`               `MarginalSynthesizer`: many columns, rounds by a concentrated budget
-* `_multiplicative_weights.py`  `MultiplicativeWeights`: few columns, pure epsilon
+* `base.py`                    `Synthesizer`: parameters, the loop, `sample`, `marginal`, `workload_error`
+* `columns.py`                 columns as codes and back: categories, and numbers in bins; frames in, frames out
+* `tree.py`                    junction trees: triangulation, messages, answers, rows
+* `estimate.py`                the model of largest entropy that is closest to noisy tables
+* `noise.py`                   discrete Gaussian noise of a given width
+* `marginals.py`               `MarginalSynthesizer`: many columns, rounds by a concentrated budget
+* `multiplicative_weights.py`  `MultiplicativeWeights`: few columns, pure epsilon
 
 What stands after a choice and a measurement is a function of released numbers: `_tree` and `_estimate` protect nobody
 and need not. `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.synthesis._marginals import MarginalSynthesizer
-from dpestim.synthesis._multiplicative_weights import MultiplicativeWeights
+from dpestim.synthesis.marginals import MarginalSynthesizer
+from dpestim.synthesis.multiplicative_weights import MultiplicativeWeights
 
 __all__ = ["MarginalSynthesizer", "MultiplicativeWeights"]
 

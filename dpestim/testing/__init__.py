@@ -3,78 +3,78 @@
 ``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
 an estimator can do decides which:
 
-    _law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
-                  never repeated
-    _promises     any law: what it promises, exactly, and to whom
-    _frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
-    _numbers      laws of numbers: exact means, variances, rounding
-    _balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
-    _pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
-    _rows         rows of several numbers: which columns are drawn, joint laws
-    _contract     behaviour of any client (`privatize`) and any server (`aggregate`)
-    _servers      what estimates from the reports of a transformer
-    _groups       what estimates from users of different settings
-    _mixed        rows of numbers and categories together
-    _models       what learns from rows in the central model: classifiers, regressors, transformers
-    _trees        trees and forests: exactly what neighbours can tell apart, on tiny data
-    _boosting     boosting: how far histograms of neighbours are apart, given all answers, on tiny data
-    _told         fits that hear of rows by noisy integers and private choices: what all of them cost, exactly
-    _answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
-    _rounds       what learns from reports of noisy gradients, in the local model
-    _synthesis    what learns a model of rows, and samples others from it
-    _releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
-    _central      what adds noise to answers
-    _choices      what chooses among candidates
-    _queries      what says which of many queries are above a threshold
-    _stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
-    _shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
-    _shuffled     what puts a local estimator behind a shuffler
-    _statistics   statistics: exact laws on small tables (`_plans`), what a result may depend on, errors, intervals
+    law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
+                 never repeated
+    promises     any law: what it promises, exactly, and to whom
+    frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
+    numbers      laws of numbers: exact means, variances, rounding
+    balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
+    rows         rows of several numbers: which columns are drawn, joint laws
+    contract     behaviour of any client (`privatize`) and any server (`aggregate`)
+    servers      what estimates from the reports of a transformer
+    groups       what estimates from users of different settings
+    mixed        rows of numbers and categories together
+    models       what learns from rows in the central model: classifiers, regressors, transformers
+    trees        trees and forests: exactly what neighbours can tell apart, on tiny data
+    boosting     boosting: how far histograms of neighbours are apart, given all answers, on tiny data
+    reported     fits that hear of rows by noisy integers and private choices: what all of them cost, exactly
+    answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
+    rounds       what learns from reports of noisy gradients, in the local model
+    synthesis    what learns a model of rows, and samples others from it
+    releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
+    central      what adds noise to answers
+    choices      what chooses among candidates
+    queries      what says which of many queries are above a threshold
+    stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
+    shuffled     what puts a local estimator behind a shuffler
+    statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, errors, intervals
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
-(`_sample`); they are seeded, so that a verdict is reproducible. A check raises `MechanismError` (an AssertionError),
+(`sample`); they are seeded, so that a verdict is reproducible. A check raises `MechanismError` (an AssertionError),
 which says what was expected.
 """
 
 from functools import partial
 
 from dpestim.testing import (
-    _balls,
-    _central,
-    _choices,
-    _contract,
-    _frequencies,
-    _groups,
-    _law,
-    _learning,
-    _mixed,
-    _numbers,
-    _pairs,
-    _promises,
-    _queries,
-    _rows,
-    _servers,
-    _shuffle,
-    _shuffled,
-    _stability,
-    _statistics,
-    _synthesis,
+    balls,
+    central,
+    choices,
+    contract,
+    frequencies,
+    groups,
+    law,
+    learning,
+    mixed,
+    numbers,
+    pairs,
+    promises,
+    queries,
+    rows,
+    servers,
+    shuffle,
+    shuffled,
+    stability,
+    statistics,
+    synthesis,
 )
-from dpestim.testing._answers import ANSWER_CHECKS
-from dpestim.testing._boosting import BOOSTING_CHECKS
-from dpestim.testing._models import MODEL_CHECKS
-from dpestim.testing._rounds import ROUND_CHECKS
-from dpestim.testing._sample import Sample
-from dpestim.testing._told import TOLD_CHECKS
-from dpestim.testing._tools import MechanismError, check_numeric_setting, check_setting, client_of
-from dpestim.testing._trees import TREE_CHECKS
+from dpestim.testing.answers import ANSWER_CHECKS
+from dpestim.testing.boosting import BOOSTING_CHECKS
+from dpestim.testing.models import MODEL_CHECKS
+from dpestim.testing.reported import TOLD_CHECKS
+from dpestim.testing.rounds import ROUND_CHECKS
+from dpestim.testing.sample import Sample
+from dpestim.testing.tools import MechanismError, check_numeric_setting, check_setting, client_of
+from dpestim.testing.trees import TREE_CHECKS
 
-#: What releases says by `_checked_as` how it is used: each family is a sub-class of `_releases.Releases`.
-_FAMILIES = {"noise": _central.Noise, "choice": _choices.Choices, "queries": _queries.Queries, "rows": _stability.Rows,
-             "votes": _stability.Votes, "statistic": _statistics.Statistics, "shuffle": _shuffle.Shuffles,
-             "shuffled": _shuffled.Shuffled, "keyvalue": _pairs.Pairs,
-             "local model": _learning.Learners, "privatized columns": _learning.Privatized}
+#: What releases says by `_checked_as` how it is used: each family is a sub-class of `releases.Releases`.
+_FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
+             "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
+             "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
+             "local model": learning.Learners, "privatized columns": learning.Privatized}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
@@ -136,39 +136,39 @@ def _checks_for(estimator):
     if kind == "rounds":
         return (*MODEL_CHECKS, *ROUND_CHECKS), estimator
     if kind == "synthesizer":
-        return _synthesis.CHECKS, estimator
+        return synthesis.CHECKS, estimator
     family = _FAMILIES.get(kind)
     if family:
         subject = family(estimator)
         return subject.checks(), subject
     if hasattr(estimator, "transformers"):
-        behaviour = (_contract.check_clone_and_pickle, _contract.check_freeze, _contract.check_strict_mode_stays,
-                     _contract.check_bad_reports, _contract.check_threads, *_contract.SERVER_CHECKS)
-        return (*behaviour, *_mixed.FACE_CHECKS), Sample(estimator, _mixed.Mixed)
+        behaviour = (contract.check_clone_and_pickle, contract.check_freeze, contract.check_strict_mode_stays,
+                     contract.check_bad_reports, contract.check_threads, *contract.SERVER_CHECKS)
+        return (*behaviour, *mixed.FACE_CHECKS), Sample(estimator, mixed.Mixed)
     client = client_of(estimator)
-    kind = _frequencies.Categories if hasattr(client, "categories") else _numbers.Numbers
+    kind = frequencies.Categories if hasattr(client, "categories") else numbers.Numbers
     if hasattr(client, "radius"):
-        kind = _balls.Balls
-    sample, behaviour = Sample(estimator, kind), (*_contract.CLIENT_CHECKS, *_contract.BOTH_CHECKS)
+        kind = balls.Balls
+    sample, behaviour = Sample(estimator, kind), (*contract.CLIENT_CHECKS, *contract.BOTH_CHECKS)
     if hasattr(estimator, "categories"):
         check_setting(estimator)
-        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_frequencies.LAW_CHECKS)
-        return (*law, *_frequencies.FACE_CHECKS, *behaviour, *_contract.SERVER_CHECKS), sample
-    if hasattr(estimator, "decode") and kind is _balls.Balls:
-        _balls.check_setting(estimator)
-        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *_balls.LAW_CHECKS)
-        return (*law, *_numbers.FACE_CHECKS, *behaviour), sample
+        checks = (*law.LAW_CHECKS, *promises.CHECKS, *frequencies.LAW_CHECKS)
+        return (*checks, *frequencies.FACE_CHECKS, *behaviour, *contract.SERVER_CHECKS), sample
+    if hasattr(estimator, "decode") and kind is balls.Balls:
+        balls.check_setting(estimator)
+        checks = (*law.LAW_CHECKS, *promises.CHECKS, *balls.LAW_CHECKS)
+        return (*checks, *numbers.FACE_CHECKS, *behaviour), sample
     if hasattr(estimator, "decode"):
         check_numeric_setting(estimator)
         strategy = getattr(estimator, "strategy", "split")
-        numbers = _rows.JOINT_CHECKS if strategy == "joint" else _numbers.LAW_CHECKS
-        law = (*_law.LAW_CHECKS, *_promises.CHECKS, *numbers)
-        rows = _rows.SAMPLED_CHECKS if strategy == "sample" else ()
-        return (*law, *rows, *_numbers.FACE_CHECKS, *behaviour), sample
+        joint = rows.JOINT_CHECKS if strategy == "joint" else numbers.LAW_CHECKS
+        checks = (*law.LAW_CHECKS, *promises.CHECKS, *joint)
+        sampled = rows.SAMPLED_CHECKS if strategy == "sample" else ()
+        return (*checks, *sampled, *numbers.FACE_CHECKS, *behaviour), sample
     if hasattr(estimator, "settings"):
-        strict = _contract.check_strict_mode_stays
-        both = [check for check in _contract.BOTH_CHECKS if check is not strict or estimator.settings is None]
-        return (*both, *_contract.SERVER_CHECKS, *_groups.FACE_CHECKS), sample
+        strict = contract.check_strict_mode_stays
+        both = [check for check in contract.BOTH_CHECKS if check is not strict or estimator.settings is None]
+        return (*both, *contract.SERVER_CHECKS, *groups.FACE_CHECKS), sample
     if hasattr(estimator, "transformer"):
-        return (*_contract.BOTH_CHECKS, *_contract.SERVER_CHECKS, *_servers.FACE_CHECKS), sample
+        return (*contract.BOTH_CHECKS, *contract.SERVER_CHECKS, *servers.FACE_CHECKS), sample
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

@@ -5,16 +5,16 @@ How data flows::
     X --declared bounds, categories--> codes --counts in nodes--> scores --permute-and-flip--> splits, level by level
                (_binning, _core/trees)                                    noisy counts in leaves --> values_
 
-* `_binning.py`  rows to codes of one byte, by declared bounds and categories
+* `binning.py`  rows to codes of one byte, by declared bounds and categories
 * `columns.py`   models of such codes: what is declared of columns, by number or name, or found with a share of the
   budget (boosting reads by it, too)
 * `base.py`      what trees and forests share: parameters, reading, leaves that shrink to their parents
-* `_tree.py`     `DPDecisionTreeClassifier`, `DPDecisionTreeRegressor`; forests are in `dpestim.ensemble`
+* `tree.py`     `DPDecisionTreeClassifier`, `DPDecisionTreeRegressor`; forests are in `dpestim.ensemble`
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.tree._tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+from dpestim.tree.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 
 __all__ = ["DPDecisionTreeClassifier", "DPDecisionTreeRegressor"]
 

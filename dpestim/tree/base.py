@@ -14,10 +14,10 @@ from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim._core import trees
-from dpestim._docs import fill_docstring
 from dpestim.accounting import RenyiCurve
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
+from dpestim.docs import fill_docstring
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_pair
 from dpestim.inputs.labels import target_numbers
 from dpestim.privacy.exact import canonical_epsilon

@@ -15,7 +15,7 @@ from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
 from dpestim.statistics.summary import grids_of
-from dpestim.tree._binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
+from dpestim.tree.binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
 COLUMNS = """\
     bounds : (low, high), dict or Domain, default=None

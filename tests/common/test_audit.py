@@ -66,12 +66,12 @@ def brute_force(matrix, prior):
 def test_expected_success_is_that_of_brute_force(cls, params):
     for spy, _, law in spies(cls, params):
         kinds = law.kind_of(law.input_codes)
-        if len(kinds) > 64:  # the default grid of a server's client: tests/unit/test_adversary.py has large ones
+        if len(kinds) > 64:  # the default grid of a server's client: tests/unit/audit/test_adversary.py has large ones
             continue
         for prior in priors(len(kinds)):
             spy.prior = prior
             if law.public_part(np.zeros((1, law.report_width), law.report_dtype)) is not None:
-                assert prior.max() - 1e-12 <= spy.expected_success() <= 1  # (tests/unit/test_adversary.py has more)
+                assert prior.max() - 1e-12 <= spy.expected_success() <= 1  # more: tests/unit/audit/test_adversary.py
                 continue
             overall, each = brute_force(law.transition_matrix(), prior)
             columns = spy.estimator._columns

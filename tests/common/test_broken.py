@@ -21,7 +21,7 @@ def test_check_mechanism_rejects_it_as_a_whole(module):
 
 
 def test_every_check_has_rejected_something():
-    """A check that cannot fail is no check. (Those of models are tried in tests/unit/test_logistic.py.)"""
+    """A check that cannot fail is no check. (Those of models are tried in tests/unit/linear_model/test_logistic.py.)"""
     listed = {name for _, cls in all_estimators() for params in cls._test_params()
               for name, _ in mechanism_checks(cls(**params)) if not name.startswith("check_model_")}
     assert listed == {check for _, _, check in BROKEN}

@@ -11,7 +11,7 @@ from dpestim import Categories, Domain, Keys, Numbers
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.selection.exponential import ExponentialMechanism
-from dpestim.testing._tools import same_state
+from dpestim.testing.tools import same_state
 
 PARAMETERS = ("bounds", "categories", "classes", "target_bounds", "keys")
 #: What has the range of an answer, or of candidates, and no columns.

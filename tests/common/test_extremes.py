@@ -17,7 +17,7 @@ from dpestim.linear_model import DPLinearRegression, DPLogisticRegression, DPRid
 from dpestim.local import GRRFrequencyEstimator, PersonalizedEstimator
 from dpestim.shuffle import BooleanSum, RealSum
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
-from dpestim.testing._tools import Book
+from dpestim.testing.tools import Book
 
 EPSILONS = (5e-324, 1e-18, 1e-9, 1e-6, 50.0)
 SECONDS = 10

@@ -7,7 +7,7 @@ import pytest
 
 from dpestim.base import all_estimators
 from dpestim.inspection import privacy_card
-from dpestim.testing._tools import Book
+from dpestim.testing.tools import Book
 
 #: What keeps no release (additive noise, transformers of numbers): `privacy_` is about the next one, of the parameters.
 KEEPS_NOTHING = ("dpestim.central.additive", "dpestim.local.numbers", "dpestim.local.learning.privatized")

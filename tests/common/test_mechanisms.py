@@ -5,9 +5,9 @@ from functools import lru_cache
 import pytest
 
 from dpestim.base import all_estimators
-from dpestim.testing import _central, _choices, _frequencies, _law, _numbers, check_mechanism, mechanism_checks
+from dpestim.testing import central, check_mechanism, choices, frequencies, law, mechanism_checks, numbers
 
-MODULES = (_law, _frequencies, _numbers, _central, _choices)
+MODULES = (law, frequencies, numbers, central, choices)
 LAW_CHECKS = {check.__name__ for module in MODULES for check in module.LAW_CHECKS}
 LAW_CHECKS |= {"check_means_cover", "check_estimates_cover", "check_mean_of_vectors"}  # samples too
 

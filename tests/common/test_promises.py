@@ -8,7 +8,7 @@ import pytest
 from dpestim.privacy.divergence import as_integers, worst_ratio
 from dpestim.privacy.exact import grr_weights
 from dpestim.testing import MechanismError
-from dpestim.testing._promises import at_most, keeps_promises
+from dpestim.testing.promises import at_most, keeps_promises
 
 INF = math.inf
 HALF = Fraction(1, 2)

@@ -9,7 +9,7 @@ import pytest
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.testing import MechanismError, check_mechanism, mechanism_checks
-from dpestim.testing._tools import refuses, same_state, snapshot
+from dpestim.testing.tools import refuses, same_state, snapshot
 
 PLAIN = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]]}
 

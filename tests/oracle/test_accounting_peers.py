@@ -7,7 +7,7 @@ import pytest
 from dpestim.accounting import PrivacyLossDistribution, RenyiCurve
 from dpestim.central import LaplaceMechanism
 from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy._composition import COMPOSITIONS
+from dpestim.privacy.composition import COMPOSITIONS
 
 #: its own, 1e-4, moves randomised response up by more than we differ
 STEP = 1e-5

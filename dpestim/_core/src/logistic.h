@@ -1,6 +1,6 @@
 /* Losses of margins (logistic, Huber's hinge, Poisson) of a tile of rows at a time, over eight independent lanes in one fixed order of operations, so that vectors
  * of every width give the same result: setup.py forbids fused multiply-adds (-ffp-contract=off), which is what makes it
- * safe to clone loops over floats here. exp is our own for the same reason. Error bounds: linear_model/_logistic.md. */
+ * safe to clone loops over floats here. exp is our own for the same reason. Error bounds: linear_model/logistic.md. */
 #ifndef DPESTIM_LOGISTIC_H
 #define DPESTIM_LOGISTIC_H
 

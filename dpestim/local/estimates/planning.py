@@ -15,12 +15,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import bdtrik, ndtr, ndtri
 
-from dpestim._tables import Table, frame_of, short
 from dpestim.base import all_estimators
 from dpestim.local.categories.choice import candidates, spread_of
 from dpestim.local.costs import Cost, Spread, cost_of
 from dpestim.local.numbers.face import NumericTransformer
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
+from dpestim.tables import Table, frame_of, short
 
 #: The smallest epsilon that is looked for, and how many significant digits one is found with.
 _LEAST_EPSILON, _DIGITS = 1e-6, 3

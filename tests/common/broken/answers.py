@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpestim.cluster import DPKMeans, _rounds
+from dpestim.cluster import DPKMeans, rounds
 from dpestim.covariance import DPCovariance
-from dpestim.decomposition import DPPCA, _power
+from dpestim.decomposition import DPPCA, power
 from dpestim.statistics.moment_noise import MomentRelease
 
 
@@ -51,7 +51,7 @@ class Silent:
         return np.asarray(integers)
 
 
-class ExactRounds(_power.Rows):
+class ExactRounds(power.Rows):
     """Rounds without noise; means have some."""
 
     def product(self, basis):
@@ -65,7 +65,7 @@ class QuietRounds(DPPCA):
     _asked = ExactRounds
 
 
-class LongRows(_power.Rows):
+class LongRows(power.Rows):
     """Rows that are not cut to the norm that is paid for."""
 
     def _blocks(self):
@@ -79,7 +79,7 @@ class LongerThanPaid(DPPCA):
     _asked = LongRows
 
 
-class ExactSteps(_rounds.Rows):
+class ExactSteps(rounds.Rows):
     """Steps without noise."""
 
     def steps(self, plan, centers, reach):
@@ -93,7 +93,7 @@ class QuietSteps(DPKMeans):
     _asked = ExactSteps
 
 
-class Doubled(_rounds.Rows):
+class Doubled(rounds.Rows):
     """Rows that count twice."""
 
     def _sums(self, *asked):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble._rounds import Cost, Histograms
+from dpestim.ensemble.rounds import Cost, Histograms
 
 
 class ForgetsTheSecondResidual(DPGradientBoostingClassifier):

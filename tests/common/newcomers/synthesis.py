@@ -7,9 +7,9 @@ import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
-from dpestim.synthesis import _base as base
-from dpestim.synthesis._marginals import AdaptivePlan
-from dpestim.synthesis._multiplicative_weights import FixedPlan
+from dpestim.synthesis import base as base
+from dpestim.synthesis.marginals import AdaptivePlan
+from dpestim.synthesis.multiplicative_weights import FixedPlan
 
 BINS = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-2.0, 2.0), "bins": 4}
 LARGE = {**BINS, "epsilon": 50.0}

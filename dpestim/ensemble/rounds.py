@@ -1,0 +1,386 @@
+"""Cyclic rounds of noisy histograms: sums of residuals in bins leave with noise, and everything else is arithmetic.
+
+    Cost       what all histograms together may change by when a row does, from public numbers, in integers
+    Histograms rows of one owner, as codes of bins: noisy counts once, and noisy sums of residuals, so often as was paid
+    boost      rounds over terms; it sees noisy histograms alone, besides telling the owner which scores rows now have
+
+A round of a term does not step along its noisy gradient. All noisy sums of a term, of whichever round, are measurements
+of one curve: they are averaged, and the curve is estimated anew under smooth priors, by how likely the measurements of
+all terms make each scale. With Gaussian noise rounds hence cost next to nothing: twice as many have twice the variance
+each, and average it out. Laplace noise grows with their number, so one is best where there is no delta.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from dpestim import parallel
+from dpestim._core import boosting as kernel
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.gaussian import RoundedGaussianLaw
+from dpestim.ensemble.curve import Curve, bins_for, merged, offset_of, settled, steps_of
+
+#: Residuals are multiples of 2^-16 of the largest one; sums over 2^36 rows are exact in floats.
+_BITS = 16
+#: Rows that a thread takes at a time, at least; codes of bins there may be.
+_BLOCK, _CODES = 1 << 14, 256
+#: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
+_COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
+#: The sum of squares takes this part of the rest, likewise; its largest entry keeps sums of 2^36 rows in 64 bits.
+_SQUARES, _SQUARE_BITS = Fraction(1, 50), 26
+#: How precise the mean of numbers in [-1, 1] that rows start with should be, as far as other terms can spare it.
+_START = 0.005
+#: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
+_FINE, _DOUBT = 8, 0.5
+#: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
+_CLEAR = 100.0
+#: Two rounds in place of one, of numbers and with Laplace noise, where rows are so many times the noise of a sum.
+_TWICE = 400.0
+#: The largest score of a term, of classes and (True) of numbers in [-1, 1].
+_MOST = {False: 10.0, True: 2.0}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is released of a row, in integers: so many terms, so many rounds, outputs, and the weight of a count."""
+
+    n_terms: int
+    n_rounds: int
+    n_outputs: int
+    replaces: bool
+    pure: bool
+    squares: bool = False  # whether the sum of the squares of all first residuals is released, of numbers
+    lead: int = 1  # what sums of the first term, of all rows, are multiplied by
+
+    @property
+    def most(self):
+        """The largest norm of the residuals of a row, rounded to the grid: each entry is at most 2^bits."""
+        if self.n_outputs == 1:
+            return 1 << _BITS
+        # a softmax's residuals have norm sqrt 2 at most, and L1 norm 2; each is rounded by half a step
+        exact = 2 if self.pure else Fraction(math.isqrt(2 << 80) + 1, 1 << 40)
+        return math.ceil(exact * (1 << _BITS)) + self.n_outputs
+
+    @property
+    def largest(self):
+        """The largest sum of sizes of the residuals of a row, rounded likewise."""
+        return replace(self, pure=True).most
+
+    @property
+    def weight(self):
+        """The integer a row adds to its bin of a histogram of counts."""
+        times = 2 if self.replaces else 1
+        if self.pure:
+            return max(1, math.ceil(_COUNTS[True] * self.n_rounds * self.most))
+        square = _COUNTS[False] * self.n_rounds * (times * self.most) ** 2 / times
+        return math.isqrt(math.ceil(square)) + 1
+
+    @property
+    def _histograms(self):
+        """What all histograms move by together: a sum of sizes where noise is pure, else one of squares."""
+        times, power = 2 if self.replaces else 1, 1 if self.pure else 2
+        sums = (self.n_terms - 1 + self.lead**power) * self.n_rounds * (times * self.most) ** power
+        return sums + self.n_terms * times * self.weight**power
+
+    @property
+    def square(self):
+        """The integer that stands for a squared residual of 1; 0 where squares are not released."""
+        if not self.squares:
+            return 0
+        moved = _SQUARES * self._histograms
+        return min(1 << _SQUARE_BITS, max(1, math.floor(moved) if self.pure else math.isqrt(math.floor(moved))))
+
+    @property
+    def sensitivity(self):
+        """How far all answers, counts and sums, move together: L1 where noise is pure, else L2.
+
+        A replaced row leaves one bin and enters another (counts) or adds to the same one what differs by twice the
+        largest residual. Squares are not below 0, so that those of two rows differ by the largest one at most.
+        """
+        if self.pure:
+            return Fraction(self._histograms + self.square)
+        return Fraction(math.isqrt((self._histograms + self.square**2) << 80) + 1, 1 << 40)
+
+    @property
+    def unit(self):
+        """What an integer of the sums stands for, per unit of residual."""
+        return 2.0**-_BITS
+
+    def leading(self, epsilon, delta, n_rows=None):
+        """Return this cost with sums of all rows as precise as a start of numbers needs; their number, where public.
+
+        A target whose range is mostly tail varies by little of it, and noise in the mean of all rows by more.
+        """
+        if not self.squares:
+            return self
+        most = 1 + self.n_terms // 2 if self.pure else math.isqrt(self.n_terms)
+        if n_rows is None:
+            return replace(self, lead=(most + 1) // 2)
+        noise = math.sqrt(self.law(epsilon, delta).variance_steps) * self.unit / max(n_rows, 1)
+        return replace(self, lead=min(max(math.ceil(noise / _START), 1), most))
+
+    def is_clear(self, epsilon, delta, n_rows):
+        """Return whether so many rows of numbers are worth a second round of Laplace noise: a public fact.
+
+        A single round cannot tell which of two columns that go together explains the target.
+        """
+        return self.pure and self.squares and n_rows > _TWICE * self.unit * math.sqrt(
+            self.law(epsilon, delta).variance_steps)
+
+    def law(self, epsilon, delta):
+        """Return the noise of every integer, adaptively chosen as they are."""
+        if self.pure:
+            return DiscreteLaplaceLaw(epsilon, Fraction(0), self.sensitivity, 0)
+        return RoundedGaussianLaw(epsilon, delta, self.sensitivity, 0)
+
+
+class Histograms:
+    """Rows that answer with noisy histograms; whoever holds the rows is trusted.
+
+    Parameters
+    ----------
+    codes : list of ndarray of shape (n_rows,)
+        The bin of each row, for each term.
+    sizes : list of int
+        Bins of each term.
+    targets : ndarray of shape (n_rows,)
+    kind : int
+        0 for numbers, 1 for two classes, else the number of classes.
+    cost : Cost
+    law : NoiseLaw
+    answers : dpestim.statistics.calibrated_noise.Answers
+        Of these rows alone.
+    n_jobs : int, default=None
+        Threads; what is answered does not depend on it.
+    """
+
+    def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs=None):
+        self._codes, self._sizes, self._kind = [np.ascontiguousarray(own, np.uint8) for own in codes], list(sizes), kind
+        self._bins = [np.arange(size) for size in sizes]
+        self._targets = np.ascontiguousarray(targets, float)
+        self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
+        self._scores = np.zeros((len(targets), max(kind, 1)))
+        self._pending = None  # (codes, what they add to scores): rows move when they are next asked
+
+    def _noisy(self, integers):
+        return self._answers.add(self._law, integers)
+
+    def counts(self, term):
+        """Return how many rows each bin of a term has, with noise; once for each term."""
+        whole = np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
+        return self._noisy(whole * self._cost.weight) / self._cost.weight
+
+    def size(self, term):
+        """Return how many bins a term has: a public number."""
+        return self._sizes[term]
+
+    def sums(self, term):
+        """Return the sums of residuals in each bin of a term, of shape (n_bins, n_outputs), with noise."""
+        times, bins = 1 if term else self._cost.lead, self._bins[term]
+        whole = np.zeros((int(bins.max()) + 1, self._scores.shape[1]), np.int64)
+        np.add.at(whole, bins, self._pass(term))
+        return self._noisy(whole * times) * (self._cost.unit / times)
+
+    def squares(self, start):
+        """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
+        off = np.nan_to_num(np.clip(self._targets - start, -1.0, 1.0))
+        whole = np.rint(off * off * self._cost.square).astype(np.int64).sum()
+        return float(self._noisy(np.array([whole]))[0]) / self._cost.square
+
+    @property
+    def unit(self):
+        """What an integer of the sums stands for, per unit of residual."""
+        return self._cost.unit
+
+    def strength(self, first, second, *groups):
+        """Return the sum of the sizes of the sums of residuals in the cells of two columns, an integer: **not noisy**.
+
+        For `choose` alone. Groups say what bins of either term are together.
+        """
+        if self._pending:
+            self._pass(first)
+        one, two = (group[self._codes[term]] for term, group in zip((first, second), groups))
+        return int(np.abs(self._sums_of((one * (int(groups[1].max()) + 1) + two).astype(np.uint8))).sum())
+
+    def choose(self, law, scores):
+        """Return the place of one of several scores, which `strength` made: a private choice."""
+        return self._answers.choose(law, scores)
+
+    def extend(self, codes, size):
+        """Take a term more."""
+        self._codes.append(np.ascontiguousarray(codes, np.uint8))
+        self._sizes.append(size)
+        self._bins.append(np.arange(size))
+
+    def _pass(self, term):
+        """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""
+        return self._sums_of(self._codes[term])[: self._sizes[term]]
+
+    def _sums_of(self, codes):
+        n_outputs = self._scores.shape[1]
+        before, change = self._pending or (codes, np.zeros((_CODES, n_outputs)))
+
+        def task(first, last):
+            sums = np.zeros((_CODES, n_outputs), np.int64)
+            ends = min(first * _BLOCK, len(codes)), min(last * _BLOCK, len(codes))
+            kernel.sum_residuals(before, change, codes, self._targets, self._kind, *ends, self._scores, sums)
+            return sums
+
+        sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs)
+        self._pending = None
+        return np.sum(sums, axis=0)
+
+    def merge(self, term, group):
+        """Take bins of a term together: a public function of what was released."""
+        self._codes[term] = group.astype(np.uint8)[self._codes[term]]
+        self._sizes[term] = int(group.max()) + 1
+        self._bins[term] = np.arange(self._sizes[term])
+
+    def gather(self, term, bins):
+        """Take sums of residuals of a term in these bins of its places from now on; scores are of places."""
+        self._bins[term] = bins
+
+    def add(self, term, change):
+        """Add public numbers, one for each bin and output of a term, to the scores of rows."""
+        if self._pending:
+            self._pass(term)
+        table = np.zeros((_CODES, self._scores.shape[1]))
+        table[: len(change)] = change
+        self._pending = self._codes[term], table
+
+
+def start_of(sums, total, deviation, kind):
+    """Return (scores that every row starts with, the curvature there) from the sum of residuals of all rows at 0."""
+    # where noise is all there is, shares are even, and numbers in the middle
+    even, trusted = 1 / max(kind, 2), 1 / (1 + (deviation / total) ** 2 * (3 if kind == 0 else 12))
+    if kind == 0:
+        return np.clip(sums.ravel() / total * trusted, -1.0, 1.0), 1.0
+    # noise of one number cannot make a class all but certain
+    part = trusted / (total + 2 * deviation)
+    shares = sums.ravel() * part
+    least = max(1e-4, min(0.5 * deviation * part, 0.5 * even))
+    shares = np.clip(shares + even, least, 1 - least)
+    # rows are not as sure as their mean, and some not at all: the curvature is half way to its largest, in logarithms
+    curvature = 0.5 * math.sqrt((shares * (1 - shares)).mean())
+    return (logit(shares) if kind == 1 else np.log(shares) - np.log(shares).mean()), curvature
+
+
+def unsure_of(curve, rows, noise, kind):
+    """Return by which part of itself the curvature of a class is off, for noise in its share; 0 for numbers.
+
+    Parameters
+    ----------
+    curve : Curve
+        That of all rows; `rows` is how many there are.
+    rows : float
+    noise : float
+        The variance of the noise of their average sum.
+    kind : int
+    """
+    if not kind:
+        return 0.0
+    share = sure_of(curve.scores[0], kind)
+    return np.minimum(math.sqrt(noise) / rows / np.maximum(share * (1 - share), 1e-9), 1.0)
+
+
+def sure_of(scores, kind):
+    """Return the shares of classes that scores stand for: of one of two, or of each."""
+    return expit(scores) if kind == 1 else softmax(scores)
+
+
+def _and_missing(codes):
+    """Return codes and one more, of the bin for missing numbers."""
+    return np.append(codes, codes.max(initial=-1) + 1)
+
+
+def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
+          pure=False, later=None):
+    """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
+
+    The first term has one bin: all rows start with what its first round says.
+
+    Parameters
+    ----------
+    rows : Histograms
+    ordered : list of bool or tuple
+        Whether the bins of a term have an order, all but the last, which is for missing numbers; then there are at
+        most `n_bins` once they were counted. Of a pair: two of (how many bins, whether they have an order).
+    n_bins : int
+    n_rounds : int
+    kind : int
+        As in `Histograms`.
+    noise : float
+        The variance of a sum of residuals.
+    counted : float
+        The variance of a count.
+    n_rows : int, default=None
+        Where it is public.
+    squared : float, default=0
+        The standard deviation of the noise of the sum of squares, of numbers.
+    lead : int, default=1
+        How many times as precise the sums of all rows are as others.
+    pure : bool, default=False
+        Whether noise is Laplace's: its squares vary by 5/2 of what those of normal noise do, less in an average.
+    later : callable, default=None
+        From rows, curves and the sampling variance of a residual to more terms, (codes, number of bins, order) each,
+        which have as many rounds when those of all others are over.
+    """
+    everybody = float(rows.counts(0)[0])
+    total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
+    start, curvature = start_of(rows.sums(0), total, math.sqrt(noise) / lead, kind)
+    # the sampling variance of a residual in units of the curvature: of classes they are the same
+    spread = 1.0
+    if kind == 0:
+        # (not below what its noise hides: too little would let noise of bins of few rows run away)
+        error = squared / total
+        spread = min(max(rows.squares(start[0]) / total, 0.0) + error, 1.0)
+    # an average over rounds has 9/8 of the variance that a single one with all the budget would have
+    signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
+    wide = bins_for(signal * math.sqrt(spread), kind == 0)
+    groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
+
+    def declare(term, in_order):
+        size = rows.size(term)
+        # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
+        group = np.arange(size)
+        if in_order is True:
+            group = _and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
+        rows.merge(term, group)
+        known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
+        joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
+        uncertain, held = np.sqrt(left * np.bincount(joint)), np.bincount(joint, weights=known)
+        doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
+        rows.gather(term, joint)
+        groups.append(group)
+        first = np.zeros_like(start) if term else start
+        uncertain = np.minimum(uncertain, (total - held) / doubt)
+        curves.append(Curve(known, joint, uncertain, doubt, steps_of(known, in_order), curvature,
+                            noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
+                            in_order is True))
+
+    def learn(first):
+        pace = 2 if signal < _CLEAR else 1
+        for k in range(0, n_rounds, pace):
+            for term, curve in enumerate(curves[first:], first):
+                times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
+                if times:
+                    alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
+                    sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
+                    rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+
+    for term, in_order in enumerate(ordered):
+        declare(term, in_order)
+    rows.add(0, curves[0].scores)
+    learn(0)
+    if later is not None:
+        shares = sure_of(start, kind)
+        varies = spread if kind == 0 else np.sqrt(shares * (1 - shares)).sum() ** 2
+        first = len(curves)
+        for term, (codes, size, sides) in enumerate(later(rows, curves[1:], varies), first):
+            rows.extend(codes, size)
+            declare(term, sides)
+        learn(first)
+    return curves, groups

@@ -1,0 +1,147 @@
+"""The privacy card: what was collected, from whom, whom to trust, what epsilon means, what is not protected."""
+
+from html import escape
+
+from dpestim.pipeline.report import report_on
+from dpestim.pipeline.traversal import LEAKING
+from dpestim.privacy import Neighbours
+from dpestim.privacy.text import bound, odds, posterior
+
+_TRUST = {
+    "local": "Nobody, where people's own devices randomise: then only reports leave them.",
+    "shuffle": "The shuffler, which must forward all reports and forget who sent which.",
+    "central": "Whoever holds the data: it sees every value, and only what it publishes is protected.",
+}
+_WHO = {
+    Neighbours.LOCAL: "one user, whose one row is protected whole",
+    Neighbours.SUBSTITUTION: "one person, whose record may be replaced by any other; how many took part is public",
+    Neighbours.ADD_REMOVE: "one person, who may as well not be in the data; how many took part is not public",
+}
+_ALWAYS = (
+    "Facts about groups: what is true of many people is what the release is for, and it can be applied to one of them.",
+    "People who appear in several releases: their epsilons add up. A ledger keeps the account.",
+)
+
+
+def privacy_card(estimator):
+    """Return what an estimator or a pipeline promises about whose data, as a self-contained page.
+
+    Parameters
+    ----------
+    estimator : estimator, Pipeline, ColumnTransformer, FeatureUnion or search
+        Of dpestim, or with some of dpestim's in it. What learns from raw values on any path is named.
+
+    Returns
+    -------
+    PrivacyCard
+        ``str(card)`` is text, ``card.html`` a piece of HTML without any outside reference; notebooks show it.
+
+    Raises
+    ------
+    ValueError
+        Where no part of the estimator is private.
+
+    Examples
+    --------
+    >>> from dpestim.inspection import privacy_card
+    >>> from dpestim.local import GRRFrequencyEstimator
+    >>> card = privacy_card(GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit([["a"], ["b"]]))
+    >>> print(card.sections["The odds"])
+    Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.11 % instead of 50 %.
+    """
+    report = report_on(estimator)
+    private, unprotected = [step for step in report.steps if step.privacy is not None], _sentences(report)
+    if not private:
+        raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it; of a result, such as "
+                         "that of statistics.mean, print result.privacy")
+    guarantee = sum(step.privacy for step in private)
+    trust = _TRUST[guarantee.model]
+    if unprotected:
+        trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
+    if guarantee.relaxation is not None:
+        unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
+    elif not guarantee.is_finite:
+        unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
+    sections = {
+        "What was collected": " ".join(_collected(step.name, step.estimator) for step in private),
+        "From whom": f"The promise is about {_WHO[guarantee.neighbours]}.",
+        "Who must be trusted": trust,
+        "The promise": str(guarantee),
+        "The odds": _odds(guarantee),
+        "What is not protected": " ".join((*unprotected, *_ALWAYS)),
+    }
+    return PrivacyCard(type(estimator).__name__, sections)
+
+
+class PrivacyCard:
+    """A page about a release.
+
+    Attributes
+    ----------
+    title : str
+    sections : dict of str
+        Heading to text, in order.
+    """
+
+    def __init__(self, title, sections):
+        self.title, self.sections = title, sections
+
+    @property
+    def html(self):
+        """The card as a self-contained piece of HTML."""
+        parts = "".join(
+            f"<dt style='font-weight:bold'>{escape(head)}</dt><dd style='margin:0 0 .6em 1em'>{escape(text)}</dd>"
+            for head, text in self.sections.items()
+        )
+        return (
+            "<div style='font-family:sans-serif;max-width:46em;border:1px solid #888;border-radius:.5em;padding:0 1em'>"
+            f"<h3>Privacy card: {escape(self.title)}</h3><dl>{parts}</dl></div>"
+        )
+
+    def _repr_html_(self):
+        return self.html
+
+    def __str__(self):
+        return "\n".join([f"Privacy card: {self.title}", *(f"* {h}: {t}" for h, t in self.sections.items())])
+
+    __repr__ = __str__
+
+
+def _sentences(report):
+    """Return sentences about what is done without protection."""
+    said = []
+    for step in report.steps:
+        if hasattr(step.estimator, "cv_results_"):
+            said.append(f"The search {step.name}: {step.reason.lower()} Its cv_results_ and best_params_ are exact "
+                        "releases, which the promise here leaves out.")
+        elif step.verdict == LEAKING and step.privacy is None:
+            said.append(f"Step {step.name} ({step.kind}): {step.reason}")
+    said += [f"Step {part} of {around} passes raw values on." for part, around in report.passes_raw]
+    return list(dict.fromkeys(said))
+
+
+def _collected(name, step):
+    """Return a sentence about the columns and the mechanism of a step; numbers only where they are public."""
+    privacy = step.privacy_
+    columns = getattr(step, "feature_names_in_", None)
+    n = getattr(step, "n_features_in_", None)
+    what = ", ".join(map(str, columns)) if columns is not None else f"{n} columns" if n else "columns"
+    what = "1 column" if what == "1 columns" else what
+    users = getattr(step, "n_users_", None) if privacy.neighbours is not Neighbours.ADD_REMOVE else None
+    count = f" from {users:,} reports" if users else ""
+    return f"{name}: {what}, through {type(step).__name__}{count}."
+
+
+def _odds(guarantee):
+    bounded = guarantee.is_finite and guarantee.delta < 1  # (a curve alone is no bound of odds)
+    epsilon = guarantee.epsilon if bounded else guarantee.relaxed_epsilon
+    if epsilon is None:
+        return "No bound: the release may tell everything about anybody."
+    times = odds(epsilon).removeprefix(" = ") or f"e^{bound(epsilon)}"
+    text = (f"Whoever held something for as likely as not may, after the release, bet at most {times} to 1: "
+            f"{posterior(epsilon)} % instead of 50 %.")
+    if not bounded:
+        text = f"What {guarantee.relaxation} protects: {text} Anything else: no bound."
+    if guarantee.delta:
+        text += f" That leaves out an event of probability {bound(guarantee.delta)}, in which anything may happen."
+    return text

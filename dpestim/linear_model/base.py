@@ -1,0 +1,264 @@
+"""What linear models share: linear scores of rows that are clipped as `fit` clips them, and a fit for any margin."""
+
+import inspect
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpestim import parallel
+from dpestim._core import logistic
+from dpestim.central.model import CentralClassifier, CentralModel
+from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.linear_model.domain import OfDomain
+from dpestim.linear_model.objective import calibrate
+from dpestim.linear_model.release import COLUMNS, Grid, certificate_of, last_law, release
+from dpestim.linear_model.solver import MarginLoss
+from dpestim.models import checked_number, exact_number
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import check_random_state
+from dpestim.statistics.row_moments import checked_box
+from dpestim.summaries import read_schema
+
+#: Rows whose scaled copies are held at a time.
+_ROWS = 1 << 14
+
+
+class ClippedModel(OfDomain, CentralModel):
+    """Base of linear models whose rows are clipped to `data_norm_`, in a fit and in a prediction alike."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _checked_X(self, X, *, reset, total):
+        """Return X as C-contiguous floats, or as `SparseRows`; `total`: look at nothing but dtype and shape."""
+        if not is_sparse(X):
+            return super()._checked_X(X, reset=reset, total=total)
+
+        def name(j):
+            names = getattr(self, "feature_names_in_", getattr(X, "columns", None))
+            return f"column {j if names is None else repr(names[j])}"
+
+        rows = sparse_rows(X, name, strict=total, fewest=0 if total else 1)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return rows
+
+    def _scores(self, X):
+        """Return the linear scores of rows, one column for each of `coef_`; strict mode enters them in the ledger."""
+        check_is_fitted(self)
+        strict = self._is_strict()
+        X = self._checked_X(X, reset=False, total=strict)
+        if strict:  # no error and no warning may depend on a value
+            self._note_predictions(len(X))
+        coef, intercept = self.coef_, self.intercept_
+        if self._scaled is not None:
+            coef, intercept, scale = self._scaled
+            X = scale.rows(_dense(X))
+        # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
+        limit, _ = row_shape(X.shape[1], 0.0)
+        factors = np.empty(len(X))
+        if isinstance(X, SparseRows):
+            logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
+        else:
+            logistic.clip_factors(X, 1.0 / self.data_norm_, limit, factors)
+        with np.errstate(all="ignore"):
+            slopes = (np.atleast_2d(coef) * (self.data_norm_ / limit)).T
+            if isinstance(X, SparseRows):
+                return X.times(factors, slopes) + intercept
+            scores = np.empty((len(X), slopes.shape[1]))
+            for at in range(0, len(X), _ROWS):
+                few = slice(at, at + _ROWS)
+                rows = X[few] * factors[few, None]
+                if strict:
+                    rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
+                scores[few] = rows @ slopes
+        return scores + intercept
+
+
+def _dense(X):
+    """Return rows that are no sparse ones, or raise ValueError."""
+    if isinstance(X, SparseRows):
+        raise ValueError("bounds need dense rows, as 0 is mapped to another number: use X.toarray(), or data_norm")
+    return X
+
+
+class PerturbedModel(ClippedModel):
+    """Base of models that minimise a perturbed sum of losses of margins, one problem after the other (`margins.md`).
+
+    A sub-class reads its targets (`_read_y`), says what their loss is (`_loss`) and which problems they are
+    (`_problems`), and translates what regularises it to the strength of the objective (`_strength`) and back
+    (`_regularisation`). One that has other laws, too, overrides `_law` and `_minimised`.
+    """
+
+    _told_apart = "logistic.md: the objective is perturbed; tests/unit/linear_model/test_logistic_privacy.py"
+    _numbers = {
+        "data_norm": ("in [1e-100, 1e100]", 1e-100, 1e100),
+        "intercept_scaling": ("in [1e-6, 1e6]", 1e-6, 1e6),
+    }
+
+    def fit(self, X, y=None):
+        """Fit the model to rows X and targets y; one release of epsilon.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            What is sparse stays so: time and memory are those of its entries, beside the Hessian.
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        epsilon, delta = self._check_parameters()
+        strict, trial = self._is_strict(), self._declared_trial(X, y)
+        X = trial._checked_X(X, reset=True, total=strict)
+        scale = trial._scale(X.shape[1])
+        if scale is not None:
+            X = scale.rows(_dense(X))
+            trial.data_norm = scale.norm if trial.data_norm is None else trial.data_norm
+        task, learned = trial._read_y(y, len(X), strict)
+        norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
+        intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        # public numbers: what could fail, fails before the charge
+        law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)
+
+        def draw(source):
+            w, offset, used = self._minimised(X, task, law, norm, intercept, source)
+            # decisions are w z = w (x limit / R, tail)
+            limit, tail = row_shape(X.shape[1], intercept)
+            coef = w[:, : X.shape[1]] * (limit / norm)
+            constant = w[:, X.shape[1]] * tail + offset if self.fit_intercept else np.zeros(len(w))
+            mine = {"coef_": coef, "intercept_": constant, "_scaled": None}
+            if scale is not None:
+                mine = {**dict(zip(mine, scale.in_units(coef, constant))), "_scaled": (coef, constant, scale)}
+            return {**mine, "data_norm_": norm, "noise_scale_": used.scale,
+                    **learned, **self._regularisation(used.strength, len(X), task)}
+
+        return self._keep(self._guarantee(epsilon, law.delta), len(X), read_schema(trial), draw)
+
+    def _law(self, epsilon, delta, n_rows, size, task):
+        """Return what makes the fit private; all that could fail for public reasons fails here."""
+        return self._calibrated(epsilon, delta, n_rows, size, task)
+
+    def _calibrated(self, epsilon, delta, n_rows, size, task, evenness=1.0, perturbation="objective"):
+        """Return the law of a perturbation, having tried that of what hides the minimiser, too, for any strength."""
+        margin, shape = self._loss(task)
+        law = calibrate(perturbation, epsilon, delta, self._strength(n_rows, task), n_rows, size, shape, evenness)
+        size *= shape.blocks
+        Grid.of(certificate_of(law, n_rows, size, margin), size)
+        last_law(law, Grid(1.0, 6 * size))  # the largest sensitivity of any strength (claim 7 of `logistic.md`)
+        return law
+
+    def _minimised(self, X, task, law, norm, intercept, source):
+        """Return the released coefficients, a row for each problem, what intercepts start from, and the law used."""
+        return self._released(X, task, law, norm, intercept, source), 0.0, law
+
+    def _released(self, X, task, law, norm, intercept, source, offset=()):
+        margin, scales, rows = self._loss(task)[0], None, []
+        for problem, (signs, targets) in enumerate(self._problems(task)):
+            shift = float(offset[problem]) if len(offset) else 0.0
+            loss = MarginLoss(X, signs, norm, intercept, self.n_jobs, scales, offset=shift, margin=margin,
+                              targets=targets)
+            scales = loss.scales
+            integers, step = release(loss, law, source, COLUMNS * problem)
+            rows.append([step * k for k in integers])
+        return np.array(rows, dtype=np.float64)
+
+    def _check_parameters(self):
+        """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
+        epsilon = canonical_epsilon(self.epsilon)
+        delta = Fraction(0)
+        if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
+            delta = exact_number(self.delta)
+        for name, (where, low, high) in self._numbers.items():
+            value = getattr(self, name)
+            if value is not None or type(self)._needs(name):
+                checked_number(name, value, where, lambda v, low=low, high=high: low <= v <= high)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError("fit_intercept must be True or False")
+        self._check_domain()
+        if getattr(self, "bounds", None) is not None:
+            checked_box(self.bounds)
+        check_random_state(self.random_state)
+        parallel.check_n_jobs(self.n_jobs)
+        return epsilon, delta
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def _needs(cls, name):
+        """Tell whether None is no value of a parameter."""
+        return inspect.signature(cls.__init__).parameters[name].default is not None
+
+    def _promise(self):
+        """Return what a fit will promise, at most."""
+        return self._guarantee(*self._check_parameters())
+
+
+class LinearClassifier(PerturbedModel, CentralClassifier):
+    """Base of classifiers with one problem for two classes, or one for each class against the rest."""
+
+    _declared = ("classes", "data_norm")
+    _numbers = PerturbedModel._numbers | {"C": ("in [1e-12, 1e12]", 1e-12, 1e12)}
+
+    def decision_function(self, X):
+        """Return the linear scores of rows: positive for ``classes_[1]``, or one column for each of K > 2 classes.
+
+        A row x longer than `data_norm_` is scaled down to it, as `fit` does: the score is ``c x coef_ + intercept_``
+        with ``c = min(1, data_norm_ / |x|)``.
+
+        **Privacy.** The model may be published, and with it its predictions for *public* rows. A prediction for a
+        private row is a function of that row, an exact release of it, like `score`; so are `predict` and
+        probabilities. Rows do not tell which they are, and whoever has rows could compute this from `coef_`, so
+        refusing would only stop those who use public ones. Hence in strict mode, where the analyst may hold rows that
+        she cannot see, each call is entered in the ledger (epsilon 0, flagged as not private) before it answers:
+        whoever keeps the rows and the ledger sees it. Without a ledger, keep private rows away from predictions.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X):
+        """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
+        found = self._decide(X)  # first, so that what is not fitted says so
+        return self.classes_[found]
+
+    # ---------------------------------------------------------------- inside
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns with norm about 1, and classes that depend on them."""
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows, 3))
+        y = np.digitize(X[:, 0] + 0.2 * rng.standard_normal(n_rows), np.linspace(-1, 1, len(self.classes) + 1)[1:-1])
+        classes = np.asarray(self.classes)
+        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
+        return tags
+
+    def _check_parameters(self):
+        found = super()._check_parameters()
+        if self.classes is not None:
+            checked_classes(self.classes)
+        return found
+
+    def _read_y(self, y, n_rows, strict):
+        """Return (the class of each row and the number of classes, what was learned)."""
+        codes, classes = label_codes(y, self.classes, n_rows, strict=strict, n_jobs=self.n_jobs)
+        return (codes, len(classes)), {"classes_": classes}
+
+    def _problems(self, task):
+        codes, n_classes = task
+        for kind in [1] if n_classes == 2 else range(n_classes):
+            # 1 for the class, -1 for the rest, 0 for a row that does not count
+            yield (codes == kind).view(np.int8) * np.int8(2) - (codes >= 0), None
+
+    def _strength(self, n_rows, task):
+        return None if self.C is None else 1 / exact_number(self.C)
+
+    def _regularisation(self, strength, n_rows, task):
+        return {"C_": 1.0 / strength if strength else math.inf}

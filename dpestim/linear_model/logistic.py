@@ -1,0 +1,281 @@
+"""Logistic regression: rows are clipped, a perturbed objective is minimised, and coefficients leave on a grid."""
+
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import expit
+
+from dpestim.inputs import clipped_rows, row_shape
+from dpestim.linear_model.base import LinearClassifier
+from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
+from dpestim.linear_model.functional import FunctionalLogistic, unit_rows
+from dpestim.linear_model.gradient import Plan
+from dpestim.linear_model.losses import LOGISTIC
+from dpestim.linear_model.release import COLUMNS, release
+from dpestim.linear_model.shapes import BINARY, OneVersusRest, Softmax
+from dpestim.linear_model.softmax import SoftmaxLoss
+from dpestim.linear_model.stretch import stretched
+from dpestim.privacy.exact import canonical_epsilon
+
+
+class DPLogisticRegression(LinearClassifier):
+    """Logistic regression by objective perturbation: a random linear term in the objective hides every row.
+
+    The noise enters before the fit, so that the fit can counter it. ``perturbation="output"`` adds noise to the
+    coefficients instead; it is simpler and less accurate. With many columns or a small epsilon, a `delta` such as 1e-5
+    pays: the noise is then Gaussian and grows with the square root of the number of columns, not with that number.
+
+    **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
+    one row: `coef_`, `intercept_` and everything computed from them may be published. With an intercept, a tenth of
+    epsilon (or 100 / n, where that is less) counts the classes, and the rest fits. The guarantee covers what runs,
+    floating point and the inexact minimiser included: a hundredth of it pays for them. Parameters and the numbers of
+    rows and of columns are public. Predictions for private rows, and `score` on them, are **not private**: strict
+    mode enters predictions in the ledger, and refuses `score`.
+
+    **Utility.** Best where rows use their norm: scale columns to public bounds, and declare the smallest `data_norm`
+    that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, and
+    probabilities towards the shares of the classes, before rankings become random.
+
+    **Complexity.** Six or seven passes over the rows, one of which forms the Hessian: O(n d^2) time, O(n + d^2) memory
+    beyond X, and O(d) exact random numbers. K > 2 classes: O(n d K) for each of some tens of passes, and O(d K) random
+    numbers; "ovr" is K times two classes. Of sparse X only entries are read: their squared numbers, summed over rows,
+    stand in the place of n d^2.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one `fit`, in (0, 80].
+    delta : float, default=0.0
+        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
+        less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    perturbation : {"objective", "output", "functional", "gradient"}, default="objective"
+        "gradient" is accelerated descent by up to 256 noisy sums of gradients, one Gaussian vector together where
+        `delta` is above 0; it stops the earlier, the larger the noise is. With a delta, two classes and few rows it
+        ranks best, but takes longer; without a delta it is the worst (``gradient.md``). "functional" is
+        the functional mechanism: Laplace noise on the coefficients of a quadratic loss, one class against the rest with
+        epsilon / K each; pure, and worse than "objective" (``functional.md``). X is made dense.
+    multi_class : {"auto", "multinomial", "ovr"}, default="auto"
+        For more than two classes: "multinomial" (which "auto" takes) is one softmax under one noise, "ovr" one problem
+        for each class against the rest, under one Gaussian noise, or with epsilon / K each where delta is 0. The
+        gradient of a softmax has norm sqrt 2 whatever K is, that of K problems sqrt K, so the first needs less noise.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
+    data_norm : float, default=None
+        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
+        predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
+        infinite.
+    classes : array-like, dict or Domain, default=None
+        Public list of at least two classes. None takes those in y, which leaks in the same way.
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
+    C : float, default=None
+        Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
+        `intercept_scaling` (the intercept is regularised too, towards what the count of the classes says). None chooses
+        by a rule that sees only the numbers of rows and columns, epsilon and delta, and with "objective" the private
+        count: less where rare classes have few rows. That C ranks rows best, and makes coefficients small: with
+        "objective" they are then multiplied by a number of at least 1 that follows from what is released, so that
+        probabilities are nearer to what was seen. Where C is too large for epsilon or for the number of rows it is
+        lowered as far as needed: see `C_`.
+    fit_intercept : bool, default=True
+        Whether there is a constant, and with it the private count of the classes that margins start from. Without it
+        columns with bounds are divided by the larger of these, and 0 stays 0.
+    intercept_scaling : float, default=0.25
+        The constant a that is appended to rows. Small: features keep more of the norm that the noise is scaled to.
+    ledger : dpestim.accounting.Ledger, default=None
+        Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
+        around, if there is one.
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
+        published.
+    n_jobs : int or None, default=None
+        Threads, as in scikit-learn. The result does not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1 or n_classes, n_features)
+        In units of X. Multiples of a public step.
+    intercept_ : ndarray of shape (1 or n_classes,)
+    C_ : float
+        The inverse regularisation that was used; it depends on no value but the private count.
+    data_norm_ : float
+        The norm R that rows are clipped to.
+    noise_scale_ : float
+        Scale of the perturbation: with delta 0 its mean norm divided by the number of coefficients, else the standard
+        deviation of an entry (with "gradient", of each sum). Public too.
+    privacy_ : PrivacyGuarantee
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X was a data frame with string column names.
+
+    Raises
+    ------
+    ValueError
+        For a parameter, a missing value or a class that does not fit; it names the parameter or column, never the
+        value, and comes before anything is charged. In strict mode rows with such values count as zero rows instead.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni, Sarwate (2011), "Differentially private empirical risk minimization", Journal of Machine
+    Learning Research 12, Algorithms 1 and 2. Kifer, Smith, Thakurta (2012), "Private convex empirical risk minimization
+    and high-dimensional regression", COLT, for Gaussian noise. The proof, with better constants: ``logistic.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.linear_model import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(5_000, 3))
+    >>> y = X[:, 0] + X[:, 1] > 0.2 * rng.standard_normal(5_000)
+    >>> model = DPLogisticRegression(1.0, data_norm=1.5, classes=[False, True], random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        perturbation="objective",
+        multi_class="auto",
+        bounds=None,
+        data_norm=None,
+        classes=None,
+        domain=None,
+        C=None,
+        fit_intercept=True,
+        intercept_scaling=0.25,
+        ledger=None,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.perturbation = perturbation
+        self.multi_class = multi_class
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.classes = classes
+        self.domain = domain
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def predict_proba(self, X):
+        """Return the probability of each class for each row, of shape (n_rows, n_classes).
+
+        With more than two classes: the softmax of the scores, or with "ovr" the probabilities of one class against the
+        rest, divided by their sum. For private rows they are **not private**, see `decision_function`.
+        """
+        scores = self.decision_function(X)
+        return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else self._shares(scores)
+
+    def predict_log_proba(self, X):
+        """Return the logarithm of the probability of each class for each row; as private as these."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)], axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(self._shares(scores))
+
+    # ---------------------------------------------------------------- inside
+
+    def _law(self, epsilon, delta, n_rows, size, task):
+        n_classes, counting = task[1], self._counting(epsilon, n_rows)
+        if self.perturbation == "functional":
+            return FunctionalLogistic(epsilon, size, n_classes if n_classes > 2 else 1)
+        if self.perturbation == "gradient":
+            law = Plan.of(epsilon - counting, delta, n_rows, size, n_classes, self._strength(n_rows, task))
+        else:
+            rest = epsilon - counting, delta, n_rows, size, task
+            if self._looks_at_shares(counting):
+                # the strength will lie between that of one class alone, which is tried here, and that of equal ones
+                self._calibrated(*rest, evenness=0.0)
+            law = self._calibrated(*rest, perturbation=self.perturbation)
+        if counting:
+            count_law(counting, n_classes)
+        return law
+
+    def _counting(self, epsilon, n_rows):
+        """Return the part of epsilon that counts the classes."""
+        counts = self.fit_intercept and self.perturbation != "functional"
+        return share_of(epsilon, n_rows) if counts else Fraction(0)
+
+    def _minimised(self, X, task, law, norm, intercept, source):
+        (codes, n_classes), (_, shape) = task, self._loss(task)
+        offset = np.zeros(1 if n_classes == 2 else n_classes)
+        counting = self._counting(canonical_epsilon(self.epsilon), len(X))
+        # (owners draw from parts of a source, which then must not be used besides)
+        source, other = (source.part(0), source.part(1)) if self.perturbation == "gradient" else (source, source)
+        if counting:
+            shares = class_shares(codes, n_classes, counting, other, COLUMNS * shape.parts)
+            offset = offsets_of(shares, shape)
+            if self._looks_at_shares(counting):  # a function of what was released (claim 7)
+                law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, evenness(shares))
+        w = self._fitted(X, task, norm, intercept, offset, law, source)
+        if self.C is None and self.perturbation == "objective":
+            w = stretched(w, law, len(X))
+        return w, offset, law
+
+    def _looks_at_shares(self, counting):
+        """Tell whether the strength depends on the private count."""
+        return bool(counting) and self.C is None and self.perturbation == "objective"
+
+    def _fitted(self, X, task, norm, intercept, offset, law, source):
+        """Return the released coefficients, a row for each class (one for two classes)."""
+        codes, n_classes = task
+        if self.perturbation == "gradient":
+            return law.fit(clipped_rows(X, norm, intercept), codes, source, offset)
+        if self.perturbation == "functional":
+            rows = unit_rows(X, norm, *row_shape(X.shape[1], intercept))
+            return law.fit(rows, [signs for signs, _ in self._problems(task)], source)
+        if law.shape.blocks > 1:
+            loss = SoftmaxLoss(X, codes, n_classes, norm, intercept, self.n_jobs, offset)
+            integers, step = release(loss, law, source, 0)
+            return loss.basis @ np.array([step * k for k in integers], dtype=np.float64).reshape(-1, loss.width)
+        return self._released(X, task, law, norm, intercept, source, offset)
+
+    def _loss(self, task):
+        """Return the loss of a margin, and the shape of that of all classes."""
+        if task[1] == 2:
+            return LOGISTIC, BINARY
+        return LOGISTIC, OneVersusRest(task[1]) if self.multi_class == "ovr" else Softmax(task[1])
+
+    def _shares(self, scores):
+        """Return the probability of each class, for more than two of them."""
+        # one against the rest: divided by their sum, in logarithms, as far from all classes every expit underflows
+        logs = -np.logaddexp(0.0, -scores) if self.multi_class == "ovr" or self.perturbation == "functional" else scores
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [
+            {"epsilon": 1.0, "data_norm": 2.0, "classes": [0, 1]},
+            {"epsilon": 3.0, "delta": 1e-5, "data_norm": 2.0, "classes": ["a", "b", "c"]},
+            {"epsilon": 2.0, "data_norm": 2.0, "classes": [0, 1], "perturbation": "output", "fit_intercept": False},
+            {"epsilon": 4.0, "delta": 1e-5, "data_norm": 2.0, "classes": [0, 1, 2], "multi_class": "ovr"},
+            {"epsilon": 4.0, "data_norm": 2.0, "classes": [0, 1, 2], "perturbation": "functional"},
+            {"epsilon": 2.0, "delta": 1e-5, "data_norm": 2.0, "classes": [0, 1, 2], "perturbation": "gradient"},
+        ]
+
+    def _check_parameters(self):
+        epsilon, delta = super()._check_parameters()
+        if self.perturbation not in ("objective", "output", "functional", "gradient"):
+            raise ValueError('perturbation must be "objective", "output", "functional" or "gradient"')
+        if self.perturbation == "gradient" and self.multi_class == "ovr":
+            raise ValueError('multi_class must be "auto" or "multinomial" with perturbation="gradient"')
+        if self.perturbation == "functional" and (delta or self.C is not None):
+            raise ValueError('perturbation="functional" is pure, and its penalty follows from its noise: delta must be '
+                             "0, and C None")
+        if self.multi_class not in ("auto", "multinomial", "ovr"):
+            raise ValueError('multi_class must be "auto", "multinomial" or "ovr"')
+        return epsilon, delta

@@ -1,0 +1,197 @@
+"""Gaussian naive Bayes: noisy counts, sums and sums of squares in each class, in one release (`gaussian.md`)."""
+
+import math
+
+import numpy as np
+
+from dpestim.models import checked_number
+from dpestim.naive_bayes.base import CLASSES, DELTA, NaiveBayes
+from dpestim.postprocessing.shrinkage import kept_of, noise_apart
+from dpestim.statistics.calibrated_noise import equal_shares, noise_for
+from dpestim.statistics.one_pass import range_of
+from dpestim.statistics.summary import grids_of
+from dpestim.statistics.sums import class_sums
+
+
+class DPGaussianNB(NaiveBayes):
+    """Gaussian naive Bayes: columns are normal in each class, by noisy means and variances.
+
+    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours: the number of
+    rows of each class, and the sums and sums of squares of its columns, clipped and rounded to integers, get noise
+    together. One row more or less is in one class, so the noise does not grow with their number; a row that is replaced
+    may leave one class and enter another, which costs twice as much. What is kept may be published. Whoever calls `fit`
+    must be trusted. Predictions for private rows, and `score` on them, are **not private**.
+
+    **Utility.** With d columns of a class of m rows, pure epsilon and replaced rows, means have noise of a standard
+    deviation of about 1.5 (2 d + sqrt d) (high - low) / (m epsilon): declare tight bounds. Means and variances shrink
+    to those of all rows by as much of their differences as noise explains, and what noise is left in a mean is added to
+    its variances: where noise drowns everything, classes are as likely as they are often.
+
+    **Complexity.** O(n d k) time for k classes, by matrix products; O(d k) memory beyond X.
+
+    {parameters}
+    References
+    ----------
+    Vaidya, Shafiq, Basu, Hong (2013), "Differentially private naive Bayes classification", WI-IAT, section III.
+    Dwork, McSherry, Nissim, Smith (2006), "Calibrating noise to sensitivity in private data analysis", TCC,
+    proposition 1. The proof: ``gaussian.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.naive_bayes import DPGaussianNB
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 10_000)
+    >>> X = rng.normal(y[:, None] * [1.0, 2.0], 1.0)
+    >>> model = DPGaussianNB(1.0, bounds=(-3, 5), classes=[0, 1], random_state=0).fit(X, y)
+    >>> model.theta_[1].round(1), model.predict([[0, 0], [1, 2]])
+    (array([1., 2.]), array([0, 1]))
+    """
+
+    _more_parameters = DELTA + """\
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
+        predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`).
+""" + CLASSES + """\
+    priors : array-like of shape (n_classes,), default=None
+        Public probabilities of the classes. None: from their noisy counts.
+    var_smoothing : float, default=1e-9
+        The part of the largest variance that is added to all of them, from 0 to 1.
+    """
+    _more_attributes = """
+    classes_ : ndarray of shape (n_classes,)
+    class_count_, class_prior_, class_log_prior_ : ndarray of shape (n_classes,)
+        Noisy numbers of rows, at least 0, and probabilities.
+    theta_, var_ : ndarray of shape (n_classes, n_features)
+        Noisy means and variances.
+    epsilon_ : float
+        What was added to variances.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+    """
+    _declared = ("bounds", "classes")
+    _learned = ("theta_", "var_", "class_count_")
+    _declared_prior = "priors"
+
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, classes=None, priors=None, var_smoothing=1e-9,
+                 neighbours=None, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.priors = priors
+        self.var_smoothing = var_smoothing
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_own(self):
+        if self.bounds is not None:
+            grids_of(self.bounds)
+        checked_number("var_smoothing", self.var_smoothing, "from 0 to 1", lambda v: 0 <= v <= 1)
+
+    def _rows(self, X, reset):
+        rows = self._checked_X(X, reset=reset, total=self._is_strict())
+        return rows, len(rows)
+
+    def _domain(self, n_columns, data=None):
+        bounds = self.bounds
+        if bounds is None:
+            low, high = range_of(data[0])
+            bounds = np.clip(low, -4e139, 4e139), np.clip(high, -4e139, 4e139)
+        return self._classes(data), tuple(grids_of(bounds, n_columns))
+
+    def _sums(self, data, domain):
+        return list(class_sums(data[0], data[1], len(domain[0]), domain[1], squares=True))
+
+    def _released(self, n_rows, totals, domain, epsilon, delta):
+        classes, grids = self._class_array(domain[0]), domain[1]
+        n_classes = len(classes)
+        reach = [grid.reach for grid in grids]
+        weights, l1, l2_squared = equal_shares([1, *reach, *(r * r for r in reach)])
+        # counts are in all means, and say the prior: they get more than one share of many
+        more = math.isqrt(len(grids)) if not delta else math.isqrt(math.isqrt(len(grids)))
+        l1, l2_squared = l1 + (more - 1) * weights[0], l2_squared + (more * more - 1) * weights[0] ** 2
+        weights[0] *= more
+        if self._replaces:
+            # it leaves one class and enters another, or stays, and moves its sums by span and its squares by reach^2
+            moved = [w * c for w, c in zip(weights[1:], [*(grid.span for grid in grids), *(r * r for r in reach)])]
+            l1, l2_squared = 2 * l1, max(2 * l2_squared, sum(m * m for m in moved))
+        count, sums, squares = totals
+        numbers = [weight * int(value) for c in range(n_classes)
+                   for weight, value in zip(weights, (count[c], *sums[c], *squares[c]))]
+        noise = noise_for(epsilon, delta, l1, l2_squared, len(numbers))
+
+        def draw(source):
+            noisy = np.asarray(noise.add(numbers, source), float).reshape(n_classes, -1) / np.array(weights, float)
+            center, step, half = (np.array([getattr(grid, name) for grid in grids], float)
+                                  for name in ("center", "step", "reach"))
+            variances = noise.variance / np.square(np.array(weights, float))
+            mean, var = _moments(noisy, variances, half)
+            var = var * step**2
+            smoothing = float(self.var_smoothing) * float(var.max())
+            prior = self._prior(noisy[:, 0], math.sqrt(variances[0]))
+            return {"theta_": (center + mean) * step, "var_": var + smoothing, "epsilon_": smoothing,
+                    "class_count_": np.maximum(noisy[:, 0], 0.0), "class_prior_": prior,
+                    "class_log_prior_": np.log(prior), "classes_": classes,
+                    "bounds_": tuple(np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))}
+
+        return draw
+
+    def _joint(self, rows, n_rows):
+        low, high = self.bounds_
+        if self._is_strict():
+            rows = np.where(np.isnan(rows), (low + high) / 2, rows)
+        rows = np.clip(rows, low, high)
+        out = np.empty((n_rows, len(self.classes_)))
+        for c, (mean, var) in enumerate(zip(self.theta_, self.var_)):
+            out[:, c] = -0.5 * (np.log(2 * np.pi * var).sum() + (np.square(rows - mean) / var).sum(axis=1))
+        return out
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1]},
+                {"epsilon": 3.0, "delta": 1e-5, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
+                 "neighbours": "add_remove"}]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns, and classes that depend on them."""
+        rng = np.random.default_rng(seed)
+        X, classes = rng.uniform(-1, 1, size=(n_rows, 3)), np.asarray(self.classes)
+        y = np.digitize(X[:, 0], np.linspace(-1, 1, len(classes) + 1)[1:-1])
+        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
+
+
+def _moments(noisy, variances, half):
+    """Return (means, variances) of columns in classes: no more than noise allows apart from those of all rows.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (n_classes, 1 + 2 n_features)
+        Counts, sums and sums of squares.
+    variances : ndarray of shape (1 + 2 n_features,)
+        Of the noise in these.
+    half : ndarray of shape (n_features,)
+        What no value exceeds.
+    """
+    d = len(half)
+    of_count, of_sum, of_square = variances[0], variances[1 : d + 1], variances[d + 1 :]
+    n = np.maximum(noisy[:, :1], max(1.0, math.sqrt(of_count)))
+    total, few = n.sum(), len(n)
+    found, squares = np.clip(noisy[:, 1 : d + 1] / n, -half, half), noisy[:, d + 1 :]
+    middle = np.clip(noisy[:, 1 : d + 1].sum(axis=0) / total, -half, half)
+    least = np.minimum(np.sqrt(few * of_square) / total, half**2)  # what noise makes of a variance of all rows
+    spread = np.clip(squares.sum(axis=0) / total - middle**2, least, half**2)
+    error = noise_apart(n, of_sum) + of_count * np.square(found / n)
+    kept = kept_of((found - middle) / np.sqrt(spread), error / spread)
+    mean = middle + kept * (found - middle)
+    within = np.clip(spread - (n * np.square(mean - middle)).sum(axis=0) / total, least, half**2)
+    own = squares / n - np.square(found) + of_sum / n**2
+    error_own = of_square / n**2 + 4 * np.square(found) * of_sum / n**2 + 5 * np.square(of_sum / n**2)
+    apart = own / within - 1
+    apart = kept_of(apart, error_own / within**2) * np.clip(apart, -0.999, None)
+    # the noise that is left in a mean is a part of how far rows are from it
+    return mean, np.clip((within + 0.5 * least) * (1 + apart) + kept * error, least / 8, half**2)

@@ -1,0 +1,416 @@
+"""What synthesizers share: declared columns, the loop that chooses and measures, and what can be asked afterwards."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpestim.central.base import LEAST_EPSILON
+from dpestim.central.model import CentralModel
+from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.docs import fill_docstring
+from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
+from dpestim.inputs.declared import has_numbers
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import check_random_state
+from dpestim.summaries import read_schema
+from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
+from dpestim.synthesis.estimate import Model
+from dpestim.synthesis.tree import all_sets
+
+COLUMNS = """\
+    categories : list of array-like, dict or Domain, default=None
+        The public categories of columns, None among them where rows may lack a value: a list with an entry for each
+        column, None for a column of numbers, or a dict by names of columns (by places, where they have no names).
+    bounds : (low, high), dict or Domain, default=None
+        The public range of numbers; values outside are clipped. One pair is for all columns without categories, and
+        arrays have a number for each of these. A `dpestim.Domain` stands for `categories`, too. Where it
+        says ``missing=True`` a number may be missing: missing numbers have a bin after all others. What has neither
+        categories, bounds nor edges is an error: nothing is learned without budget.
+    bins : int, array-like, list or dict of these, default=16
+        Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
+        rows share, such as 0, should have a bin of its own. (A list of integers has one for each column; edges for
+        all columns are an array or a tuple.)
+    degree : int, default=2
+        Tables of up to so many columns are compared and measured, from 1 on.
+    workload : list of tuple of str or int, default=None
+        Sets of columns whose tables matter, by names (by places, where they have no names): only these and their
+        subsets are compared and measured, up to `degree` columns of them. None: all sets.
+    max_cells : int, default=65536
+        The most cells of all tables of the model, 8 bytes each: what would exceed it is not measured.
+"""
+ATTRIBUTES = """
+    n_rows_ : float
+        How many rows there were; with `neighbours="add_remove"` a noisy number.
+    measured_ : list of tuple of int
+        Which tables the model learnt from, by places of columns: single ones first, then as they were chosen. Of few
+        rows there may be no other: what noise explains is dropped.
+    counts_ : ndarray
+        The noisy counts of these tables, one table after the other; of what was measured twice, the weighted mean.
+    cliques_ : list of tuple of int
+        The columns of the tables that make up the model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+    """
+#: Scores are in steps of a row over so many.
+SCALE = 1 << 10
+#: About so many sets of more than two columns are compared in a round.
+LARGER = 500
+#: The most columns of one table.
+_MOST_COLUMNS = 50
+#: Scores are cut here.
+_FAR = 1 << 60
+
+
+@dataclass(frozen=True)
+class Share:
+    """What choosing may spend in one round; and how far the noise that follows moves a cell, on average."""
+
+    epsilon: Fraction
+    penalty: float
+
+
+class Synthesizer(CentralModel):
+    """Base of what makes synthetic rows: a sub-class brings `_promise`, `_plan` and `_joined`.
+
+    A plan has `first`, `fits`, `next`, `measure`, `heard`, `heard_nothing`, `rest`, `off`, `is_done`, `is_spent`,
+    `may_stop`, `most_rounds`, `steps` and `last_steps`.
+    """
+
+    _checked_as = "synthesizer"
+    _template = "neighbours"
+    _learned = ("counts_",)
+    #: Whether the model is one table of all columns.
+    _joined = False
+
+    def __init_subclass__(cls, **kwargs):
+        """Fill in the parameters that all share in the docstring."""
+        super().__init_subclass__(**kwargs)
+        fill_docstring(cls)
+
+    def fit(self, X, y=None):
+        """Learn a model of rows; one release of epsilon and delta.
+
+        Parameters
+        ----------
+        X : dense array-like or data frame of shape (n_rows, n_features)
+        y : None
+            A column like any other, so a class belongs in X.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        strict, trial = self._is_strict(), self._trial()
+        table = category_rows(X, strict=strict) if np.shape(X)[:1] != (0,) or not strict else X
+        validate_data(trial, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
+        schema = Schema(X if hasattr(X, "columns") else table, getattr(trial, "feature_names_in_", None))
+        if schema.kind is None and not hasattr(X, "dtype"):
+            schema.dtypes = [None] * len(schema.dtypes)
+        columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
+        schema.settle(columns)
+        sizes = tuple(column.size for column in columns)
+        self._check_size(sizes)
+        workload = None if self.workload is None else [
+            places_of(own, "sets of workload", schema.labels, len(sizes)) for own in self.workload]
+        wanted = wanted_sets(workload, len(sizes), self.degree)
+        plan = self._plan(sizes, max(map(len, wanted), default=1))
+        codes = [column.codes(values, strict) for column, values in zip(columns, columns_of(table))]
+        n_rows, replaces = len(table), self._replaces
+
+        def draw(source):
+            model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, source)
+            return {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
+                    "cliques_": model.tree.cliques,
+                    "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
+                    "_model": model, "_columns": columns, "_schema": schema, "_workload": workload}
+
+        return self._keep(self._promise(), n_rows, read_schema(trial), draw)
+
+    def sample(self, n_rows=None, random_state=None):
+        """Return synthetic rows, which cost nothing, as many and as often as you like.
+
+        Rows are spread as evenly as whole rows allow: tables of columns that were measured together are those of the
+        model but for rounding. Numbers are uniform within their bins.
+
+        Parameters
+        ----------
+        n_rows : int, default=None
+            At least 1; None: about as many as the data had.
+        random_state : None, int, numpy.random.Generator or RandomState, default=None
+            No privacy depends on it.
+
+        Returns
+        -------
+        ndarray or data frame of shape (n_rows, n_features)
+            Of the library, names and dtypes that `fit` saw.
+        """
+        check_is_fitted(self)
+        n = max(1, round(self._model.total)) if n_rows is None else n_rows
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ValueError("n_rows must be None or an int of at least 1")
+        check_random_state(random_state)
+        if isinstance(random_state, np.random.RandomState):
+            random_state = random_state.randint(0, 2**32, 8, dtype=np.uint32)
+        rng = np.random.default_rng(random_state)
+        codes = self._model.tree.draw(int(n), rng)
+        codes = codes[rng.permutation(len(codes))]
+        schema = self._schema
+        return schema.table([column.values(codes[:, j], True, rng) if hasattr(column, "encoder") else schema.within(
+            j, column.values(codes[:, j], schema.is_whole(j), rng)) for j, column in enumerate(self._columns)])
+
+    def marginal(self, columns):
+        """Return the model's probability of each combination of categories or bins of some columns; free.
+
+        Parameters
+        ----------
+        columns : list of str or int
+            Distinct names of columns, or places where they have no names.
+
+        Returns
+        -------
+        ndarray
+            One axis for each column, in the order given; it adds up to 1. `levels` says what is along an axis.
+        """
+        check_is_fitted(self)
+        places = self._places(columns)
+        if len(places) > _MOST_COLUMNS:
+            raise ValueError(f"columns must be at most {_MOST_COLUMNS}")
+        table = np.maximum(self._model.tree.marginal(places), 0.0)
+        return table / table.sum()
+
+    def levels(self, column):
+        """Return the categories of a column, or the edges of its bins: what is along an axis of `marginal`.
+
+        Where numbers may be missing, the last place of the axis is for missing numbers, and has no edge.
+        """
+        check_is_fitted(self)
+        known = self._columns[self._places([column])[0]]
+        return (known.encoder.categories if hasattr(known, "encoder") else known.edges).copy()
+
+    def workload_error(self, X, degree=None):
+        """Return the mean distance of tables of the model from those of rows X, which is **not private**.
+
+        Half the sum of absolute differences of probabilities, from 0 to 1, on average over all sets of columns.
+        The ledger notes it as a score that is not private; strict mode refuses it.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        degree : int, default=None
+            Columns of a table, from 1 to all. None: the tables of `workload`, or, without one, of two columns.
+        """
+        check_is_fitted(self)
+        self._refuse_in_strict("workload_error compares with raw data")
+        declared = self._workload if degree is None else None
+        degree = min(2, len(self._columns)) if degree is None else degree
+        if isinstance(degree, bool) or not isinstance(degree, Integral) or not 1 <= degree <= len(self._columns):
+            raise ValueError(f"degree must be an int from 1 to {len(self._columns)}")
+        rows, n_rows = self._checked_columns(X, reset=False)
+        codes = [column.codes(values, False) for column, values in zip(self._columns, rows)]
+        self._note_score(n_rows)
+        sets = declared or list(itertools.combinations(range(len(codes)), degree))
+        away = [np.abs(counted(codes, own, self._model.sizes) / n_rows - self._model.tree.marginal(own)).sum()
+                for own in sets]
+        return float(np.mean(away)) / 2
+
+    # ---------------------------------------------------------------- inside
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False  # columns are declared one by one
+        return tags
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns of small integers; of those the third may be missing where that is declared."""
+        return np.random.default_rng(seed).integers(0, 3, size=(n_rows, 3)).astype(float), None
+
+    def _moved(self):
+        """Return by how many cells of a table a neighbour's table differs, each by one row."""
+        return 2 if self._replaces else 1
+
+    def _check(self):
+        """Raise ValueError for a parameter that does not fit."""
+        if canonical_epsilon(self.epsilon) < LEAST_EPSILON:
+            raise ValueError("epsilon is too small: it must be at least 1e-100")
+        self._relation()
+        check_random_state(self.random_state)
+        for name, most in (("degree", 8), ("max_cells", 1 << 26)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+                raise ValueError(f"{name} must be an int from 1 to {most:,}")
+        if self.workload is not None and (not isinstance(self.workload, list | tuple) or not self.workload):
+            raise ValueError("workload must be None or a list of sets of columns")
+        if self.categories is not None:
+            lists_of(self.categories, some=True)
+        if self.bounds is not None and has_numbers(self.bounds):
+            pair_of(self.bounds)
+        if not is_per_column(self.bins):
+            checked_bins(self.bins)
+
+    def _check_size(self, sizes):
+        if self._joined and len(sizes) > _MOST_COLUMNS:
+            raise ValueError(f"X must have at most {_MOST_COLUMNS} columns: the model is one table of all of them")
+        cells = math.prod(sizes) if self._joined else sum(sizes)
+        if cells > self.max_cells:
+            what = "all columns together" if self._joined else "the tables of single columns"
+            raise ValueError(f"max_cells must be at least {cells:,}, which is what {what} need: "
+                             "declare fewer categories or bins, or fewer columns")
+
+    def _places(self, columns):
+        return places_of(columns, "columns", self._schema.labels, len(self._columns))
+
+    def _released(self, codes, sizes, n_rows, plan, wanted, source):
+        """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
+        singles = [(j,) for j in range(len(sizes))]
+
+        def measured(tables, noise, words):
+            exact = [counted(codes, own, sizes).ravel() for own in tables]
+            return np.split(noise.add(np.concatenate(exact), words), np.cumsum([len(own) for own in exact])[:-1])
+
+        noise, precision = plan.first()
+        parts = measured(singles, noise, source.part(0))
+        if n_rows is None:  # the mean of noisy sums, each as good as it has few cells
+            n_rows = float(np.average([part.sum() for part in parts], weights=1 / np.array(sizes)))
+        model = Model(sizes, min(max(float(n_rows), 1.0), 2.0**40), self._joined)
+        for own, part in zip(singles, parts):
+            model.learn(own, part, precision)
+        model.fit(100)
+        # (a plan that may stop measures single columns when it does)
+        candidates = {own: None for own in ([] if plan.may_stop else singles) + wanted
+                      if math.prod(sizes[j] for j in own) <= self.max_cells}
+        for number in range(plan.most_rounds):
+            if plan.is_done:
+                break
+            # (pairs in every round; of larger sets so many in turn, by their places, which are public)
+            turns = -(-len(candidates) // LARGER)
+            pool = [own for k, own in enumerate(candidates) if len(own) < 3 or k % turns == number % turns]
+            for own in [own for own in pool if not plan.fits(model, own, self.max_cells)]:
+                del candidates[own]
+            pool = [own for own in pool if own in candidates]
+            if not pool:
+                break
+            share = plan.next()
+            noises = penalties(pool, sizes, share.penalty, plan.off)
+            # (noise of more than twice all rows is more than any table can be off: "no table" is a better choice)
+            live = [own for own in pool if noises[own] < 2 * model.total or not plan.may_stop]
+            if not live:
+                plan.heard_nothing()
+                continue
+            tables = {own: answer for own in live if (answer := answer_of(model, own)) is not None}
+            live = list(tables)
+            if not live:
+                plan.heard_nothing()
+                continue
+            for own in live:
+                if candidates[own] is None:
+                    candidates[own] = counted(codes, own, sizes)
+            law = ExponentialLaw(share.epsilon, self._moved() * SCALE * max(map(len, wanted)), 0, False)
+            scores = scores_of({own: candidates[own] for own in live}, tables, noises)
+            if plan.may_stop:
+                scores = np.append(scores, nothing_score(len(live), law))
+            place = law.draw(scores, source.part(2 * number + 1))
+            if place == len(live):
+                plan.heard_nothing()
+                continue
+            chosen = live[place]
+            noise, precision = plan.measure()
+            # (a copy: noise is added in place, and what is kept are the exact counts)
+            noisy = noise.add(candidates[chosen].flatten(), source.part(2 * number + 2)).reshape(tables[chosen].shape)
+            if chosen not in model.known and is_noise(tables[chosen], noisy, precision):
+                plan.heard_nothing()
+                continue
+            is_known = chosen in model.known
+            model.learn(chosen, noisy, precision)
+            model.fit(plan.steps)
+            change = np.abs(model.total * model.tree.marginal(chosen) - tables[chosen]).sum()
+            plan.heard(change, tables[chosen].size, is_known)
+        if not plan.is_spent:  # what no further table was worth
+            rest = [own for own in model.known if not any(set(own) < set(other) for other in model.known)]
+            noise, precision = plan.rest(len(rest))
+            for own, part in zip(rest, measured(rest, noise, source.part(2 * plan.most_rounds + 1))):
+                model.learn(own, part, precision)
+        model.fit(plan.last_steps)
+        return model
+
+
+def answer_of(model, columns):
+    """Return the table of a model in rows; None where there is no room for what lies between, which is public."""
+    try:
+        return model.total * model.tree.marginal(columns)
+    except ValueError:
+        return None
+
+
+def places_of(columns, what, labels, n_columns):
+    """Return the places of distinct columns, given by names, or by places where there are none."""
+    if isinstance(columns, str) or not isinstance(columns, list | tuple | np.ndarray) or not len(columns):
+        raise ValueError(f"{what} must be a list of names of columns (without names: of places)")
+    known = {label: j for j, label in enumerate(range(n_columns) if labels is None else labels)}
+    try:
+        places = tuple(known[column] for column in columns)
+    except (KeyError, TypeError):
+        kind = "places of columns, which have no names" if labels is None else "names of columns"
+        raise ValueError(f"{what} must be a list of {kind}: there are {', '.join(map(repr, list(known)[:20]))}"
+                         f"{', ...' if len(known) > 20 else ''}") from None
+    if len(set(places)) < len(places):
+        raise ValueError(f"{what} must be distinct")
+    return places
+
+
+def wanted_sets(workload, n_columns, degree):
+    """Return the sets of 2 to `degree` columns that matter, sorted: all, or those within a set of the workload."""
+    if workload is None:
+        return all_sets(n_columns, degree)
+    within = {part for own in workload for size in range(2, min(degree, len(own)) + 1)
+              for part in itertools.combinations(sorted(own), size)}
+    return sorted(within, key=lambda own: (len(own), own))
+
+
+def counted(codes, columns, sizes):
+    """Return how many rows have each combination of codes of some columns."""
+    shape = tuple(sizes[j] for j in columns)
+    cells = np.zeros(len(codes[0]), np.int64)
+    for j in columns:
+        cells = cells * sizes[j] + codes[j]
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+
+def penalties(candidates, sizes, noise, off):
+    """Return by how many rows noise would move each table, and has moved what its single columns say of it.
+
+    Errors of single columns are independent, and so add as squares do.
+    """
+    return {own: noise * math.prod(sizes[j] for j in own) + off * math.hypot(*(sizes[j] for j in own))
+            for own in candidates}
+
+
+def nothing_score(n_candidates, law):
+    """Return the score of measuring nothing: it weighs four times what all candidates do that teach nothing."""
+    return min(math.ceil(2 * law.sensitivity / float(law.epsilon) * math.log(4 * n_candidates)), _FAR)
+
+
+def is_noise(known, noisy, precision):
+    """Tell whether a noisy table is no further from what the model knew than noise alone would be, in squares."""
+    return precision * np.square(noisy - known).sum() <= known.size
+
+
+def scores_of(candidates, tables, penalties):
+    """Return scores, integers: how far the model is from rows, less what noise does, times the columns of a table.
+
+    Only counts are private, and they are integers here: a row that is replaced moves two cells of a table by one row
+    each, and the score of it by at most 2 SCALE times its columns, exactly.
+    """
+    out = []
+    for own, counts in candidates.items():
+        public = np.rint(np.clip(tables[own], 0, 2**40) * SCALE).astype(np.int64)
+        away = int(np.abs(SCALE * counts - public).sum())
+        score = len(own) * (away - round(penalties[own] * SCALE))
+        out.append(max(-_FAR, min(score, _FAR)))  # (which moves no two scores further apart)
+    return np.array(out, np.int64)

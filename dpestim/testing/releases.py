@@ -1,0 +1,162 @@
+"""Whatever releases, once or many times: what is charged and refused, what seeds do, and strict mode.
+
+A family of mechanisms brings a sub-class of `Releases`, which says how one of them is used: with which data, good, bad
+and odd. `_central` (noise), `_choices` (choosing) and others are such families.
+"""
+
+import math
+import pickle
+import warnings
+
+from sklearn.base import clone
+
+from dpestim.privacy.config import config_context
+from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+from dpestim.testing.tools import Book, fresh, refuses, require, same_state
+
+#: Parameters that a release must refuse, by the name that the error must have.
+WRONG = {
+    "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
+    "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
+    "sensitivity": (None, 0, -1.0, math.nan, math.inf, "1", True),
+    "neighbours": ("local", "any", "ledger", 1),
+    "random_state": (-1, "seed", 1.5),
+}
+
+
+class Releases:
+    """An estimator to check, and how it is used; a family overrides what differs."""
+
+    #: parameters besides `WRONG` that must be refused, as there
+    wrong = {}
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def checks(self):
+        """Return the checks of this family for this estimator."""
+        return RELEASE_CHECKS
+
+    def fresh(self, **params):
+        """Return an unused clone, seeded unless it is said otherwise."""
+        return fresh(self.estimator, **params)
+
+    # ---------------------------------------------------------------- how it is used
+
+    @property
+    def data(self):
+        """Valid data, as `release` takes them."""
+        return self.estimator._test_data(6)[0]
+
+    def release(self, est, data):
+        """Use it once: one charge. What comes out is compared by `same_state`."""
+        return est.release(data)
+
+    def charged(self):
+        """Return functions of an estimator, each of which is one release."""
+        return (lambda est: self.release(est, self.data),)
+
+    def free(self, est):
+        """Ask for every fact that costs nothing."""
+
+    def entropy(self, est):
+        """Return what two calls without a seed hardly ever share."""
+        return self.release(est, self.data)
+
+    def bad(self):
+        """Return data that must be refused, other than those of every family; "secret" in them must not be shown."""
+        return ()
+
+    def odd(self):
+        """Return data that are valid in strict mode, and differ in values alone; the first ones are ordinary."""
+        return (self.data,)
+
+    def shown(self, released):
+        """Return what strict mode must not let depend on a value: shapes and types of a release."""
+        return type(released)
+
+    def apart(self, released, data):
+        """Require in strict mode that one odd value changes nothing of the release that is not its own."""
+
+
+def check_release_charges(releases):
+    """A release charges its guarantee, once, before anything is drawn; what is refused charges nothing."""
+    for use in releases.charged():
+        est = releases.fresh(ledger=Book())
+        use(est)
+        require(len(est.ledger.paid) == 1, "every release must charge once, and nothing besides")
+        guarantee = est.ledger.paid[0][0]
+        require(guarantee == est.privacy_, "privacy_ must be what is charged")
+        require(guarantee.epsilon == canonical_epsilon(est.epsilon), "the charge must be the canonical epsilon")
+        delta = canonical_amount(getattr(est, "delta", None) or 0, "delta")
+        require(guarantee.delta == delta, "the charge must be the declared delta")
+        relation = getattr(est, "neighbours", None) or "substitution"
+        require(guarantee.model == "central" and guarantee.neighbours.value == relation,
+                "the charge must be for the central model and the declared neighbours")
+        releases.free(est)
+        require(len(est.ledger.paid) == 1, "facts about the mechanism are free")
+        refuses(lambda use=use: use(releases.fresh(ledger=Book(refuse=True))), "an overdraft")
+
+
+def check_release_refuses(releases):
+    """Bad data and parameters are errors that name what is wrong, show no value and spend nothing."""
+    wrong = {**WRONG, **releases.wrong}
+    for name in set(wrong) & set(releases.estimator.get_params()):
+        for value in wrong[name]:
+            est = releases.fresh(ledger=Book())
+            est.set_params(**{name: value})
+            message = refuses(lambda est=est: releases.release(est, releases.data), f"{name}={value!r}", est)
+            require(name in message, f"the error about {name} must name it")
+            require(not est.ledger.paid, f"a bad {name} must be refused before anything is charged")
+    for bad in ("text", [["a secret"], []], None, *releases.bad()):
+        est = releases.fresh(ledger=Book())
+        message = refuses(lambda est=est, bad=bad: releases.release(est, bad), "bad data", est)
+        require("secret" not in message, "an error must not show a value")
+        require(not est.ledger.paid, "bad data must be refused before anything is charged")
+
+
+def check_release_seeds(releases):
+    """A seed reproduces a release, its absence never does; clones and pickles release the same, and seeds say so."""
+    one = releases.entropy(releases.fresh())
+    require(same_state(one, releases.entropy(releases.fresh())), "an int random_state must reproduce the release")
+    require(not same_state(one, releases.entropy(releases.fresh(random_state=1))), "another seed, other randomness")
+    secure = releases.fresh(random_state=None)
+    require(not same_state(releases.entropy(secure), releases.entropy(secure)), "secure releases must differ")
+    require(releases.fresh().privacy_.seeded and not secure.privacy_.seeded, "privacy_ must say if there was a seed")
+    est = releases.fresh()
+    before = est.__getstate__()
+    one = releases.release(est, releases.data)
+    after = est.__getstate__()
+    before.pop("_last_relation", None)
+    relation = after.pop("_last_relation", None)  # (whom it protected: public, and what was charged says it)
+    require(relation in (None, [est.privacy_.neighbours.value]) and same_state(before, after),
+            "a release must leave nothing behind: no answer, and no noise")
+    for twin in (clone(est), pickle.loads(pickle.dumps(est))):
+        require(same_state(releases.release(twin, releases.data), one), "clones and pickles must release the same")
+
+
+def check_release_is_total_in_strict_mode(releases):
+    """In strict mode neighbouring data look the same: no error, warning or charge depends on a value."""
+    with config_context(strict=True), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wanted = None
+        for data in releases.odd():
+            est = releases.fresh(ledger=Book())
+            try:
+                released = releases.release(est, data)
+            except Exception as error:
+                require(False, f"strict mode must release whatever the values are, and raised {type(error).__name__}")
+            seen = releases.shown(released), len(est.ledger.paid)
+            wanted = wanted or seen
+            require(seen == wanted and seen[1] == 1, "strict mode must release whatever the values are")
+            releases.apart(released, data)
+            require(not caught, "strict mode must not warn of a value")
+        refuses(lambda: releases.release(releases.fresh(), [1.0, "a"]), "a list in strict mode")
+
+
+RELEASE_CHECKS = (
+    check_release_charges,
+    check_release_refuses,
+    check_release_seeds,
+    check_release_is_total_in_strict_mode,
+)

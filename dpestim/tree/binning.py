@@ -1,0 +1,164 @@
+"""Rows to small codes, column by column, by what is public: bounds or edges of numbers, categories (`binning.md`)."""
+
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from dpestim._core import trees
+from dpestim.inputs import CategoryEncoder, bound_array, number_rows, refuse_infinite
+from dpestim.inputs.numbers import IMPUTE
+from dpestim.statistics.summary import BLOCK, blocks
+
+#: Codes are bytes; the last code of a column of categories is for what is none of them.
+MOST_BINS = 255
+
+
+@dataclass(frozen=True)
+class NumberBins:
+    """Bins of a column of numbers: inner edges, ascending; a value on an edge is in the bin above it.
+
+    Values outside are in the first or last bin; NaN, which only strict mode lets through, is in the middle one.
+    """
+
+    edges: tuple
+    low: float = 0.0
+    per: float = 0.0  # bins a unit, where all are equally wide
+
+    #: Whether codes have an order.
+    ordered = True
+
+    @classmethod
+    def even(cls, low, high, n_bins):
+        """Return bins of equal width between public bounds."""
+        edges = np.linspace(low, high, n_bins + 1)
+        inner = tuple(np.unique(edges[1:-1]).tolist())
+        return cls(inner, float(low), n_bins / (float(high) - float(low)) if len(inner) == n_bins - 1 else 0.0)
+
+    @property
+    def size(self):
+        """How many codes there are."""
+        return len(self.edges) + 1
+
+    def side(self, shift, threshold):
+        """Return in words which rows go left: with as many digits as tell edges apart."""
+        digits = next((n for n in (6, 9, 12) if len({f"{edge:.{n}g}" for edge in self.edges}) == len(self.edges)), 17)
+        return f"< {self.edges[threshold]:.{digits}g}"
+
+
+@dataclass(frozen=True)
+class CategoryBins:
+    """Codes of a column of declared categories; what is none of them has the last code."""
+
+    values: tuple  # (name of the type, value), so that 1 and True differ
+    #: Whether codes have an order.
+    ordered = False
+
+    @property
+    def size(self):
+        """How many codes there are."""
+        return len(self.values) + 1
+
+    def encoder(self, name):
+        """Return what reads the column of this name."""
+        return CategoryEncoder([value for _, value in self.values], name)
+
+    def side(self, shift, threshold):
+        """Return in words which rows go left."""
+        return f"is {self.values[shift][1]!r}" if shift < len(self.values) else "is none of its categories"
+
+
+def checked_bins(n_bins):
+    """Return a number of bins, or raise ValueError."""
+    if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or not 2 <= n_bins <= MOST_BINS:
+        raise ValueError(f"n_bins must be an int from 2 to {MOST_BINS}")
+    return int(n_bins)
+
+
+def declared_edges(edges, name):
+    """Return bins from inner edges that were declared, or raise ValueError; edges that are equal count once."""
+    found = bound_array(edges, name)
+    if found.ndim != 1 or not 0 < len(found) < MOST_BINS or not np.isfinite(found).all() or (np.diff(found) < 0).any():
+        raise ValueError(f"{name} must be 1 to {MOST_BINS - 1} finite numbers, ascending")
+    return NumberBins(tuple(np.unique(found).tolist()))
+
+
+def by_place(declared, name, what, names=None):
+    """Return {column: what was declared of it} from a dict by the number or name of a column, or raise ValueError.
+
+    Names stay where `names` does not have them.
+    """
+    if declared is None:
+        return {}
+    if not isinstance(declared, dict) or not declared:
+        raise ValueError(f"{name} must be a dict {{column: {what}}}, the column by number or name")
+    known, out = {} if names is None else {own: j for j, own in enumerate(names)}, {}
+    for key, values in declared.items():
+        if isinstance(key, bool) or not isinstance(key, Integral | str):
+            raise ValueError(f"{name} must name columns by number or name")
+        place = key if isinstance(key, Integral) else known.get(key, key)
+        if place in out:
+            raise ValueError(f"{name} must name column {key!r} once")
+        out[place] = key, values
+    return out
+
+
+def edges_of(edges, names=None):
+    """Return {column: NumberBins} from a dict by the number or name of a column, or raise ValueError."""
+    return {place: declared_edges(values, f"edges of column {key!r}")
+            for place, (key, values) in by_place(edges, "edges", "its inner edges", names).items()}
+
+
+def encoders_of(categories, names=None):
+    """Return {column: CategoryEncoder} from a dict by the number or name of a column, or raise ValueError."""
+    out = {}
+    for place, (key, values) in by_place(categories, "categories", "its categories", names).items():
+        encoder = CategoryEncoder(values, f"column {key!r}")
+        if len(encoder.categories) >= MOST_BINS:
+            raise ValueError(f"categories of column {key!r} must be at most {MOST_BINS - 1}")
+        out[place] = encoder
+    return out
+
+
+def category_bins(encoder):
+    """Return the bins of an encoder, which compare."""
+    return CategoryBins(tuple((type(value).__name__, value) for value in encoder.plain_categories()))
+
+
+def number_part(table, places, *, strict, missing=False):
+    """Return some columns of a checked table as floats; refuse what is not finite, but in strict mode.
+
+    With `missing`, a number may be NaN.
+    """
+    part = table.iloc[:, places] if hasattr(table, "iloc") else table[:, places]
+    rows = np.ascontiguousarray(number_rows(part, strict=strict, fewest=0), np.float64)
+    if not strict:
+        names = list(part.columns) if hasattr(part, "columns") else places
+        refuse_infinite(rows, [f"column {name!r}" for name in names], IMPUTE, missing=missing)
+    return rows
+
+
+def codes_of(bins, numbers, columns, encoders):
+    """Return codes of shape (n_features, n_rows), of bytes.
+
+    Parameters
+    ----------
+    bins : sequence of NumberBins or CategoryBins
+        One for each column.
+    numbers : ndarray of shape (n_rows, how many are NumberBins)
+        Finite, or NaN.
+    columns : dict
+        Columns of categories, by place.
+    encoders : dict
+        Their encoders, by place.
+    """
+    out = np.empty((len(bins), len(numbers)), np.uint8)
+    ordered = [j for j, own in enumerate(bins) if own.ordered]
+    edges = [np.array(bins[j].edges, np.float64) for j in ordered]
+    for at, block in enumerate(blocks(numbers)):
+        rows = slice(at * BLOCK, at * BLOCK + block.shape[1])
+        for j, own, column in zip(ordered, edges, block):
+            trees.bin_column(column, own, bins[j].per, bins[j].low, out[j, rows])
+    for j, column in columns.items():
+        out[j] = encoders[j].read(column, np.dtype(np.uint8), bins[j].size - 1, explain=False)[0]
+    return out

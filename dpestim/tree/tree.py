@@ -1,0 +1,440 @@
+"""Decision trees: splits by permute-and-flip, level by level, and noisy leaves (`tree.md`)."""
+
+import math
+from fractions import Fraction
+from functools import lru_cache, partial
+from numbers import Real
+
+import numpy as np
+
+from dpestim._core import trees
+from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
+from dpestim.exact_reals import BitStream
+from dpestim.privacy.exact import canonical_amount
+from dpestim.rng import Stage
+from dpestim.statistics.one_pass import OnePassModel
+from dpestim.summaries import MOST_ROWS, TOO_MANY_ROWS, read_schema
+from dpestim.tree.base import (
+    BINS,
+    CLASSES,
+    NEIGHBOURS,
+    TARGET,
+    BinnedModel,
+    ClassTarget,
+    NumberTarget,
+    leaf_noise,
+    leaf_plan,
+)
+
+#: Scores by impurity are in steps of 2^-4 rows.
+_GINI = 4
+#: Rows up to which information is counted; one of more is as one of so many.
+_MOST_COUNTED = 1 << 16
+#: Scores are found for so many candidates of a level at a time, lest memory grow with the number of nodes.
+_AT_ONCE = 1 << 21
+#: Parts of a source from here on, one for each level, choose in nodes without rows; other nodes have parts below.
+_EMPTY = 1 << 20
+_OWN = """\
+    max_depth : int, default=None
+        Levels of splits, from 1 to 16. None: from epsilon and the number of rows, which is public.
+    split_fraction : float, default=0.5
+        The part of epsilon that chooses splits, above 0 and below 1; the leaves have the rest.
+"""
+_MORE = """
+    classes_ : ndarray of shape (n_classes,)
+        Of a classifier.
+    features_, shifts_, thresholds_ : ndarray of shape (1, 2^depth - 1)
+        The splits: node k has the children 2 k + 1 and 2 k + 2.
+    values_ : ndarray of shape (1, 2^depth, n_classes), or without the last axis for numbers
+        What noisy leaves say.
+    depth_ : int
+    bins_ : tuple
+        The public bins of columns.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+    """
+
+
+class Tree(BinnedModel):
+    """Base of both trees; a sub-class brings `_scores` and `_moved`."""
+
+    _more_attributes = _MORE
+    # (promised as by models of one pass, but a tree reads its rows at each level, so that nothing merges)
+    _promised, _promise = OnePassModel._promised, OnePassModel._promise
+
+    def fit(self, X, y=None):
+        """Learn from rows; one release of epsilon.
+
+        Parameters
+        ----------
+        X : dense array-like or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        epsilon, delta = self._check()
+        trial = self._declared_trial(X, y)
+        data, n_rows, n_columns = trial._read(X, y, True)
+        if n_rows >= MOST_ROWS:
+            raise ValueError(TOO_MANY_ROWS)
+        draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
+        return self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_own(self):
+        share = self.split_fraction
+        good = isinstance(share, Real) and not isinstance(share, bool)
+        if not (good and 0 < canonical_amount(share, "split_fraction") < 1):
+            raise ValueError("split_fraction must be a number between 0 and 1")
+
+    def _depth(self, n_rows, target):
+        """Return the declared depth, or one whose leaves have many times as many rows as noise has.
+
+        Half as many are enough for a leaf for each class: with fewer leaves some classes would have none.
+        """
+        if self.max_depth is not None:
+            return int(self.max_depth)
+        known = max(n_rows * float(self.epsilon), 1.0)
+        classes = math.ceil(math.log2(len(target))) if isinstance(target, tuple) else 0
+        few, many = (math.floor(math.log2(known / rows)) for rows in (200, 100))
+        return min(8, max(1, few, min(many, classes)))
+
+    def _planned(self, data, n_rows, domain, epsilon):
+        """Return a function of a random source that returns what is learned, by name."""
+        grower = partial(self._grower, data, n_rows)
+        return self._after_edges(data, n_rows, domain, epsilon, grower, partial(grower, domain))
+
+    def _grower(self, data, n_rows, domain, epsilon):
+        law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))
+
+        def draw(source):
+            structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)),
+                             lambda level, n: uniform_places(n, 1 << level, source.part(_EMPTY + level)))
+            plan = leaves(structure)
+            found = plan(source.part(0))
+            return {"bins_": domain.bins, "depth_": (found.noisy.shape[1] - 1).bit_length(),
+                    **dict(zip(("features_", "shifts_", "thresholds_"), structure)),
+                    **self._answers(found, domain.target)}
+
+        return draw
+
+    def _parts(self, data, n_rows, domain, epsilon, delta):
+        numbers, columns, labels, targets, _ = data
+        codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows, domain.target)
+        amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
+        for_splits = canonical_amount(self.split_fraction, "split_fraction") * epsilon
+        weights, *moved = self._numbers(domain.target)
+        spent = epsilon - for_splits, delta, *moved, 1, self._many
+        leaf_noise(*spent, (1, 1 << depth, len(weights)))  # (may fail)
+
+        def leaves(structure):
+            totals = np.zeros((1, 1 << depth, len(weights)), np.int64)
+            trees.add_leaves(codes, *structure, depth, np.zeros(0, np.int32), labels, amounts, totals)
+            return leaf_plan(*spent, totals, weights)
+
+        # (how many rows there are is known where they are replaced)
+        most = min(n_rows, _MOST_COUNTED) if self._replaces else _MOST_COUNTED
+        return (self._law(for_splits, depth, self._moved(domain.target, most)),
+                partial(self._grown, codes, labels, amounts, domain, depth, most), leaves)
+
+    def _law(self, epsilon, depth, moved):
+        """Return by which law each node chooses; a row moves scores by as much as `moved`."""
+        steps = 2 * depth if self._replaces else depth
+        return PermuteAndFlipLaw(Fraction(epsilon, steps), moved, 0, True)
+
+    def _grown(self, codes, labels, amounts, domain, depth, most, choose, anywhere=None):
+        """Return (features, shifts, thresholds): each node takes one of all candidates, as `choose` says.
+
+        A node without rows has scores of 0, so that all candidates are as likely, and there may be far more such nodes
+        than rows: `anywhere` returns a choice for each node of a level, of (the level, how many candidates there are),
+        which nodes without rows take. None: they are asked as others are.
+        """
+        places, inner = candidates(domain.bins), (1 << depth) - 1
+        chosen = [np.zeros((1, inner), kind) for kind in (np.int32, np.uint8, np.uint8)]
+        n_rows, n_candidates = codes.shape[1], len(places[0])
+        nodes, rows = np.zeros(n_rows, np.int32), np.arange(n_rows)
+        for level in range(depth):
+            width = 1 << level
+            counts = np.bincount(nodes, minlength=width)
+            at = anywhere(level, n_candidates) if anywhere else np.zeros(width, np.int64)
+            asked = np.flatnonzero(counts) if anywhere else np.arange(width)
+            for now, inside, own in parts_of_level(asked, counts, nodes, max(1, _AT_ONCE // n_candidates)):
+                known = [part if len(part) < 2 else part[inside] for part in (labels, amounts)]
+                scores = self._scores_of(codes[:, inside], own, len(now), *known, domain, most)
+                for node, found in zip(now.tolist(), scores):
+                    at[node] = choose(width - 1 + node, found)
+            for part, values in zip(chosen, places):
+                part[0, width - 1 : 2 * width - 1] = values[at]
+            f, s, t = (part[0, width - 1 : 2 * width - 1] for part in chosen)
+            right = codes[f[nodes], rows] - s[nodes] > t[nodes]
+            nodes = 2 * nodes + right.astype(np.int32)
+        return chosen
+
+    def _scores_of(self, codes, nodes, n_nodes, labels, amounts, domain, most):
+        """Return scores of all candidates in so many nodes, a row for each of them."""
+        n_numbers, scores = len(self._numbers(domain.target)[0]), []
+        for own, bins in zip(codes, domain.bins):
+            table = np.zeros((n_nodes, bins.size, n_numbers), np.int64)
+            trees.add_bins(np.ascontiguousarray(own), nodes, labels, amounts, table)
+            left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
+            all_ = table.sum(axis=1, keepdims=True)
+            scores.append(self._scores(left, most) + self._scores(all_ - left, most))
+        return np.concatenate(scores, axis=1)
+
+    def decision_path(self, X):
+        """Return which nodes rows go through, of shape (n_rows, n_nodes); of private rows **not private**.
+
+        Returns
+        -------
+        indicator : sparse array of 0 and 1
+            Node k has the children 2 k + 1 and 2 k + 2; the leaves are the last 2^depth.
+        """
+        return super().decision_path(X)[0]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns, and a target that depends on the first."""
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows, 3))
+        return X, self._test_target(X)
+
+
+def parts_of_level(asked, counts, nodes, most):
+    """Yield (nodes that are asked, which rows are in them, in which of these each row is), of so many nodes at most.
+
+    Parameters
+    ----------
+    asked : ndarray of int
+        Nodes of a level, ascending; all that have rows are among them.
+    counts : ndarray of int
+        How many rows each node has.
+    nodes : ndarray of int32
+        The node of each row.
+    most : int
+    """
+    place = np.zeros(len(counts), np.int32)
+    place[asked] = np.arange(len(asked), dtype=np.int32)
+    own = place[nodes]
+    if len(asked) <= most:
+        yield asked, slice(None), own
+        return
+    order, ends = np.argsort(own, kind="stable"), np.concatenate([[0], np.cumsum(counts[asked])])
+    for first in range(0, len(asked), most):
+        now = asked[first : first + most]
+        inside = order[ends[first] : ends[first + len(now)]]
+        yield now, inside, own[inside] - np.int32(first)
+
+
+def uniform_places(n, size, source):
+    """Return so many places, each uniform on 0, ..., n - 1, exactly: of words that do not divide evenly, others."""
+    words = source.reader().dense(Stage.NOISE, 0, 0, 0, size)
+    most = (1 << 64) - (1 << 64) % n - 1  # (the last word that counts)
+    at = (words % np.uint64(n)).astype(np.int64)
+    again = np.flatnonzero(words > np.uint64(most))
+    if len(again):  # (next to never)
+        stream = BitStream(source.reader(), 1, 0)
+        at[again] = [stream.below(n) for _ in again]
+    return at
+
+
+def candidates(bins):
+    """Return (features, shifts, thresholds), an entry for each split: codes up to each but the last, or one code."""
+    feature, shift, threshold = [], [], []
+    for j, own in enumerate(bins):
+        n = own.size - 1 if own.ordered else own.size
+        feature += [j] * n
+        shift += [0] * n if own.ordered else range(n)
+        threshold += range(n) if own.ordered else [0] * n
+    return np.array(feature, np.int32), np.array(shift, np.uint8), np.array(threshold, np.uint8)
+
+
+class DPDecisionTreeClassifier(ClassTarget, Tree):
+    """A tree whose splits are chosen privately among public ones, and noisy counts of classes in its leaves.
+
+    **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
+    node chooses by permute-and-flip, the nodes of a level share one part of the budget (a replaced row is taken from
+    one node and added to another, both of which are paid for), and a replaced row moves two counts of leaves by 1. What
+    is kept may be published. Whoever calls `fit` must be trusted. Predictions for private rows, and `score` on them,
+    are **not private**.
+
+    **Utility.** A node's split is, with probability 1 - b, within t ln(k / b) of the best score among k candidates: t
+    is 2 depth / (split_fraction epsilon) rows for "max", and twice that for "gini". Counts of leaves have noise of a
+    standard deviation of about 2 sqrt(2) / ((1 - split_fraction) epsilon). Half of both for one row more or less.
+    Leaves shrink to their parents by as much as noise explains.
+
+    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins n_classes) memory.
+
+    {parameters}
+    References
+    ----------
+    Friedman, Schuster (2010), "Data mining with differential privacy", KDD, section 4. McKenna, Sheldon (2020),
+    "Permute-and-flip", NeurIPS, algorithm 1. The proof: ``tree.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.tree import DPDecisionTreeClassifier
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 2))
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> model = DPDecisionTreeClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_depth=1, random_state=0).fit(X, y)
+    >>> print(model.export_text().splitlines()[0])
+    feature_0 < 0.5:
+    >>> model.predict([[0.1, 0.5], [0.9, 0.5]])
+    array([0, 1])
+    """
+
+    _more_parameters = BINS + CLASSES + NEIGHBOURS + """\
+    criterion : {"gini", "entropy", "max"}, default="gini"
+        What splits are chosen by: Gini impurity, information gain, or how many rows are in the commonest class of
+        their side. A row moves information by the logarithm of how many rows there are, so that its noise is larger.
+""" + _OWN.replace("default=0.5", "default=0.7") + "    "
+
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
+                 classes=None, criterion="gini", max_depth=None, split_fraction=0.7, neighbours=None,
+                 ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.edges_fraction = edges_fraction
+        self.classes = classes
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.split_fraction = split_fraction
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_own(self):
+        super()._check_own()
+        if not isinstance(self.criterion, str) or self.criterion not in ("gini", "entropy", "max"):
+            raise ValueError('criterion must be "gini", "entropy" or "max"')
+
+    def _scores(self, counts, most):
+        if self.criterion == "entropy":
+            return information(counts, most)
+        return purity(counts) if self.criterion == "gini" else counts.max(axis=-1)
+
+    def _moved(self, target, most):
+        if self.criterion == "entropy":
+            return max(1, int(surprises(most)[-1]))
+        return 2 << _GINI if self.criterion == "gini" else 1
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 2},
+                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"], "criterion": "max"},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "max_depth": 1,
+                 "neighbours": "add_remove", "edges_fraction": 0.25}]
+
+    def _test_target(self, X):
+        classes = np.asarray(self.classes)
+        y = np.digitize(X[:, 0], np.linspace(-1, 1, len(classes) + 1)[1:-1])
+        return (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
+
+
+class DPDecisionTreeRegressor(NumberTarget, Tree):
+    """A tree whose splits are chosen privately among public ones, and noisy means of a target in its leaves.
+
+    **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
+    node chooses by permute-and-flip on sums of squares of clipped targets, the nodes of a level share one part of the
+    budget (a replaced row is taken from one node and added to another, both of which are paid for), and leaves get
+    noise for counts and sums. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
+    private rows, and `score` on them, are **not private**.
+
+    **Utility.** A sum of squares is, with probability 1 - b, within 2 depth w^2 ln(k / b) / (split_fraction epsilon)
+    of the smallest among k candidates, for targets between bounds of width w. Leaves shrink to their parents by as much
+    as noise explains.
+
+    **Complexity.** O(n d depth) time, O(n d) bytes and O(2^depth d n_bins) memory.
+
+    {parameters}
+    References
+    ----------
+    Friedman, Schuster (2010), "Data mining with differential privacy", KDD, section 4, with the squared loss. McKenna,
+    Sheldon (2020), "Permute-and-flip", NeurIPS, algorithm 1. The proof: ``tree.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.tree import DPDecisionTreeRegressor
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(20_000, 2))
+    >>> model = DPDecisionTreeRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), random_state=0).fit(X, X[:, 1])
+    >>> bool(model.score(X, X[:, 1]) > 0.8)
+    True
+    """
+
+    _more_parameters = BINS + TARGET + NEIGHBOURS + _OWN + "    "
+
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
+                 target_bounds=None, max_depth=None, split_fraction=0.5, neighbours=None, ledger=None,
+                 random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.edges_fraction = edges_fraction
+        self.target_bounds = target_bounds
+        self.max_depth = max_depth
+        self.split_fraction = split_fraction
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _scores(self, sums, most):
+        return squared(sums)
+
+    def _moved(self, grid, most):
+        return grid.span**2
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 2},
+                {"epsilon": 3.0, "bounds": ([-1, -1, -1], [1, 2, 3]), "target_bounds": (-2, 1)},
+                {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "max_depth": 1,
+                 "neighbours": "add_remove", "edges_fraction": 0.25}]
+
+    def _test_target(self, X):
+        return X[:, 0]
+
+
+def purity(counts):
+    """Return 2^4 times the sum of squares of counts (last axis) over their sum, rounded down: exact, in integers."""
+    some = np.maximum(np.einsum("...c->...", counts), 1)  # (much faster than `sum` where classes are few)
+    whole, rest = np.divmod(np.einsum("...c,...c->...", counts, counts), some)
+    return (whole << _GINI) + (rest << _GINI) // some
+
+
+@lru_cache(maxsize=8)
+def surprises(most):
+    """Return by how many 2^-4 bits m log2(m) rises at m = 0 to most - 1, rounded: integers that never fall."""
+    m = np.arange(1, most + 1)
+    rises = np.diff(np.concatenate([[0.0], m * np.log2(m)]))
+    return np.maximum.accumulate(np.concatenate([[0], np.rint(np.ldexp(rises, _GINI)).astype(np.int64)[1:]]))
+
+
+def information(counts, most):
+    """Return 2^4 times the negated entropy of counts (last axis) times their sum, about: exact, in integers."""
+    rises = surprises(max(most, 1))
+    sums = np.concatenate([[0], np.cumsum(rises)])
+
+    def total(m):
+        return sums[np.minimum(m, len(rises))] + np.maximum(m - len(rises), 0) * rises[-1]
+
+    return total(counts).sum(axis=-1) - total(counts.sum(axis=-1))
+
+
+def squared(sums):
+    """Return the square of the sum over the count (last axis: count, sum), rounded down: exact, in integers.
+
+    With the sum as whole * count + rest, so that nothing is above the square of how many rows there are.
+    """
+    some, total = np.maximum(sums[..., 0], 1), sums[..., 1]
+    whole, rest = np.divmod(total, some)
+    return whole * (total + rest) + rest * rest // some

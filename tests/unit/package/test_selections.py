@@ -1,0 +1,29 @@
+"""The shorter runs (debug build, older scikit-learns) leave out nothing that they are for."""
+
+import re
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+#: What mentions scikit-learn and has no say in it: layers and import times, pictures, and this file.
+NOT_ABOUT_SKLEARN = {"test_package.py", "test_displays.py", "test_selections.py"}
+
+
+def files(word):
+    """Return the test files that import something of this name."""
+    line = re.compile(rf"^\s*(from|import) {word}\b", re.M)
+    return {path.name for path in TESTS if line.search(path.read_text())}
+
+
+def test_the_debug_build_runs_all_that_calls_kernels():
+    makefile = (ROOT / "Makefile").read_text()
+    listed = re.search(r"KERNEL_TESTS := (.*?)\n\n", makefile, re.S)[1]
+    listed = {f"test_{name}" for name in re.findall(r"(?<!test_)\b(\w+\.py)", listed.replace("test_", ""))}
+    assert files(r"dpestim\._core") <= listed <= {path.name for path in TESTS}
+
+
+def test_older_scikit_learns_run_all_that_uses_it():
+    selected = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))["SKLEARN_TESTS"]
+    assert all((ROOT / "tests" / name).exists() for name in selected)
+    assert files("sklearn") - NOT_ABOUT_SKLEARN <= {Path(name).name for name in selected}
