@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.base import BaseEstimator
 
 from dpestim import notebook
-from dpestim.docs import SignatureOfInit
+from dpestim.docstrings import Documented, SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
@@ -32,7 +32,7 @@ class _Repr:
         return BaseEstimator.__repr__ if instance is None else instance._shown
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(Documented, BaseEstimator):
     """Base of all estimators: parameters are only stored, state is versioned, budget is charged in one place."""
 
     #: (ledger, strict) of the block in which this was made, cloned or pickled, and the ledger of the block that paid

@@ -10,13 +10,14 @@ from sklearn.base import BaseEstimator
 
 from dpestim.anonymity.measures import Counts, limits, lost_of
 from dpestim.anonymity.table import Table, classes_of, secret_of
+from dpestim.docstrings import Documented
 from dpestim.inputs.safe_errors import attempt
 
 #: How many combinations of levels are looked at before a table is called too large.
 MOST_NODES = 1 << 18
 
 
-class FullDomainGeneralization(BaseEstimator):
+class FullDomainGeneralization(Documented, BaseEstimator):
     """k-anonymous tables by the same coarsening of all rows. **Not differentially private**: for comparison only.
 
     Of all combinations of levels, of which none can be lowered, the one that loses least is taken: first fewest rows
@@ -80,14 +81,7 @@ class FullDomainGeneralization(BaseEstimator):
     def fit(self, X, y=None):
         """Find the levels.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-        y : ignored
-
-        Returns
-        -------
-        self
+        {fit of rows}
         """
         self._find(Table(X))
         return self

@@ -5,9 +5,10 @@ from sklearn.base import BaseEstimator
 
 from dpestim.anonymity.measures import Counts, closeness_of, diversity_of, limits
 from dpestim.anonymity.table import Table, secret_of
+from dpestim.docstrings import Documented
 
 
-class Mondrian(BaseEstimator):
+class Mondrian(Documented, BaseEstimator):
     """k-anonymous tables by multidimensional cuts. **Not differentially private**: for comparison only.
 
     The piece of the table with the column whose values spread most in it (as a share of the whole column) is cut at the
@@ -76,14 +77,7 @@ class Mondrian(BaseEstimator):
     def fit(self, X, y=None):
         """Find the classes of these rows.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-        y : ignored
-
-        Returns
-        -------
-        self
+        {fit of rows}
         """
         self._find(Table(X))
         return self

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.base import PrivateEstimator
-from dpestim.docs import fill_docstring
 from dpestim.inputs import Numbers
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
 from dpestim.privacy import Neighbours, PrivacyGuarantee
@@ -25,16 +24,11 @@ class CentralMechanism(PrivateEstimator):
     Parameters of all: epsilon, neighbours, ledger and random_state; most have a sensitivity, some a delta.
     """
 
-    #: Which shared text fills the docstring (`dpestim.docs`).
+    #: Which shared text fills the docstring (`dpestim.docstrings`).
     _template = "neighbours"
 
     #: How the distance between neighbouring answers is measured, in words (of those with a sensitivity).
     _distance = None
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     #: What the release that a fit keeps has promised.
     _kept_promise = None

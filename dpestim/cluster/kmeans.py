@@ -13,7 +13,6 @@ from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster.coreset import cell_shares, nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster.rounds import Plan, Rows
-from dpestim.docs import fill_docstring
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -93,9 +92,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     _more_parameters = """
     n_clusters : int, default=8
         From 1 to 1,000.
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less.
+    {delta of noise}
     bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
         predictions. A column whose bounds are equal is constant: centers have that constant there, and it costs
@@ -111,9 +108,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         In units of X, within the bounds.
     bounds_ : (ndarray, ndarray) of shape (n_features,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2,
@@ -240,9 +235,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         """Return rows of three columns in two clusters, and no classes."""
         rng = np.random.default_rng(seed)
         return rng.uniform(-0.4, 0.4, (n_rows, 3)) + rng.choice([-0.5, 0.5], (n_rows, 1)), None
-
-
-fill_docstring(DPKMeans)
 
 
 def _fitted(rows, plan, k):

@@ -8,7 +8,6 @@ import numpy as np
 
 from dpestim.central.base import checked_delta
 from dpestim.covariance.repair import Scatter, scatter_of
-from dpestim.docs import fill_docstring
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -18,7 +17,7 @@ from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.summaries import Summary
 
-OWN = """\
+_OF_A_MATRIX = """\
     delta : float, default=0.0
         What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
         less, as with more than a few columns it is by far.
@@ -55,14 +54,10 @@ class ScatterModel(OnePassModel):
     """Base of functions of a noisy covariance; a sub-class brings `_learn` in place of `_released`."""
 
     _checked_as, _template = "answers", "neighbours"
+    _texts = {"parameters of a matrix": _OF_A_MATRIX}
     _declared = ("bounds",)
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     def _learn(self, scatter, rows, n_rows):
         """Return what is learned from a noisy covariance of scaled rows, whose number may be noisy, too, by name."""

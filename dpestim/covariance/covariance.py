@@ -7,7 +7,7 @@ from scipy.special import ndtri
 from sklearn.covariance import empirical_covariance, log_likelihood
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.covariance.base import OWN, ScatterModel, units_of
+from dpestim.covariance.base import ScatterModel, units_of
 from dpestim.models import checked_number
 
 
@@ -55,7 +55,7 @@ class DPCovariance(ScatterModel):
            [0.6, 1. ]])
     """
 
-    _more_parameters = OWN
+    _more_parameters = "    {parameters of a matrix}"
     _more_attributes = """
     covariance_ : ndarray of shape (n_features, n_features)
         Divided by n; symmetric, without negative eigenvalues.
@@ -66,8 +66,7 @@ class DPCovariance(ScatterModel):
     standard_errors_ : ndarray of shape (n_features, n_features)
         Of the noise of each entry of the matrix that is not shrunken, which `confidence_interval` is centred at.
         Entries of `covariance_` are nearer to the truth as a whole, and may each be further from it than this.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _learned = ("covariance_", "location_")
 

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.covariance.base import OWN, ScatterModel, units_of
+from dpestim.covariance.base import ScatterModel, units_of
 from dpestim.decomposition.power import MOST_ROWS, Rows, components_of, power_law
 from dpestim.inputs import number_rows
 from dpestim.parallel import one_thread
@@ -70,7 +70,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         Rounds of ``method="power"``, from 1 to 100; each has its part of the budget.
     whiten : bool, default=False
         Whether transformed columns are divided by the roots of their noisy variances.
-""" + OWN
+    {parameters of a matrix}
+    """
     _more_attributes = """
     components_ : ndarray of shape (n_components, n_features)
         Orthonormal rows, the largest noisy variance first; the entry of largest absolute value is positive.
@@ -91,8 +92,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         The number of rows where it is public, else a noisy one.
     norm_bound : float
         The largest Euclidean norm of a transformed row: from parameters alone, but for `whiten`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _learned = ("components_", "explained_variance_", "mean_")
     #: What answers the rounds of ``method="power"``.

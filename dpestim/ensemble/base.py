@@ -26,80 +26,76 @@ _MERGED, _SIDE = 64, 16
 _HIDDEN = 0.1
 _MOST_ROUNDS, _MOST_PAIRS = 1000, 100
 
-_SHARED = """\
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one `fit`, in (0, 80].
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). 0: Laplace noise, which is much larger; declare
-        one, such as 1e-5, if you can.
-{columns}{own}    interactions : int or list of pairs of int or str, default=None
-        Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins: 15 of each
-        column, and one for what is missing or unknown. Of more than 15 categories neighbours are taken together, in
-        the order of `categories`, so declare an order that means something. A number: so many pairs are chosen
-        privately, by what single columns leave of the targets. None: no pairs.
-    interactions_fraction : float, default=0.1
-        The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
-    max_iter : int, default=None
-        Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
-        1 where there is none, as Laplace noise grows with them; 2 for numbers, where records are replaced and rows are
-        so many that noise is small.
-    neighbours : {"substitution", "add_remove"}, default=None
-        Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-        with half of the noise. None: that of the block
-        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-        around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
-    n_jobs : int, default=None
-        Threads, as in scikit-learn; the result does not depend on it.
+_PARAMETERS = """\
+Parameters
+----------
+{epsilon of a fit}
+delta : float, default=0.0
+    What may be added to the probability of any event, in [0, 1). 0: Laplace noise, which is much larger; declare
+    one, such as 1e-5, if you can.
+{columns}
+{own}
+interactions : int or list of pairs of int or str, default=None
+    Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins: 15 of each
+    column, and one for what is missing or unknown. Of more than 15 categories neighbours are taken together, in
+    the order of `categories`, so declare an order that means something. A number: so many pairs are chosen
+    privately, by what single columns leave of the targets. None: no pairs.
+interactions_fraction : float, default=0.1
+    The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
+max_iter : int, default=None
+    Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
+    1 where there is none, as Laplace noise grows with them; 2 for numbers, where records are replaced and rows are
+    so many that noise is small.
+neighbours : {"substitution", "add_remove"}, default=None
+    Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
+    with half of the noise. None: that of the block
+    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+{ledger of a fit}
+{random_state}
+n_jobs : int, default=None
+    Threads, as in scikit-learn; the result does not depend on it.
 
-    Attributes
-    ----------
-    intercept_ : ndarray of shape (n_outputs,)
-    scores_ : ndarray of shape (n_bins of all terms, n_outputs)
-        What bins add to a score, term after term; `term_scores_` has them by term. A column of numbers has more bins
-        here than sums of residuals are asked of: scores run between these.
-    standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
-        Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
-        nor from what smoothing leaves out. Columns that are nearly copies have errors that are too small, with a delta
-        above all (bands of four such columns covered .51 to .97, in place of .95), and no value marks those columns:
-        nothing that is released tells which columns go together. NaN for a class that noise hides: where noise alone
-        moves its share of the rows by a tenth.
-    term_features_ : list of tuple of int
-        The column or columns of each term.
-    bins_ : tuple
-        What each column's codes are, as declared; those of numbers are then merged, to fewer where there is more noise.
-    term_edges_ : list of list of ndarray
-        For each term, the ends of the bins of each of its columns; of categories, around their places.
-    pools_ : dict of int to ndarray of int
-        For each column of more than 15 categories, which bin of a pair each category is in; the last is for unknown
-        ones.
-    term_bins_ : list of ndarray of int
-        For each term, the place in `term_scores_` of each code (of each pair of them). The last code of a column of
-        numbers is for missing ones.
-    privacy_ : PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+Attributes
+----------
+intercept_ : ndarray of shape (n_outputs,)
+scores_ : ndarray of shape (n_bins of all terms, n_outputs)
+    What bins add to a score, term after term; `term_scores_` has them by term. A column of numbers has more bins
+    here than sums of residuals are asked of: scores run between these.
+standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
+    Of `scores_`, from the noise alone, for other terms that are given: not from the drawing of the rows,
+    nor from what smoothing leaves out. Columns that are nearly copies have errors that are too small, with a delta
+    above all (bands of four such columns covered .51 to .97, in place of .95), and no value marks those columns:
+    nothing that is released tells which columns go together. NaN for a class that noise hides: where noise alone
+    moves its share of the rows by a tenth.
+term_features_ : list of tuple of int
+    The column or columns of each term.
+bins_ : tuple
+    What each column's codes are, as declared; those of numbers are then merged, to fewer where there is more noise.
+term_edges_ : list of list of ndarray
+    For each term, the ends of the bins of each of its columns; of categories, around their places.
+pools_ : dict of int to ndarray of int
+    For each column of more than 15 categories, which bin of a pair each category is in; the last is for unknown
+    ones.
+term_bins_ : list of ndarray of int
+    For each term, the place in `term_scores_` of each code (of each pair of them). The last code of a column of
+    numbers is for missing ones.
+privacy_ : PrivacyGuarantee
+{columns seen}
 
-    Raises
-    ------
-    ValueError
-        For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-        before anything is charged. Infinity is refused, but in strict mode. A number that is missing (NaN, or null in
-        a data frame) has a bin of its own, and so a score of its own where there are enough of them.
+Raises
+------
+ValueError
+    For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
+    before anything is charged. Infinity is refused, but in strict mode. A number that is missing (NaN, or null in
+    a data frame) has a bin of its own, and so a score of its own where there are enough of them.
 
-    References
-    ----------
-    Nori, Caruana, Bu, Shen, Kulkarni (2021), "Accuracy, interpretability, and differential privacy via explainable
-    boosting", ICML, algorithm 2, whose sums of residuals these are; their splits are random, and each round forgets
-    the one before. Dong, Roth, Su (2022), "Gaussian differential privacy", JRSS B 84, corollary 3.3, for adaptive
-    rounds. The proof: ``boosting.md``.
+References
+----------
+Nori, Caruana, Bu, Shen, Kulkarni (2021), "Accuracy, interpretability, and differential privacy via explainable
+boosting", ICML, algorithm 2, whose sums of residuals these are; their splits are random, and each round forgets
+the one before. Dong, Roth, Su (2022), "Gaussian differential privacy", JRSS B 84, corollary 3.3, for adaptive
+rounds. The proof: ``boosting.md``.
+
 """
 
 
@@ -116,27 +112,13 @@ class Boosting(BinnedColumns, CentralModel):
     _learned = ("intercept_", "scores_", "standard_errors_")
     #: Who holds the rows and answers.
     _histograms = Histograms
-    _own = ""
+    _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255")}
     _takes_missing = True
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that both share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__:
-            cls.__doc__ = cls.__doc__.replace("    {parameters}\n", _SHARED).replace(
-                "{columns}", COLUMNS.replace("{n_bins}", "255")).replace("{own}", cls._own)
 
     def fit(self, X, y=None):
         """Fit the model to rows X and targets y; one release of epsilon.
 
-        Parameters
-        ----------
-        X : dense array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows and targets}
         """
         epsilon, delta = self._check_parameters()
         strict, trial = self._is_strict(), self._declared_trial(X, y)

@@ -59,9 +59,8 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
     """
 
     _declared = ("bounds", "classes")
-    _own = """\
-    classes : array-like, dict or Domain, default=None
-        Public list of at least two classes. None takes those in y, which leaks in the same way.
+    _more_parameters = """\
+    {classes}
 """
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
@@ -193,7 +192,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
     """
 
     _declared = ("bounds", "target_bounds")
-    _own = """\
+    _more_parameters = """\
     target_bounds : (low, high), dict or Domain, default=None
         Public range of y, clipped to it. None leaks as above.
 """

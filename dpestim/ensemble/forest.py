@@ -49,8 +49,7 @@ _MORE = """
     depth_ : int
     bins_ : tuple
         The public bins of columns.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
 _DELTA = """\
     delta : float, default=0.0

@@ -8,7 +8,6 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.selection.top_k import PeelingLaw
-from dpestim.docs import fill_docstring
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_numbers
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
@@ -75,8 +74,7 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         Which columns were chosen.
     ranking_ : ndarray of shape (k,)
         Their places, in the order in which they were chosen: the best one first.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _learned = ("support_", "ranking_")
     _declared = ("bounds", "classes")
@@ -201,6 +199,3 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         """Return rows of nine columns, and what depends on the first."""
         X = np.random.default_rng(seed).uniform(-1, 1, size=(n_rows, 9))
         return X, (X[:, 0] > 0).astype(int) if self.score_func == "classes" else (X[:, 0] + 1) / 2
-
-
-fill_docstring(DPSelectKBest)

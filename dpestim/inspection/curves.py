@@ -25,15 +25,13 @@ class ShapeFunctionDisplay(Display):
         Of the columns.
     level : float or None, default=0.95
         Of the band, for each bin by itself; None draws none.
-    label : str or None, default=None
-        For the legend.
+    {label}
     categories : list of (list of str or None), default=None
         For each column of the term, what its bins are called; None for a column of numbers.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {drawn on}
     curve_ : matplotlib artist
         The curve, or the picture of a pair.
     band_ : matplotlib artist or None
@@ -80,8 +78,7 @@ class ShapeFunctionDisplay(Display):
             The class, where there are several scores.
         level : float or None, default=0.95
         label : str or None, default=None
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         **kwargs
             For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
 
@@ -113,8 +110,7 @@ class ShapeFunctionDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         **kwargs
             For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
 

@@ -9,6 +9,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpestim.docstrings import Documented
 from dpestim.exceptions import NoIntervalError
 from dpestim.privacy.text import bound
 
@@ -16,8 +17,39 @@ from dpestim.privacy.text import bound
 _MOST_NAMES = 40
 
 
-class Display:
-    """What displays share: the axes, their labels, and the legend."""
+class Display(Documented):
+    """What displays share: the axes, their labels, the legend, and texts of docstrings."""
+
+    _texts = {
+        "ax": """\
+            ax : matplotlib Axes or None, default=None
+                None makes new ones.
+        """,
+        "options of points": """\
+            **kwargs
+                For matplotlib's `plot` of the points.
+        """,
+        "label": """\
+            label : str or None, default=None
+                For the legend.
+        """,
+        "column": """\
+            column : int or str, default=0
+                The number of the column, or its name.
+        """,
+        "drawn on": """\
+            ax_ : matplotlib Axes
+            figure_ : matplotlib Figure
+        """,
+        "label or name": """\
+            label : str or None, default=None
+                For the legend; None: the name of the estimator and its epsilon.
+        """,
+        "level": """\
+            level : float or None, default=0.95
+                Level of the intervals; None draws none.
+        """,
+    }
 
     def _open(self, ax):
         """Set `ax_` and `figure_`: those given, or new ones."""
@@ -47,13 +79,11 @@ class FrequencyDisplay(Display):
         Lower and upper ends. They are those of the unbiased estimates, so post-processed frequencies may lie outside.
     feature : str or None, default=None
         The name of the column.
-    label : str or None, default=None
-        For the legend.
+    {label}
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {drawn on}
     points_ : matplotlib Line2D
         The frequencies.
     intervals_ : matplotlib LineCollection or None
@@ -83,18 +113,13 @@ class FrequencyDisplay(Display):
         ----------
         estimator : fitted frequency estimator
             Anything with `categories_`, `frequencies_`, `confidence_interval` and `privacy_`.
-        column : int or str, default=0
-            The number of the column, or its name.
-        level : float or None, default=0.95
-            Level of the intervals; None draws none.
+        {column}
+        {level}
         offset : float, default=0.0
             How far below its category a point is drawn, in rows: so that several displays can share axes.
-        label : str or None, default=None
-            For the legend; None: the name of the estimator and its epsilon.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
-        **kwargs
-            For matplotlib's `plot` of the points.
+        {label or name}
+        {ax}
+        {options of points}
 
         Returns
         -------
@@ -116,12 +141,10 @@ class FrequencyDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         offset : float, default=0.0
             How far below its category a point is drawn, in rows.
-        **kwargs
-            For matplotlib's `plot` of the points.
+        {options of points}
 
         Returns
         -------
@@ -155,13 +178,11 @@ class DistributionDisplay(Display):
         Lower and upper ends of the shares of the bins, or of other bins of equal width between the same bounds.
     feature : str or None, default=None
         The name of the column.
-    label : str or None, default=None
-        For the legend.
+    {label}
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {drawn on}
     density_ : matplotlib StepPatch
         Shares divided by the widths of their bins, which need not be equal.
     band_ : matplotlib StepPatch or None
@@ -193,17 +214,13 @@ class DistributionDisplay(Display):
         ----------
         estimator : fitted distribution estimator
             Anything with `distribution_`, `bin_edges_`, `confidence_interval` and `privacy_`.
-        column : int or str, default=0
-            The number of the column, or its name.
-        level : float or None, default=0.95
-            Level of the intervals; None draws none.
+        {column}
+        {level}
         n_intervals : int, default=16
             Bins of the intervals, at most 256: the more there are, the wider is each interval for its share. Categories
             have one each.
-        label : str or None, default=None
-            For the legend; None: the name of the estimator and its epsilon.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {label or name}
+        {ax}
         **kwargs
             For matplotlib's `stairs` of the density.
 
@@ -232,8 +249,7 @@ class DistributionDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         **kwargs
             For matplotlib's `stairs` of the density.
 

@@ -33,13 +33,11 @@ class MechanismComparisonDisplay(Display):
     costs : array-like of shape (n_mechanisms,)
     against : {"bits", "client_us", "server_s", "memory_mb"}, default="bits"
         What the costs are, as in the rows of `dpestim.local.plan`.
-    label : str or None, default=None
-        For the legend.
+    {label}
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {drawn on}
     points_ : matplotlib Line2D
     names_ : list of matplotlib Annotation
 
@@ -70,10 +68,8 @@ class MechanismComparisonDisplay(Display):
             The cost to draw.
         label : str or None, default=None
             For the legend; None: the number of users and epsilon.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
-        **kwargs
-            For matplotlib's `plot` of the points.
+        {ax}
+        {options of points}
 
         Returns
         -------
@@ -97,16 +93,13 @@ class MechanismComparisonDisplay(Display):
         ----------
         estimators : list of fitted frequency estimators
             Anything with `standard_errors_`, `randomizers_` and `n_users_`.
-        column : int or str, default=0
-            The number of the column, or its name.
+        {column}
         against : {"bits", "client_us", "server_s", "memory_mb"}, default="bits"
             The cost to draw.
         label : str or None, default=None
             For the legend; None: none.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
-        **kwargs
-            For matplotlib's `plot` of the points.
+        {ax}
+        {options of points}
 
         Returns
         -------
@@ -133,10 +126,8 @@ class MechanismComparisonDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
-        **kwargs
-            For matplotlib's `plot` of the points.
+        {ax}
+        {options of points}
 
         Returns
         -------
@@ -170,8 +161,7 @@ class EpsilonCurveDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    {drawn on}
     lines_ : list of matplotlib Line2D
         One for each name.
     mark_ : matplotlib Line2D or None
@@ -205,8 +195,7 @@ class EpsilonCurveDisplay(Display):
             The budgets; None: 13 of them, from an eighth of the plan's to 8 times that, at most 80.
         label : str or None, default=None
             For the legend, before each name.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         **kwargs
             For matplotlib's `plot` of the lines.
 
@@ -236,14 +225,11 @@ class EpsilonCurveDisplay(Display):
         ----------
         estimator : fitted frequency estimator
             Anything with `frequencies_`, `categories_`, `randomizer`, `n_users_` and `privacy_`.
-        column : int or str, default=0
-            The number of the column, or its name.
+        {column}
         epsilons : array-like or None, default=None
             Budgets of a whole row; None: 13 of them, from an eighth of the estimator's to 8 times that, at most 80.
-        label : str or None, default=None
-            For the legend; None: the name of the estimator and its epsilon.
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {label or name}
+        {ax}
         **kwargs
             For matplotlib's `plot` of the line.
 
@@ -278,8 +264,7 @@ class EpsilonCurveDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            None makes new ones.
+        {ax}
         **kwargs
             For matplotlib's `plot` of the lines.
 

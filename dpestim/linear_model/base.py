@@ -94,6 +94,25 @@ class PerturbedModel(ClippedModel):
     (`_regularisation`). One that has other laws, too, overrides `_law` and `_minimised`.
     """
 
+    _texts = {
+        "bounds": """\
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
+""",
+        "data_norm": """\
+    data_norm : float, default=None
+        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
+        predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
+        infinite.
+""",
+        "domain": """\
+    domain : dpestim.Domain, default=None
+        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
+""",
+    }
     _told_apart = "logistic.md: the objective is perturbed; tests/unit/linear_model/test_logistic_privacy.py"
     _numbers = {
         "data_norm": ("in [1e-100, 1e100]", 1e-100, 1e100),

@@ -95,9 +95,7 @@ class DPFederatedLinearModel(ClippedModel):
         Pays for each `fit`: one, by the largest epsilon, as rows of owners are different rows; or one for each owner.
         All are asked before one is charged; those before one that refuses even so, as somebody else charged it in
         between, stay charged.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+    {random_state}
 
     Attributes
     ----------
@@ -115,9 +113,7 @@ class DPFederatedLinearModel(ClippedModel):
     privacy_ : PrivacyGuarantee
         That of the owner with the largest epsilon.
     privacy_by_owner_ : list of PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
     Raises
     ------

@@ -42,24 +42,12 @@ class DPLinearSVC(LinearClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one `fit`, in (0, 80].
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
-        less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
-    bounds : (low, high), dict or Domain, default=None
-        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
-        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
-        they can have.
-    data_norm : float, default=None
-        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
-        predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
-        infinite.
-    classes : array-like, dict or Domain, default=None
-        Public list of at least two classes. None takes those in y, which leaks in the same way.
-    domain : dpestim.Domain, default=None
-        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
-        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
+    {epsilon of a fit}
+    {delta of a fit}
+    {bounds}
+    {data_norm}
+    {classes}
+    {domain}
     C : float, default=None
         Inverse regularisation, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling`. None chooses by a rule that sees only the numbers of rows and columns, epsilon and delta.
@@ -70,14 +58,9 @@ class DPLinearSVC(LinearClassifier):
         Without an intercept columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-        around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
+    {ledger of a fit}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
@@ -93,15 +76,9 @@ class DPLinearSVC(LinearClassifier):
         Scale of the perturbation: with delta 0 its mean norm divided by the number of coefficients, else the standard
         deviation of an entry. Public too.
     privacy_ : PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a missing value or a class that does not fit; it names the parameter or column, never the
-        value, and comes before anything is charged. In strict mode rows with such values count as zero rows instead.
+    {refused rows}
 
     References
     ----------
@@ -176,19 +153,10 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one `fit`, in (0, 80].
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
-        less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
-    bounds : (low, high), dict or Domain, default=None
-        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
-        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
-        they can have.
-    data_norm : float, default=None
-        Public bound R of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
-        predictions. None takes the longest row, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon``
-        infinite.
+    {epsilon of a fit}
+    {delta of a fit}
+    {bounds}
+    {data_norm}
     max_target : float, default=None
         Public bound of targets and predictions, in [1, 1e9]. None takes the largest target, which leaks in the same
         way.
@@ -205,14 +173,9 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.5
         The constant a that is appended to rows.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-        around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
+    {ledger of a fit}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
@@ -227,9 +190,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         Scale of the perturbation of an objective that is divided by `max_target_`: with delta 0 its mean norm divided
         by the number of coefficients, else the standard deviation of an entry. Public too.
     privacy_ : PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
     Raises
     ------

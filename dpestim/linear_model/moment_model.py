@@ -23,70 +23,65 @@ from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.summaries import Summary
 
-_SHARED = """
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of one release, in (0, 80].
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
-        less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
-{own}    bounds : (low, high), dict or Domain, default=None
-        Public range of the columns of X, numbers or one for each column; values outside are clipped. A column whose
-        bounds are equal is constant and gets the coefficient 0 (where there is an intercept). None, without
-        `data_norm`, takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
-        ``privacy_.epsilon`` infinite.
-    data_norm : float, default=None
-        Public bound of the Euclidean norm of a row; longer rows are scaled down to it. With bounds it is about rows
-        whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound), but that those with
-        the bounds 0 and 1 stay as they are; then None is sqrt(n_features), which every row fits. Declare it for one-hot
-        columns of many categories, which ``bounds=(0, 1)`` alone does not tell: g groups of these and m other columns
-        have a norm of at most sqrt(g + m), so write ``bounds=(0, 1), data_norm=(g + m) ** 0.5``. That pays where there
-        are some three columns or more for each of g + m: R^2 rose from .53 to .62 (21 columns, g + m = 4) and from .08
-        to .21 (43 and 5), and fell from .393 to .386 (12 and 6) and from .30 to .28 (7 and 4).
-    target_bounds : (low, high), dict or Domain, default=None
-        Public range of y, clipped to it. None leaks as above.
-    domain : dpestim.Domain, default=None
-        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
-        `target_bounds` of the column that y, a series, is called, and `data_norm` where there are no `bounds`.
-    fit_intercept : bool, default=True
-    neighbours : {"substitution", "add_remove"}, default=None
-        Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
-        (that there are fewer than 2^31 is public). None: that of the block
-        (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-        around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+_PARAMETERS = """\
+Parameters
+----------
+epsilon : float, default=1.0
+    Privacy budget of one release, in (0, 80].
+{delta of a fit}
+{own}
+bounds : (low, high), dict or Domain, default=None
+    Public range of the columns of X, numbers or one for each column; values outside are clipped. A column whose
+    bounds are equal is constant and gets the coefficient 0 (where there is an intercept). None, without
+    `data_norm`, takes the smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes
+    ``privacy_.epsilon`` infinite.
+data_norm : float, default=None
+    Public bound of the Euclidean norm of a row; longer rows are scaled down to it. With bounds it is about rows
+    whose columns were mapped to [-1, 1] (without an intercept: divided by the larger bound), but that those with
+    the bounds 0 and 1 stay as they are; then None is sqrt(n_features), which every row fits. Declare it for one-hot
+    columns of many categories, which ``bounds=(0, 1)`` alone does not tell: g groups of these and m other columns
+    have a norm of at most sqrt(g + m), so write ``bounds=(0, 1), data_norm=(g + m) ** 0.5``. That pays where there
+    are some three columns or more for each of g + m: R^2 rose from .53 to .62 (21 columns, g + m = 4) and from .08
+    to .21 (43 and 5), and fell from .393 to .386 (12 and 6) and from .30 to .28 (7 and 4).
+target_bounds : (low, high), dict or Domain, default=None
+    Public range of y, clipped to it. None leaks as above.
+domain : dpestim.Domain, default=None
+    The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
+    `target_bounds` of the column that y, a series, is called, and `data_norm` where there are no `bounds`.
+fit_intercept : bool, default=True
+neighbours : {"substitution", "add_remove"}, default=None
+    Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
+    (that there are fewer than 2^31 is public). None: that of the block
+    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+ledger : dpestim.accounting.Ledger, default=None
+    Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
+    around, if there is one.
+{random_state}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        In units of y over units of X.
-    intercept_ : float
-    identified_ : ndarray of bool of shape (n_features,)
-        Whether the moments tell a coefficient (``method="moments"`` alone). False: noise drowns it, or a direction of
-        X that has a share in it, as it does for a column that is nearly a sum of others. `coef_` is then shrunken
-        towards 0, good enough for predictions and not for a statement about the coefficient.
-    standard_errors_ : ndarray of shape (n_features,)
-        Of the estimates that `confidence_interval` is centred at, which are not shrunken; NaN where a coefficient is
-        not identified. From the noise, whose law is known, and from sampling, as if the variance of what X leaves of y
-        did not depend on X. Where nothing tells the number of rows ("add_remove" without an intercept) sampling counts
-        for more than it is.
-    summary_ : Summary
-        After `summarize`: exact moments, as secret as the rows; `fit` keeps none, nor one of before.
-    privacy_ : PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+Attributes
+----------
+coef_ : ndarray of shape (n_features,)
+    In units of y over units of X.
+intercept_ : float
+identified_ : ndarray of bool of shape (n_features,)
+    Whether the moments tell a coefficient (``method="moments"`` alone). False: noise drowns it, or a direction of
+    X that has a share in it, as it does for a column that is nearly a sum of others. `coef_` is then shrunken
+    towards 0, good enough for predictions and not for a statement about the coefficient.
+standard_errors_ : ndarray of shape (n_features,)
+    Of the estimates that `confidence_interval` is centred at, which are not shrunken; NaN where a coefficient is
+    not identified. From the noise, whose law is known, and from sampling, as if the variance of what X leaves of y
+    did not depend on X. Where nothing tells the number of rows ("add_remove" without an intercept) sampling counts
+    for more than it is.
+summary_ : Summary
+    After `summarize`: exact moments, as secret as the rows; `fit` keeps none, nor one of before.
+privacy_ : PrivacyGuarantee
+{columns seen}
 
-    Raises
-    ------
-    ValueError
-        For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-        before anything is charged. In strict mode rows with missing values count as rows in the middle of the bounds.
+Raises
+------
+ValueError
+    For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
+    before anything is charged. In strict mode rows with missing values count as rows in the middle of the bounds.
 
 """
 
@@ -96,14 +91,7 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
 
     _declared = ("bounds", "target_bounds")
     _learned = ("coef_", "intercept_")
-    _more_parameters = ""
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__:
-            own = cls._more_parameters.strip("\n").rstrip() + "\n"
-            cls.__doc__ = cls.__doc__.replace("{parameters}\n", _SHARED.replace("{own}", own).lstrip("\n"))
+    _texts = {"parameters": _PARAMETERS}
 
     def predict(self, X):
         """Return predictions for rows, which are clipped as in `fit`, and so is what is predicted.

@@ -54,8 +54,7 @@ class DPTukeyRegression(CentralRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of one `fit`, in (0, 80].
+    {epsilon of a fit}
     delta : float, default=1e-6
         What may be added to the probability of any event, from 1e-300 to below 1; much less than 1 / n_rows.
     n_models : int, default=None
@@ -65,12 +64,8 @@ class DPTukeyRegression(CentralRegressor):
         A public point near the rows, which is subtracted from them. Models of blocks agree about a line near the rows,
         and hardly about its height far away: of a column of years around 2010 declare 2010.
     fit_intercept : bool, default=True
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-        around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+    {ledger of a fit}
+    {random_state}
 
     Attributes
     ----------
@@ -80,9 +75,7 @@ class DPTukeyRegression(CentralRegressor):
     refused_ : bool
         Whether the models disagreed too much for an answer; that was charged too.
     privacy_ : PrivacyGuarantee
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
     Raises
     ------
@@ -123,14 +116,7 @@ class DPTukeyRegression(CentralRegressor):
     def fit(self, X, y=None):
         """Fit models to blocks of rows X and targets y, and release a deep point; one release.
 
-        Parameters
-        ----------
-        X : dense array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows and targets}
         """
         epsilon, delta = self._check_parameters()
         strict = self._is_strict()

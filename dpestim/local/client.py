@@ -10,7 +10,6 @@ from sklearn.utils.validation import validate_data
 
 from dpestim import parallel
 from dpestim.base import PrivateEstimator
-from dpestim.docs import fill_docstring
 from dpestim.inputs import is_by_column
 from dpestim.local.columns import column_names
 from dpestim.privacy.exact import canonical_epsilon
@@ -41,11 +40,6 @@ class Client(PrivateEstimator):
     _columns = None
     #: The exact epsilon of each report, where it is not for this client to say (`dpestim.local.estimates.mixed`).
     _each = None
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     def privatize(self, X):
         """Randomise raw rows into reports, on the user's side.

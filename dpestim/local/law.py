@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpestim.docs import SignatureOfInit
+from dpestim.docstrings import SignatureOfInit
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import BLOCK_WORDS

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
-from dpestim.docs import fill_docstring
 from dpestim.local.columns import column_names
 from dpestim.privacy.lineage import Lineage
 
@@ -36,11 +35,6 @@ class Server(PrivateEstimator):
     #: Whether counts of the same users may be added: not where they keep answers, which do not average out.
     _adds_same_users = True
     _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineage")
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, to the counts; returns self.

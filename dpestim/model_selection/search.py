@@ -91,9 +91,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ledger : dpestim.accounting.Ledger, default=None
         Pays for each `fit`, once, the total, before anything is drawn, or refuses. None: the ledger of the ``with
         ledger:`` block around, else that of the private steps of the estimator or of a candidate (one, not several).
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+    {random_state}
 
     Attributes
     ----------

@@ -9,19 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier
-from dpestim.docs import fill_docstring
 from dpestim.inputs import checked_classes, class_array, is_by_column, label_codes
 from dpestim.inputs.numbers import bound_array
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.one_pass import OnePassModel
 
-DELTA = """\
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less.
-"""
-CLASSES = """\
+_CLASSES = """\
     classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
@@ -32,11 +26,7 @@ class NaiveBayes(CentralClassifier, OnePassModel):
     """Base of naive Bayes models; a sub-class brings `_check_own`, `_rows`, `_joint`, and what `OnePassModel` asks."""
 
     _template = "neighbours"
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
+    _texts = {"classes": _CLASSES}
 
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**."""

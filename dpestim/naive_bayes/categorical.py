@@ -6,7 +6,7 @@ import numpy as np
 
 from dpestim.inputs import CategoryEncoder, learn_categories, lists_of
 from dpestim.models import checked_number
-from dpestim.naive_bayes.base import CLASSES, DELTA, NaiveBayes
+from dpestim.naive_bayes.base import NaiveBayes
 from dpestim.postprocessing.shrinkage import class_logarithms
 from dpestim.statistics.calibrated_noise import noise_for
 
@@ -43,11 +43,12 @@ class DPCategoricalNB(NaiveBayes):
     (array(['calm', 'awake'], dtype='<U5'), array([0.4, 0.6]))
     """
 
-    _more_parameters = DELTA + """\
+    _more_parameters = """\
+    {delta of noise}
     categories : list of array-like, dict or Domain, default=None
         The public categories of each column, None among them where rows may lack a value. A value that is none of them
         says nothing about the class. None takes those that occur, which leaks (`PrivacyLeakWarning`).
-""" + CLASSES + """\
+    {classes}
     alpha : float, default=1.0
         Added to each count, from 1e-10 to 1e10.
     class_prior : array-like of shape (n_classes,), default=None
@@ -62,8 +63,7 @@ class DPCategoricalNB(NaiveBayes):
     class_count_, class_prior_, class_log_prior_ : ndarray of shape (n_classes,)
         Noisy numbers of rows, at least 0, and probabilities.
     n_categories_ : ndarray of shape (n_features,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _declared = ("categories", "classes")
     _learned = ("class_count_", "class_log_prior_")

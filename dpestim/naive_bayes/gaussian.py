@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dpestim.models import checked_number
-from dpestim.naive_bayes.base import CLASSES, DELTA, NaiveBayes
+from dpestim.naive_bayes.base import NaiveBayes
 from dpestim.postprocessing.shrinkage import kept_of, noise_apart
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.one_pass import range_of
@@ -48,11 +48,12 @@ class DPGaussianNB(NaiveBayes):
     (array([1., 2.]), array([0, 1]))
     """
 
-    _more_parameters = DELTA + """\
+    _more_parameters = """\
+    {delta of noise}
     bounds : (low, high), dict or Domain, default=None
         Public range of the values, numbers or one for each column. Values outside are clipped, in `fit` and in
         predictions. None takes the smallest and largest values, which leaks (`PrivacyLeakWarning`).
-""" + CLASSES + """\
+    {classes}
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes. None: from their noisy counts.
     var_smoothing : float, default=1e-9
@@ -66,8 +67,7 @@ class DPGaussianNB(NaiveBayes):
         Noisy means and variances.
     epsilon_ : float
         What was added to variances.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _declared = ("bounds", "classes")
     _learned = ("theta_", "var_", "class_count_")

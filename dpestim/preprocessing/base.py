@@ -9,7 +9,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.base import checked_delta
-from dpestim.docs import fill_docstring
 from dpestim.inputs import number_rows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import check_random_state
@@ -17,18 +16,13 @@ from dpestim.statistics.one_pass import OnePassModel, range_of
 from dpestim.statistics.private_bounds import find_bounds
 from dpestim.statistics.summary import grids_of
 
-BOUNDS = """\
+_BOUNDS = """\
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column. Values outside are clipped. "private" finds powers
         of two around most of the rows, with `bounds_fraction` of epsilon. None takes the smallest and largest values,
         which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     bounds_fraction : float, default=0.1
         The part of epsilon that finds private bounds.
-"""
-DELTA = """\
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less.
 """
 #: What is asked of bounds before any are known.
 _ANY = (-1.0, 1.0)
@@ -41,11 +35,7 @@ class DPTransformer(TransformerMixin, OnePassModel):
     """
 
     _template = "rows"
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
+    _texts = {"bounds": _BOUNDS}
 
     def transform(self, X):
         """Return rows, mapped by what was learned: of private rows **not private**.

@@ -5,7 +5,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.preprocessing.base import BOUNDS, BoundedTransformer
+from dpestim.preprocessing.base import BoundedTransformer
 from dpestim.preprocessing.names import feature_names
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
@@ -48,17 +48,15 @@ class DPKBinsDiscretizer(BoundedTransformer):
         Columns of 0 and 1, one a bin (as an array, or a SciPy CSR matrix), or the number of the bin.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of about equal counts, or of equal width.
-""" + BOUNDS + "    "
+    {bounds}
+    """
     _more_attributes = """
     bin_edges_ : ndarray of shape (n_features,) of ndarray of shape (n_bins + 1,)
         Edges of each column, ascending.
     n_bins_ : ndarray of shape (n_features,)
-    bounds_ : (ndarray, ndarray) of shape (n_features,)
-        Those that were declared, or found.
-    norm_bound : float
-        The largest Euclidean norm of a transformed row: from parameters alone.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {bounds found}
+    {norm_bound}
+    {columns seen}
     """
     _learned = ("edges_",)
 

@@ -54,8 +54,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
         Of epsilon 0.
     norm_bound : float
         The largest Euclidean norm of a transformed row.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
 
     Raises
     ------

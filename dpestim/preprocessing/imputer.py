@@ -6,7 +6,7 @@ from sklearn.utils.validation import validate_data
 
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.inputs import CategoryEncoder, lists_of, number_rows
-from dpestim.preprocessing.base import BOUNDS, DELTA, BoundedTransformer
+from dpestim.preprocessing.base import BoundedTransformer
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
@@ -61,8 +61,9 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
 
     _more_parameters = """\
     strategy : {"mean", "median", "most_frequent"}, default="mean"
-""" + DELTA.replace("If", "For means: if") + BOUNDS.replace(
-        'default=None\n', 'default=None\n        Of numbers (None for "most_frequent").\n') + """\
+        "most_frequent" is for categories, and takes no `bounds`.
+    {delta of noise}
+    {bounds}
     categories : list of array-like, dict or Domain, default=None
         For "most_frequent": the public categories of each column, none of which is a missing value. Others count as
         none of them, and stay. They must be declared.
@@ -72,8 +73,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
         What stands in, one for each column.
     bounds_ : (ndarray, ndarray) of shape (n_features,)
         Of numbers: the bounds that were declared, or found.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _learned = ("statistics_",)
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.inputs import CategoryEncoder, first_equals, learn_categories, lists_of
-from dpestim.preprocessing.base import DELTA, DPTransformer
+from dpestim.preprocessing.base import DPTransformer
 from dpestim.preprocessing.bins import one_hot
 from dpestim.preprocessing.names import feature_names
 from dpestim.statistics.tables import UnknownCategories
@@ -57,8 +57,8 @@ class DPOneHotEncoder(DPTransformer):
     categories : list of (array-like or "private"), dict, Domain or "private", default=None
         The public categories of each column, None among them where rows may lack a value, or "private". None takes
         those that occur, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-""" + DELTA.replace("Where it is above 0, noise is Gaussian if that is\n        less.", "Private categories\n"
-                    "        need one above 0.") + """\
+    delta : float, default=0.0
+        What may be added to the probability of any event, in [0, 1). Private categories need one above 0.
     handle_unknown : {"ignore", "error"}, default="ignore"
         Whether a value that is not among declared categories has 0 in all columns, or is a ValueError (not in strict
         mode). Values that were not selected always have 0.
@@ -72,8 +72,7 @@ class DPOneHotEncoder(DPTransformer):
         Noisy counts of the selected categories, one column after another: of values that are equal, their sum.
     norm_bound : float
         The largest Euclidean norm of a transformed row: the square root of the number of columns.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
     _declared = ("categories",)
     _learned = ("counts_",)

@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.isotonic import isotonic_regression
 
-from dpestim.preprocessing.base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
+from dpestim.preprocessing.base import BoundedTransformer, scaled_norm
 from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.summary import Grid, point_counts
 
@@ -48,7 +48,9 @@ class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
     array([0.5, 0.8])
     """
 
-    _more_parameters = DELTA + BOUNDS + """\
+    _more_parameters = """\
+    {delta of noise}
+    {bounds}
     n_quantiles : int, default=100
         How many quantiles are kept, from 2 to 1,000. They are all made from the same counts, and cost nothing more.
     output_distribution : {"uniform", "normal"}, default="uniform"
@@ -59,12 +61,9 @@ class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
     references_ : ndarray of shape (n_quantiles,)
         Which: from 0 to 1.
     n_quantiles_ : int
-    bounds_ : (ndarray, ndarray) of shape (n_features,)
-        Those that were declared, or found.
-    norm_bound : float
-        The largest Euclidean norm of a transformed row: from parameters alone.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {bounds found}
+    {norm_bound}
+    {columns seen}
     """
     _learned = ("quantiles_",)
 

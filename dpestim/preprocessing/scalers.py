@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
 from dpestim.models import checked_number
-from dpestim.preprocessing.base import BOUNDS, DELTA, BoundedTransformer, scaled_norm
+from dpestim.preprocessing.base import BoundedTransformer, scaled_norm
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
@@ -45,7 +45,9 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     (array([170.,  70.]), array([10., 15.]), 4.24)
     """
 
-    _more_parameters = DELTA + BOUNDS + """\
+    _more_parameters = """\
+    {delta of noise}
+    {bounds}
     with_mean : bool, default=True
         Whether columns are centred.
     with_std : bool, default=True
@@ -60,12 +62,9 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
         Noisy variances, at least 0.
     scale_ : ndarray of shape (n_features,) or None
         What columns are divided by.
-    bounds_ : (ndarray, ndarray) of shape (n_features,)
-        Those that were declared, or found.
-    norm_bound : float
-        The largest Euclidean norm of a transformed row: from parameters alone.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {bounds found}
+    {norm_bound}
+    {columns seen}
     """
     _learned = ("mean_", "scale_")
 
@@ -199,7 +198,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     Fraction(0, 1)
     """
 
-    _more_parameters = BOUNDS + """\
+    _more_parameters = """\
+    {bounds}
     feature_range : (float, float), default=(0, 1)
         What columns are mapped to, and clipped to.
     quantiles : (float, float) or None, default=(0.01, 0.99)
@@ -210,12 +210,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         Noisy ends of each column, or the bounds, and how far they are apart.
     min_, scale_ : ndarray of shape (n_features,)
         A value x becomes ``x scale_ + min_``.
-    bounds_ : (ndarray, ndarray) of shape (n_features,)
-        Those that were declared, or found.
-    norm_bound : float
-        The largest Euclidean norm of a transformed row: from parameters alone.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {bounds found}
+    {norm_bound}
+    {columns seen}
     """
     _learned = ("data_min_", "data_max_")
 

@@ -70,9 +70,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         With private bounds: what was found.
     summary_ : Summary
         After `summarize`: exact sums, as secret as the rows; `fit` keeps none.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, bounds=None, delta=None, neighbours=None, max_rows_per_user=None,

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpestim.central.base import LEAST_EPSILON
 from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.docs import fill_docstring
 from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
 from dpestim.privacy.exact import canonical_epsilon
@@ -53,8 +52,7 @@ ATTRIBUTES = """
         The noisy counts of these tables, one table after the other; of what was measured twice, the weighted mean.
     cliques_ : list of tuple of int
         The columns of the tables that make up the model.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
 #: Scores are in steps of a row over so many.
 SCALE = 1 << 10
@@ -86,11 +84,6 @@ class Synthesizer(CentralModel):
     _learned = ("counts_",)
     #: Whether the model is one table of all columns.
     _joined = False
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     def fit(self, X, y=None):
         """Learn a model of rows; one release of epsilon and delta.

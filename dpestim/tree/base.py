@@ -17,7 +17,6 @@ from dpestim._core import trees
 from dpestim.accounting import RenyiCurve
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
-from dpestim.docs import fill_docstring
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_pair
 from dpestim.inputs.labels import target_numbers
 from dpestim.privacy.exact import canonical_epsilon
@@ -65,11 +64,6 @@ class BinnedModel(BinnedColumns, CentralModel):
     """Base of models on codes; with `ClassTarget` or `NumberTarget`, and `_check_own`."""
 
     _checked_as, _template = "tree", "rows"
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in the parameters that all share in the docstring."""
-        super().__init_subclass__(**kwargs)
-        fill_docstring(cls)
 
     def _check_own(self):
         """Raise ValueError for a parameter of its own that does not fit."""

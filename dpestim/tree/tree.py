@@ -50,8 +50,7 @@ _MORE = """
     depth_ : int
     bins_ : tuple
         The public bins of columns.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    {columns seen}
     """
 
 
@@ -65,14 +64,7 @@ class Tree(BinnedModel):
     def fit(self, X, y=None):
         """Learn from rows; one release of epsilon.
 
-        Parameters
-        ----------
-        X : dense array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows and targets}
         """
         epsilon, delta = self._check()
         trial = self._declared_trial(X, y)

@@ -185,8 +185,7 @@ class DiscreteGaussianMechanism(AdditiveMechanism):
     _integers = True
     _own = ("delta",)
     _more_parameters = """
-    delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+    {delta that must be declared}
     """
     _distance = "the Euclidean norm of the differences"
     _noise = DiscreteGaussianLaw

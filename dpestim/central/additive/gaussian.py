@@ -182,8 +182,7 @@ class GaussianMechanism(AdditiveMechanism):
     _own = ("delta", "calibration")
     _distance = "the Euclidean norm of the differences"
     _more_parameters = """
-    delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+    {delta that must be declared}
     calibration : {"analytic", "classic"}, default="analytic"
         How the standard deviation follows from epsilon and delta.
     """

@@ -74,14 +74,7 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
     def fit(self, X, y=None):
         """Look at the names and the number of columns; nothing is learned, released or charged.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-        y : ignored
-
-        Returns
-        -------
-        self
+        {fit of rows}
         """
         self._read_table(X, reset=True)
         if self._last_relation is None:

@@ -60,8 +60,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
     """
 
     _more_parameters = """
-    delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+    {delta that must be declared}
     proposed_bound : float, default=None
         How far one record is to move the statistic, at most, in units of the data: it must be declared, from what is
         known without the data. 0 (an exact answer) or at least some 10^-12 of the width of the bounds. For a median,
@@ -76,9 +75,7 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
     _more_attributes = """
     value_ : list of float or None
         What was released of each column, None where it was refused; after `fit`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, delta=None, proposed_bound=None, statistic="median", bounds=None, q=0.5,

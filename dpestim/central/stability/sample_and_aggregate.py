@@ -76,9 +76,7 @@ class SampleAndAggregate(BlockMechanism):
     _more_attributes = """
     value_ : ndarray of shape (n_results,)
         What was released, after `fit`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, function=None, attribute=None, n_blocks=None, bounds=None, aggregate="mean",

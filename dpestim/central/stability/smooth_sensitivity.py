@@ -140,9 +140,7 @@ class SmoothSensitivity(StatisticMechanism):
     _more_attributes = """
     value_ : ndarray of shape (n_features,)
         What was released, after `fit`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, statistic="median", bounds=None, q=0.5, trim=0.1, noise="cauchy", delta=0.0,

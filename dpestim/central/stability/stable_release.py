@@ -48,8 +48,7 @@ class StableRelease(DistanceTest, BlockMechanism):
 
     _checked_as = "votes"
     _more_parameters = """
-    delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+    {delta that must be declared}
     candidates : array-like, default=None
         The public answers, at least two distinct values, declared; of those with equally many votes the first counts.
         Other values vote for none.
@@ -61,9 +60,7 @@ class StableRelease(DistanceTest, BlockMechanism):
     _more_attributes = """
     value_ : list
         For each column, or for the function, a candidate, or None where the answer was refused; after `fit`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
     """
 
     def __init__(self, epsilon=1.0, *, delta=None, candidates=None, function=None, attribute=None, n_blocks=None,

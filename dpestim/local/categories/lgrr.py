@@ -48,7 +48,7 @@ class LGRRFrequencyEstimator(LongitudinalEstimator):
     long as the value stays, no number of reports says more than the kept answer. Choose it for small domains, as
     `GRRFrequencyEstimator`; beyond d < 3 e^epsilon + 2 prefer `LOSUEFrequencyEstimator` or `LOLOHAFrequencyEstimator`.
 
-    **Privacy.** {longitudinal}
+    {longitudinal}
 
     **Utility.** Unbiased; the first report, and so a fit, has the variance of `GRRFrequencyEstimator` at epsilon.
 

@@ -71,7 +71,7 @@ class LOLOHAFrequencyEstimator(LongitudinalEstimator):
     copy. Values that share a bucket share the answer, so that many a change shows in nothing. Choose it for large
     domains; the server pays O(n d). ``n_buckets=2`` keeps least, the default is most accurate.
 
-    **Privacy.** {longitudinal}
+    {longitudinal}
 
     **Utility.** Unbiased; the first report, and so a fit, has the variance of local hashing to g buckets at epsilon.
 

@@ -280,21 +280,15 @@ class LongitudinalEstimator(FrequencyEstimator):
         Above epsilon. What all reports of a value that never changes promise together, in place of epsilon for the
         first one. Shared among the columns as epsilon is. None: 2 epsilon.
     """
-    _words = (
-        "epsilon-local differential privacy for the first report of a row, and so for what a fit releases, which is "
-        "one report each of clients that keep nothing: exact (integer weights of both steps, their product compared "
-        "with e^epsilon as a rational number, proof in ``longitudinal.md``). All reports from one `ClientState` "
-        "together promise epsilon_permanent between two values that never change. **Reports show whether a "
-        "value changed**: for values that change the epsilons of all reports add up (`privacy_of`), without a "
-        "limit. **Count each round of the same users separately**: `privacy_` and the errors of an aggregate are "
-        "those of one report a user, and permanent answers do not average out. Neighbours: any two rows "
-        "of one user; no other party is trusted.")
-
-    def __init_subclass__(cls, **kwargs):
-        """Fill in what all promise."""
-        super().__init_subclass__(**kwargs)
-        cls.__doc__ = cls.__doc__ and cls.__doc__.replace("{longitudinal}", cls._words)
-
+    _texts = {"longitudinal": """\
+        **Privacy.** epsilon-local differential privacy for the first report of a row, and so for what a fit releases,
+        which is one report each of clients that keep nothing: exact (integer weights of both steps, their product
+        compared with e^epsilon as a rational number, proof in ``longitudinal.md``). All reports from one `ClientState`
+        together promise epsilon_permanent between two values that never change. **Reports show whether a value
+        changed**: for values that change the epsilons of all reports add up (`privacy_of`), without a limit. **Count
+        each round of the same users separately**: `privacy_` and the errors of an aggregate are those of one report a
+        user, and permanent answers do not average out. Neighbours: any two rows of one user; no other party is trusted.
+    """}
     _test_values = {"epsilon_permanent": [7.0]}
     _adds_same_users = False
     #: States made so far.

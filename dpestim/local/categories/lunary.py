@@ -115,7 +115,7 @@ class LOSUEFrequencyEstimator(LongitudinalEstimator):
     probability. Choose it for many values of which d bits may be sent again and again; where reports must be short,
     `LOLOHAFrequencyEstimator`.
 
-    **Privacy.** {longitudinal}
+    {longitudinal}
 
     **Utility.** Unbiased; the variance follows from the realised p* and q* of the first report.
 
@@ -146,7 +146,8 @@ class LOUEFrequencyEstimator(LongitudinalEstimator):
 
     As `LOSUEFrequencyEstimator`, but a kept 1 becomes a fair coin in every report. Take it to compare.
 
-    **Privacy.** {longitudinal} It needs e^epsilon < (2 e^epsilon_permanent + 1) / 3.
+    {longitudinal}
+    It needs e^epsilon < (2 e^epsilon_permanent + 1) / 3.
 
     **Utility.** Unbiased; the variance follows from the realised p* and q* of the first report.
 

@@ -62,14 +62,9 @@ class MixedEstimator(Server, Client):
         over their domains; it depends on no data.
     shares : dict of float, default=None
         For "split": what each client's columns get together, by its name, in proportion. None: all columns the same.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
-        the result must not be published. A clone of an estimator with a generator repeats its noise.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
+    {ledger of reports}
+    {random_state of reports}
+    {n_jobs}
 
     Attributes
     ----------
@@ -101,11 +96,7 @@ class MixedEstimator(Server, Client):
     feature_names_in_ : ndarray of str
         Where `fit` saw a data frame with string column names.
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-        expected, never the value, and changes nothing.
+    {refused reports}
 
     References
     ----------

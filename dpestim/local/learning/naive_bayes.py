@@ -87,11 +87,8 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
     ledger : dpestim.accounting.Ledger, default=None
         Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
         block around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
@@ -109,15 +106,9 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
         The frozen law of each column, over pairs of class and value.
     privacy_ : PrivacyGuarantee
         What one user's report promises.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
 
-    Raises
-    ------
-    ValueError
-        For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-        expected, never the value, and changes nothing.
+    {refused reports}
 
     References
     ----------

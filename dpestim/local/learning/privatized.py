@@ -99,11 +99,8 @@ class PrivatizedColumns(TransformerMixin, Client):
     ledger : dpestim.accounting.Ledger, default=None
         Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
         block around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. The result does not depend on it.
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
@@ -115,9 +112,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         The frozen law of each chosen column.
     privacy_ : PrivacyGuarantee
         What the reports of one row promise.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where `fit` saw a data frame with string column names.
+    {columns seen}
 
     Raises
     ------

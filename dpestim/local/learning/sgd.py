@@ -74,9 +74,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     ledger : dpestim.accounting.Ledger, default=None
         Pays epsilon for each `fit`, `partial_fit` and `privatize`, or refuses. None: the ledger of the ``with ledger:``
         block around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+    {random_state}
     n_jobs : int, default=None
         Threads.
 
@@ -94,9 +92,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
         The client that randomises gradients, divided by their largest norm; its law is frozen by the first round.
     privacy_ : PrivacyGuarantee
         What the report of one user promises.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
     Raises
     ------
@@ -285,9 +281,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
     ledger : dpestim.accounting.Ledger, default=None
         Pays epsilon for each `fit`, `partial_fit` and `privatize`, or refuses. None: the ledger of the ``with ledger:``
         block around, if there is one.
-    random_state : None, int, numpy.random.Generator or RandomState, default=None
-        None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-        published.
+    {random_state}
     n_jobs : int, default=None
         Threads.
 
@@ -304,9 +298,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
         The client that randomises gradients, divided by their largest norm; its law is frozen by the first round.
     privacy_ : PrivacyGuarantee
         What the report of one user promises.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X was a data frame with string column names.
+    {columns seen}
 
     Raises
     ------

@@ -140,8 +140,7 @@ class HMTransformer(NumericTransformer):
 
     _randomizer = HM
     _more_parameters = """
-    grid : int, default=32768
-        Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+    {grid of reports}
     """
 
     def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,

@@ -384,8 +384,7 @@ class SDPMTransformer(NumericTransformer):
         cells make it harder to tell that a value is low. The continuous form has one for each step of the grid.
     form : {"discretised", "continuous"}, default="discretised"
         Continuous is the paper's: a low value is reported as it is, which reveals it.
-    grid : int, default=32768
-        Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+    {grid of reports}
     """
 
     def __init__(self, epsilon=1.0, *, low_sensitivity=None, n_cells=16, form="discretised", bounds=None,

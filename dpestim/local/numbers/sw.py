@@ -50,8 +50,7 @@ class SWTransformer(NumericTransformer):
     """
 
     _more_parameters = """
-    grid : int, default=32768
-        Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+    {grid of reports}
     """
 
     def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,

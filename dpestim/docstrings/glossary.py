@@ -1,0 +1,115 @@
+"""The glossary of parameters and attributes: what means the same in many classes is written once, here."""
+
+GLOSSARY = {
+    "ledger of reports": """\
+ledger : dpestim.accounting.Ledger, default=None
+    Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
+    block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
+""",
+    "random_state of reports": """\
+random_state : None, int, numpy.random.Generator or RandomState, default=None
+    None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
+    the result must not be published. A clone of an estimator with a generator repeats its noise.
+""",
+    "n_jobs": """\
+n_jobs : int or None, default=None
+    Threads, as in scikit-learn. The result does not depend on it.
+""",
+    "neighbours": """\
+neighbours : {"substitution", "add_remove"}, default=None
+    Who is protected: one record replaced, or one record more or less. None: that of the block
+    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+""",
+    "ledger of releases": """\
+ledger : dpestim.accounting.Ledger, default=None
+    Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
+    around, if there is one.
+""",
+    "random_state": """\
+random_state : None, int, numpy.random.Generator or RandomState, default=None
+    None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
+    published.
+""",
+    "refused reports": """\
+Raises
+------
+ValueError
+    For a parameter, a value or a report that does not fit; it names the parameter or column and what was
+    expected, never the value, and changes nothing.
+""",
+    "columns seen": """\
+n_features_in_ : int
+feature_names_in_ : ndarray of str
+    Where `fit` saw a data frame with string column names.
+""",
+    "law of a row": """\
+randomizers_ : list of one randomizer
+    The frozen law of a row; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
+""",
+    "ledger of a fit": """\
+ledger : dpestim.accounting.Ledger, default=None
+    Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
+    around, if there is one.
+""",
+    "delta of noise": """\
+delta : float, default=0.0
+    What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
+    less.
+""",
+    "delta of a fit": """\
+delta : float, default=0.0
+    What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
+    less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+""",
+    "delta that must be declared": """\
+delta : float, default=None
+    What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+""",
+    "epsilon of a fit": """\
+epsilon : float, default=1.0
+    Privacy budget of one `fit`, in (0, 80].
+""",
+    "refused rows": """\
+Raises
+------
+ValueError
+    For a parameter, a missing value or a class that does not fit; it names the parameter or column, never the
+    value, and comes before anything is charged. In strict mode rows with such values count as zero rows instead.
+""",
+    "bounds found": """\
+bounds_ : (ndarray, ndarray) of shape (n_features,)
+    Those that were declared, or found.
+""",
+    "norm_bound": """\
+norm_bound : float
+    The largest Euclidean norm of a transformed row: from parameters alone.
+""",
+    "grid of reports": """\
+grid : int, default=32768
+    Steps between the bounds, a power of two from 2 to 32768; inputs are rounded to it without bias.
+""",
+    "fit of rows and targets": """\
+Parameters
+----------
+X : dense array-like or data frame of shape (n_rows, n_features)
+y : array-like of shape (n_rows,)
+
+Returns
+-------
+self
+""",
+    "fit of rows": """\
+Parameters
+----------
+X : array-like or data frame of shape (n_rows, n_columns)
+y : ignored
+
+Returns
+-------
+self
+""",
+    "classes": """\
+classes : array-like, dict or Domain, default=None
+    Public list of at least two classes. None takes those in y, which leaks in the same way.
+""",
+}
