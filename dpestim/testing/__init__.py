@@ -11,6 +11,7 @@ an estimator can do decides which:
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
+    behaviour    behaviour of any kind: refused parameters, state, merging, strict mode; a `Subject` says how it is used
     contract     behaviour of any client (`privatize`) and any server (`aggregate`)
     servers      what estimates from the reports of a transformer
     groups       what estimates from users of different settings

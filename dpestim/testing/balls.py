@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpestim.testing.law import chi_square
 from dpestim.testing.numbers import Numbers
-from dpestim.testing.sample import ALPHA, WRONG
+from dpestim.testing.sample import ALPHA, WRONG_FACTORS
 from dpestim.testing.tools import require
 
 #: Reports of each vector whose mean is looked at.
@@ -51,7 +51,7 @@ def check_mean_of_vectors(sample):
             return np.square(np.maximum(np.abs(means - truth) - biases, 0) / errors).sum()
 
         require(away(x) < limit, f"the mean of reports is not the vector of length {length}")
-        for factor in (*WRONG, -1.0) if length else ():
+        for factor in (*WRONG_FACTORS, -1.0) if length else ():
             require(away(factor * x) > limit, f"the check cannot tell a vector from {factor} times it")
 
 

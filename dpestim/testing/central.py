@@ -18,13 +18,13 @@ from dpestim.privacy.divergence import delta_of_move
 from dpestim.privacy.exact import LEAST_USE, canonical_amount, canonical_epsilon, exp_lower, exp_upper
 from dpestim.rng import Stage, WordSource
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
+from dpestim.testing.sample import WRONG_FACTORS
 from dpestim.testing.tools import refuses, require
 
 #: Sample size and significance of the statistical checks; the same test must reject noise that is 0.7 or 1.3 times as
 #: large.
 N = 200_000
 ALPHA = 1e-6
-WRONG = (0.7, 1.3)
 #: Enclosures of probabilities are at least that narrow.
 _TINY = Fraction(1, 10**25)
 
@@ -171,7 +171,7 @@ def check_noise_keeps_its_curve(noise):
 def check_noise_follows_its_law(noise):
     """Noise is distributed as stated, and the same test rejects 0.7 and 1.3 times as much; n and alpha are N, ALPHA."""
     require(p_value(noise.law, noise.drawn) > ALPHA, "the noise does not follow its law")
-    for factor in WRONG:
+    for factor in WRONG_FACTORS:
         wrong = np.rint(noise.drawn * factor).astype(np.int64)
         require(p_value(noise.law, wrong) < ALPHA, f"the test cannot tell {factor} times the noise from the noise")
 

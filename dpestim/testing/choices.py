@@ -18,12 +18,12 @@ from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import LEAST_USE, canonical_amount, canonical_epsilon, exp_lower, exp_upper
 from dpestim.rng import WordSource
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
+from dpestim.testing.sample import WRONG_FACTORS
 from dpestim.testing.tools import require
 
 #: Sample size and significance of the statistical checks; the same test must reject the laws of 0.7 and 1.3 epsilon.
 N = 1500
 ALPHA = 1e-6
-WRONG = (Fraction(7, 10), Fraction(13, 10))
 #: Enclosures of probabilities are at least that narrow.
 _TINY = Fraction(1, 10**25)
 
@@ -142,10 +142,10 @@ def check_choices_follow_their_law(choices):
     """Choices are distributed as stated, and the same test rejects laws of 0.7 and 1.3 epsilon; N and ALPHA."""
     law = choices.law
     require(_p_value(law.enclosures(choices.codes), choices.drawn) > ALPHA, "choices do not follow the law")
-    for factor in WRONG:
+    for factor in WRONG_FACTORS:
         # in a law of the same kind scores count so many times as much
-        wrong = law.enclosures(np.rint(choices.codes * float(factor)).astype(np.int64))
-        require(_p_value(wrong, choices.drawn) < ALPHA, f"the test cannot tell {float(factor)} epsilon from epsilon")
+        wrong = law.enclosures(np.rint(choices.codes * factor).astype(np.int64))
+        require(_p_value(wrong, choices.drawn) < ALPHA, f"the test cannot tell {factor} epsilon from epsilon")
 
 
 def check_utility_is_as_stated(choices):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from dpestim.testing.law import chi_square
-from dpestim.testing.sample import ALPHA, REPEATS, USERS, WRONG, N
+from dpestim.testing.sample import ALPHA, REPEATS, USERS, WRONG_FACTORS, N
 from dpestim.testing.tools import require
 
 
@@ -104,7 +104,7 @@ def check_variance(sample):
         low = stats.chi2.ppf(ALPHA / truth.size, REPEATS - 1) * 0.98
         high = stats.chi2.isf(ALPHA / truth.size, REPEATS - 1) * 1.02
         require(((ratio > low) & (ratio < high)).all(), "variance is not the variance of the estimates")
-        for factor in WRONG:
+        for factor in WRONG_FACTORS:
             require(
                 ((ratio / factor < low) | (ratio / factor > high)).all(),
                 f"the check cannot tell the variance from {factor} times it",

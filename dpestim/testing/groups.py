@@ -7,8 +7,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from dpestim.privacy.config import config_context
+from dpestim.testing.behaviour import check_given
 from dpestim.testing.sample import ALPHA
-from dpestim.testing.tools import Book, client_of, refuses, require, same_state, snapshot, with_params
+from dpestim.testing.tools import Book, client_of, refuses, require, with_params
 
 #: Groups whose words are compared: more than an error in the first numbers would show in.
 _GROUPS = 5
@@ -16,13 +17,7 @@ _GROUPS = 5
 
 def check_estimator_is_given(sample):
     """The estimator that was given is never touched, and what is none is refused."""
-    X = sample.rows(20)
-    est = sample.fresh()
-    before = snapshot(est.estimator)
-    est.fit(X).partial_fit(X).privatize(X)
-    require(same_state(before, snapshot(est.estimator)), "the estimator that was given must not change")
-    trial = clone(sample.estimator).set_params(estimator=object())
-    require("estimator" in refuses(lambda: trial.fit(X), "an estimator that is none"), "the error names no parameter")
+    check_given(sample, "estimator")
 
 
 def check_groups_are_public(sample):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from dpestim.testing.sample import ALPHA, WRONG, N, reports_of
+from dpestim.testing.sample import ALPHA, WRONG_FACTORS, N, reports_of
 from dpestim.testing.tools import require
 
 
@@ -28,7 +28,7 @@ def check_kernel_follows_law(sample):
         )
         seen = np.bincount(rows * law.shape[1] + columns, minlength=law.size).reshape(law.shape)
         require(chi_square(seen, law) > ALPHA, "the kernel does not follow the transition matrix")
-        for factor in WRONG:
+        for factor in WRONG_FACTORS:
             wrong = law**factor
             wrong /= wrong.sum(axis=1, keepdims=True)
             require(chi_square(seen, wrong) < ALPHA, f"the check cannot tell epsilon from {factor} epsilon")

@@ -11,31 +11,34 @@ import numpy as np
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.testing.tools import Book, fresh, refuses, require
+from dpestim.testing.behaviour import Subject, check_parameters_are_refused
+from dpestim.testing.tools import Book, refuses, require
 
 #: Rows of the statistical checks, and how many standard deviations are too many: 2 * 500 * 2.6e-10 < 1e-6.
 N, Z = 20_000, 6.2
 ROWS = 60
-WRONG = {"epsilon": (0, -1.0, math.nan, "1", True, None), "classes": ([], [1], [1, 1], "ab"),
-         "n_bins": (1, 2.5, "4", True), "n_sampled": (0, 99, 1.5, "1"), "alpha": (0, math.nan, "1"),
-         "random_state": (-1, "seed"), "n_jobs": (0, "two"), "bounds": ((1, 0), (0, math.nan)),
-         "categories": ([], [[], [1], [1]]), "correction": ("other", 3),
-         "predict_on": ("none", None), "remainder": ("keep", None), "transformers": ([], "x", [("a", 3, [0])])}
 
 
-class Learners:
+class Learners(Subject):
     """What learns from reports, to check."""
 
-    def __init__(self, estimator):
-        self.estimator = estimator
+    wrong = {"classes": ([], [1], [1, 1], "ab"), "n_bins": (1, 2.5, "4", True), "n_sampled": (0, 99, 1.5, "1"),
+             "alpha": (0, math.nan, "1"), "bounds": ((1, 0), (0, math.nan)), "categories": ([], [[], [1], [1]]),
+             "correction": ("other", 3), "predict_on": ("none", None), "remainder": ("keep", None),
+             "transformers": ([], "x", [("a", 3, [0])])}
 
     def checks(self):
         """Return the checks."""
         return LEARNER_CHECKS
 
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise."""
-        return fresh(self.estimator, **params)
+    def takes(self, name):
+        """Tell whether a setting makes something of a parameter."""
+        return getattr(self.estimator, name, None) is not None or (
+            name in ("random_state", "n_jobs", "n_sampled") and super().takes(name))
+
+    def use(self, est):
+        """Fit."""
+        est.fit(*self.rows())
 
     def rows(self, n=ROWS, seed=0):
         """Return the arguments of `fit`."""
@@ -113,14 +116,7 @@ def check_learner_predictions(learner):
 def check_learner_refusals(learner):
     """Bad parameters and rows are errors that name them, and never a value, before anything is charged."""
     rows = learner.rows()
-    for name, values in WRONG.items():
-        if getattr(learner.estimator, name, None) is None and name not in ("random_state", "n_jobs", "n_sampled"):
-            continue
-        for value in values if hasattr(learner.estimator, name) else ():
-            bad = learner.fresh(ledger=Book()).set_params(**{name: value})
-            message = refuses(lambda bad=bad: bad.fit(*rows), f"{name} = {value!r}")
-            require(name in message, f"the error about {name} must name it")
-            require(not bad.ledger.paid, "a bad parameter must be refused before anything is charged")
+    check_parameters_are_refused(learner)
     X = rows[0].astype(object)
     X[3] = np.nan
     bad = learner.fresh(ledger=Book())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from dpestim.testing.law import chi_square
-from dpestim.testing.sample import ALPHA, WRONG, N
+from dpestim.testing.sample import ALPHA, WRONG_FACTORS, N
 from dpestim.testing.tools import require
 
 
@@ -55,7 +55,7 @@ def check_variance(sample):
         error, stated = np.sqrt(square / n), randomizer.variance()
         limit = stats.norm.isf(ALPHA / (2 * k))
         require((np.abs(average - stated) < limit * error + 1e-12).all(), "variance is not that of the reports")
-        for factor in WRONG:
+        for factor in WRONG_FACTORS:
             away = np.abs(average - factor * stated)
             require((away > limit * error)[stated > 0].any(), f"the check cannot tell the variance from {factor} of it")
 

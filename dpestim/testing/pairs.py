@@ -5,19 +5,25 @@ For settings of at most three keys, so that all sets (and all reports of a set) 
 
 import importlib.util
 import math
-import pickle
+from functools import partial
 from itertools import product
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import chi2, chisquare
-from sklearn.base import clone
 
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon, exp_lower, exp_upper
 from dpestim.rng import WordSource
-from dpestim.testing.tools import Book, fresh, refuses, require, same_state
+from dpestim.testing.behaviour import (
+    REFUSED,
+    Subject,
+    check_parameters_are_refused,
+    check_state_stays,
+    in_strict_mode,
+)
+from dpestim.testing.tools import Book, refuses, require, same_state
 
 #: What the distance of the bounds is in places.
 STEPS = 1 << 32
@@ -25,36 +31,33 @@ STEPS = 1 << 32
 ALPHA = 1e-7
 #: Reports of each set, and fits, that the statistical tests take.
 REPORTS, FITS, USERS = 40_000, 60, 1500
-WRONG = {
-    "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None, 81),
-    "keys": (0, -1, True, 1.5, "ab", [], [1, 1], ["a", None]),
-    "bounds": (None, 1.0, (1.0, 1.0), (2.0, 1.0), (0.0, math.inf), (math.nan, 1.0), ("0", "1"), (0, 1, 2), ([0], [1])),
-    "variant": (None, "UE", 1),
-    "padding_length": (0, -1, 1.5, True, "2", None, 1 << 25),
-    "correction": (None, "none", 0),
-    "n_rounds": (0, True, 1.5, "2", None, 1000),
-    "n_jobs": (0, "1"),
-    "random_state": (-1, "0", 1.5),
-}
 
 
-class Pairs:
+class Pairs(Subject):
     """An estimator to check, and what its checks share."""
 
-    def __init__(self, estimator):
-        self.estimator = estimator
+    wrong = {
+        "epsilon": (*REFUSED["epsilon"], 81),
+        "keys": (0, -1, True, 1.5, "ab", [], [1, 1], ["a", None]),
+        "bounds": (None, 1.0, (1.0, 1.0), (2.0, 1.0), (0.0, math.inf), (math.nan, 1.0), ("0", "1"), (0, 1, 2),
+                   ([0], [1])),
+        "variant": (None, "UE", 1),
+        "padding_length": (0, -1, 1.5, True, "2", None, 1 << 25),
+        "correction": (None, "none", 0),
+        "n_rounds": (0, True, 1.5, "2", None, 1000),
+    }
 
     def checks(self):
         """Return the checks."""
         return CHECKS
 
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise."""
-        return fresh(self.estimator, **params)
-
     def rows(self, n=200, seed=0):
         """Return a sparse table of pairs, which has users without any."""
         return self.estimator._test_data(n, seed)[0]
+
+    def part(self, seed):
+        """Return an aggregate that can be merged, of one round."""
+        return self.fresh(random_state=seed).partial_fit(self.rows(seed=seed))
 
     def laws(self):
         """Return the law of every round: of those with feedback, after some first means."""
@@ -207,15 +210,7 @@ def check_pair_rounds(pairs):
 def check_pair_refusals(pairs):
     """Bad parameters and tables are errors that name them, show no value, change nothing and cost nothing."""
     X = pairs.rows()
-    for name, values in WRONG.items():
-        if name not in pairs.estimator.get_params():
-            continue
-        for value in values:
-            est = pairs.fresh(ledger=Book())
-            book = est.ledger
-            est.set_params(**{name: value})
-            require(name in refuses(lambda est=est: est.fit(X), f"{name}={value!r}", est), f"errors must name {name}")
-            require(not book.paid, f"a bad {name} must be refused before anything is charged")
+    check_parameters_are_refused(pairs)
     est = pairs.fresh(ledger=Book())
     bad = X.copy()
     bad.data[0] = math.nan
@@ -244,28 +239,14 @@ def check_pair_refusals(pairs):
 
 def check_pair_state(pairs):
     """Pickles and clones stay what they were; merging is of the same law and keys, and of other users."""
-    X = pairs.rows()
-    one, two = pairs.fresh().fit(X), pairs.fresh(random_state=1).fit(pairs.rows(seed=1))
-    copied = pickle.loads(pickle.dumps(one))
-    require(same_state(copied.release(), one.release()) and copied.privacy_ == one.privacy_, "a pickle is not the same")
-    require(same_state(clone(one).fit(X).release(), one.release()), "a clone must do the same")
-    once = one.privacy_
-    one.set_params(epsilon=float(one.epsilon) * 1.5)
-    require(one.privacy_ == once, "a later epsilon changed the promise")
-    single = pairs.fresh().partial_fit(X)
-    other = pairs.fresh(random_state=1).partial_fit(pairs.rows(seed=1))
-    cost = single.privacy_.epsilon
-    require(pickle.loads(pickle.dumps(single)).merge(other).privacy_.epsilon == cost, "other users must not pay")
-    same = pickle.loads(pickle.dumps(single)).merge(other, users="same").privacy_
-    require(same.epsilon == 2 * cost, "the same users must pay twice")
-    refuses(lambda: single.merge(single), "merging with itself", single)
-    refuses(lambda: single.merge(clone(single).partial_fit(X)), "merging the same seeded noise", single)
+    check_state_stays(pairs)
+    X, single = pairs.rows(), pairs.part(0)
     low, high = map(float, pairs.estimator.bounds)
     for params in ({"epsilon": float(single.epsilon) * 2}, {"bounds": (low, high + 1)},
                    {"keys": [f"k{j}" for j in range(X.shape[1])]}):
         foreign = pairs.fresh(random_state=9, **params).partial_fit(X)
         refuses(lambda foreign=foreign: single.merge(foreign), f"merging with another {list(params)}", single)
-    require(two.n_users_ == X.shape[0], "users must be counted")
+    require(single.n_users_ == X.shape[0], "users must be counted")
 
 
 def check_pair_strict_mode(pairs):
@@ -274,16 +255,14 @@ def check_pair_strict_mode(pairs):
     X.data[:3] = math.nan, math.inf, -math.inf
     with config_context(strict=True):
         est = pairs.fresh()
-        try:
-            est.fit(X)
-            if importlib.util.find_spec("pandas"):
-                import pandas as pd
+        in_strict_mode(partial(est.fit, X))
+        if importlib.util.find_spec("pandas"):
+            import pandas as pd
 
-                unknown = {"u": ["a", "a", "b"], "k": ["?", "?", None], "v": [1.0, math.inf, math.nan]}
-                est.privatize(pd.DataFrame(unknown))
-                est.privatize(pd.DataFrame({"u": ["a", "a"], "k": [est.keys_[0]] * 2, "v": [1.0, 2.0]}))
-        except Exception as error:
-            require(False, f"strict mode must release whatever the values are, and raised {type(error).__name__}")
+            unknown = {"u": ["a", "a", "b"], "k": ["?", "?", None], "v": [1.0, math.inf, math.nan]}
+            twice = {"u": ["a", "a"], "k": [est.keys_[0]] * 2, "v": [1.0, 2.0]}
+            for table in (unknown, twice):
+                in_strict_mode(partial(est.privatize, pd.DataFrame(table)))
 
 
 CHECKS = (

@@ -24,13 +24,13 @@ from dpestim.testing.releases import (
     check_release_is_total_in_strict_mode,
     check_release_refuses,
 )
+from dpestim.testing.sample import WRONG_FACTORS
 from dpestim.testing.tools import refuses, require
 
 #: Objects that answer, and significance, of the statistical checks; the same tests must reject noise for 0.7 and 1.3
 #: times epsilon.
 N = 2_500
 ALPHA = 1e-6
-WRONG = (0.7, 1.3)
 #: Where the queries of the sample lie, in standard deviations of the noise of one, from the threshold.
 PLACES = (-1.0, 0.5, -0.5, -1.5)
 #: Steps of the coarse grid on which the loss is summed; queries answered "below": so many that only tails matter.
@@ -139,7 +139,7 @@ def check_queries_follow_the_law(queries):
     """Which answers are positive is distributed as the law says; the same test rejects 0.7 and 1.3 times epsilon."""
     law, asked, patterns = queries.law, queries.asked, queries.patterns
     require(_fit(law, asked, patterns) > ALPHA, "answers do not follow the law")
-    for factor in WRONG:
+    for factor in WRONG_FACTORS:
         wrong = replace(law, epsilon=law.epsilon * Fraction(factor))
         require(_fit(wrong, asked, patterns) < ALPHA, f"the test cannot tell {factor} times epsilon from epsilon")
 
@@ -152,7 +152,7 @@ def check_numbers_have_noise_of_their_own(queries):
                       for i, number in enumerate(answers) if number is not None])
     require(np.array_equal(noise, np.rint(noise)), "numbers must lie on the grid")
     require(p_value(queries.law.number, noise.astype(np.int64)) > ALPHA, "the noise of numbers does not follow its law")
-    for factor in WRONG:
+    for factor in WRONG_FACTORS:
         wrong = np.rint(noise * factor).astype(np.int64)
         require(p_value(queries.law.number, wrong) < ALPHA, f"the test cannot tell {factor} times the noise")
 

@@ -4,7 +4,6 @@ A family of mechanisms brings a sub-class of `Releases`, which says how one of t
 and odd. `_central` (noise), `_choices` (choosing) and others are such families.
 """
 
-import math
 import pickle
 import warnings
 
@@ -12,34 +11,16 @@ from sklearn.base import clone
 
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.testing.tools import Book, fresh, refuses, require, same_state
-
-#: Parameters that a release must refuse, by the name that the error must have.
-WRONG = {
-    "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
-    "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
-    "sensitivity": (None, 0, -1.0, math.nan, math.inf, "1", True),
-    "neighbours": ("local", "any", "ledger", 1),
-    "random_state": (-1, "seed", 1.5),
-}
+from dpestim.testing.behaviour import Subject, check_parameters_are_refused, in_strict_mode
+from dpestim.testing.tools import Book, refuses, require, same_state
 
 
-class Releases:
+class Releases(Subject):
     """An estimator to check, and how it is used; a family overrides what differs."""
-
-    #: parameters besides `WRONG` that must be refused, as there
-    wrong = {}
-
-    def __init__(self, estimator):
-        self.estimator = estimator
 
     def checks(self):
         """Return the checks of this family for this estimator."""
         return RELEASE_CHECKS
-
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise."""
-        return fresh(self.estimator, **params)
 
     # ---------------------------------------------------------------- how it is used
 
@@ -51,6 +32,10 @@ class Releases:
     def release(self, est, data):
         """Use it once: one charge. What comes out is compared by `same_state`."""
         return est.release(data)
+
+    def use(self, est):
+        """Release once."""
+        self.release(est, self.data)
 
     def charged(self):
         """Return functions of an estimator, each of which is one release."""
@@ -100,14 +85,7 @@ def check_release_charges(releases):
 
 def check_release_refuses(releases):
     """Bad data and parameters are errors that name what is wrong, show no value and spend nothing."""
-    wrong = {**WRONG, **releases.wrong}
-    for name in set(wrong) & set(releases.estimator.get_params()):
-        for value in wrong[name]:
-            est = releases.fresh(ledger=Book())
-            est.set_params(**{name: value})
-            message = refuses(lambda est=est: releases.release(est, releases.data), f"{name}={value!r}", est)
-            require(name in message, f"the error about {name} must name it")
-            require(not est.ledger.paid, f"a bad {name} must be refused before anything is charged")
+    check_parameters_are_refused(releases)
     for bad in ("text", [["a secret"], []], None, *releases.bad()):
         est = releases.fresh(ledger=Book())
         message = refuses(lambda est=est, bad=bad: releases.release(est, bad), "bad data", est)
@@ -142,10 +120,7 @@ def check_release_is_total_in_strict_mode(releases):
         wanted = None
         for data in releases.odd():
             est = releases.fresh(ledger=Book())
-            try:
-                released = releases.release(est, data)
-            except Exception as error:
-                require(False, f"strict mode must release whatever the values are, and raised {type(error).__name__}")
+            released = in_strict_mode(lambda est=est, data=data: releases.release(est, data))
             seen = releases.shown(released), len(est.ledger.paid)
             wanted = wanted or seen
             require(seen == wanted and seen[1] == 1, "strict mode must release whatever the values are")

@@ -16,7 +16,7 @@ from dpestim.testing.tools import client_of, fresh, raw_rows
 #: and for all, because samples are seeded); the same test must reject the laws of 0.7 and 1.3 times epsilon.
 N = 400_000
 ALPHA = 1e-6
-WRONG = (0.7, 1.3)
+WRONG_FACTORS = (0.7, 1.3)
 #: The sample is also that many populations of so many users, whose values are the same but for their order: the ratio
 #: of the variances of their estimates has a standard error of sqrt(2 / 4000) = 2 %.
 REPEATS, USERS = 4000, 100

@@ -7,20 +7,14 @@ from scipy import stats
 from sklearn.base import clone
 
 from dpestim.privacy.config import config_context
+from dpestim.testing.behaviour import check_given
 from dpestim.testing.sample import ALPHA
-from dpestim.testing.tools import fresh, refuses, require, same_state, snapshot, with_params
+from dpestim.testing.tools import fresh, refuses, require, with_params
 
 
 def check_transformer_is_given(sample):
     """The transformer that was given is never touched, and what is none is refused."""
-    X = sample.rows(20)
-    est = sample.fresh()
-    before = snapshot(est.transformer)
-    est.fit(X).partial_fit(X).privatize(X)
-    require(same_state(before, snapshot(est.transformer)), "the transformer that was given must not change")
-    trial = clone(sample.estimator).set_params(transformer=object())
-    message = refuses(lambda: trial.fit(X), "a transformer that is none")
-    require("transformer" in message, "the error does not name the parameter")
+    check_given(sample, "transformer")
 
 
 def check_block_is_kept(sample):

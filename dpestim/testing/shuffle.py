@@ -5,55 +5,35 @@ For estimators that are client and server (`ShuffleProtocol`), with settings of 
 """
 
 import math
-import pickle
 from collections import Counter
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 from scipy import stats
-from sklearn.base import clone
 
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon, log_ratio
 from dpestim.privacy.rounding import float_up
+from dpestim.testing.behaviour import Subject, check_parameters_are_refused, check_state_stays, in_strict_mode
 from dpestim.testing.sample import ALPHA, reports_of
-from dpestim.testing.tools import Book, fresh, refuses, require, same_state
+from dpestim.testing.tools import Book, refuses, require, same_state
 
 #: Users whose messages are compared with their law, and totals whose mean and variance are.
 N, TOTALS = 50_000, 2000
 #: Users of the data sets that are enumerated, and the epsilons at which bounds are compared with them.
 FEW = (1, 2, 3)
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)
-WRONG = {
-    "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
-    "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
-    "n_users": (0, -1, 1.5, "2", True),
-    "colluding": (-1, 1.5, "2", None, True, 10**9),
-    "random_state": (-1, "seed", 1.5),
-    "n_jobs": (0, 1.5, True),
-}
 
 
-class Shuffles:
+class Shuffles(Subject):
     """A protocol to check, and what its checks share."""
-
-    def __init__(self, estimator):
-        self.estimator = estimator
 
     def checks(self):
         """Return the checks."""
         return CHECKS
-
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise."""
-        return fresh(self.estimator, **params)
-
-    def rows(self, n=None, seed=0):
-        """Return valid rows, as many as must take part unless it is said otherwise."""
-        return self.estimator._test_data(n or self.estimator.n_users, seed)[0]
 
     @cached_property
     def laws(self):
@@ -193,10 +173,7 @@ def check_shuffle_promise(shuffles):
     est.fit(X)
     require(len(est.ledger.paid) == 1 and est.ledger.paid[0][0] == est.privacy_ == before, "fit must charge privacy_")
     stated = est.privacy_
-    require(stated.epsilon == canonical_epsilon(est.epsilon) and stated.delta == canonical_amount(est.delta, "delta"),
-            "privacy_ must be the declared budget")
-    require(stated.model == "shuffle" and stated.neighbours is Neighbours.SUBSTITUTION and stated.seeded,
-            "privacy_ must be of the shuffle model, for data sets of equal size, and say that there was a seed")
+    check_budget(est, stated)
     helpers = (est.colluding, (est.colluding + est.n_users) // 2, est.n_users - 1)
     left = [est.privacy_against(k).epsilon for k in helpers]
     require(left[0] == stated.epsilon and left[0] <= left[1] <= left[2], "more colluding users must leave less")
@@ -208,30 +185,40 @@ def check_shuffle_promise(shuffles):
     require(many.n_users_ == len(X) and many.randomizers_[0].n_users == len(X), "without n_users all rows take part")
 
 
+def check_budget(est, stated):
+    """A guarantee is the declared budget, of the shuffle model, and says that there was a seed."""
+    require((stated.epsilon, stated.delta) == (canonical_epsilon(est.epsilon), canonical_amount(est.delta, "delta")),
+            "privacy_ must be the declared budget")
+    require(stated.model == "shuffle" and stated.neighbours is Neighbours.SUBSTITUTION and stated.seeded,
+            "privacy_ must be of the shuffle model, for data sets of equal size, and say that there was a seed")
+
+
 def check_shuffle_refuses(shuffles):
     """Bad data and parameters, and too few users, are errors that show no value, change nothing and spend nothing."""
     X = shuffles.rows()
-    for name in set(WRONG) & set(shuffles.estimator.get_params()):
-        for value in WRONG[name]:
-            est = shuffles.fresh(ledger=Book()).set_params(**{name: value})
-            message = refuses(lambda est=est: est.fit(X), f"{name}={value!r}", est)
-            require(name in message, f"the error about {name} must name it")
-            require(not est.ledger.paid, f"a bad {name} must be refused before anything is charged")
+    check_parameters_are_refused(shuffles)
     for bad in ("text", [["a secret"]] * len(X), None, X[:0], X[:, 0], X[:-1]):
         est = shuffles.fresh(ledger=Book())
         message = refuses(lambda est=est, bad=bad: est.fit(bad), "bad data", est)
         require("secret" not in message and not est.ledger.paid, "bad data must be refused before anything is charged")
     est = shuffles.fresh()
     messages = est.encode(X)
-    for bad in (messages[:-1], messages.astype(np.float64), messages[:, :0], messages.tolist(), None):
+    for bad in check_messages_are_looked_at(est, messages):
         refuses(lambda bad=bad: est.analyse(bad), "bad messages", est)
-        refuses(lambda bad=bad: est.shuffle(bad), "bad messages in shuffle, which is trusted to look", est)
+    require(est.shuffle(messages, Uneven(0.0)).shape == messages.shape, "a shuffler that is uniform must be taken")
+    refuses(lambda: shuffles.fresh(n_users=None).encode(X), "encode without n_users")
+
+
+def check_messages_are_looked_at(est, messages):
+    """A shuffler is trusted to look: it refuses bad messages, which are returned, and orders that are not uniform."""
+    wrong = (messages[:-1], messages.astype(np.float64), messages[:, :0], messages.tolist(), None)
+    for bad in wrong:
+        refuses(lambda bad=bad: est.shuffle(bad), "bad messages in shuffle", est)
     for far in (None, 2.0**-40, math.nan):
         shuffler = Uneven(far)
         refuses(lambda shuffler=shuffler: est.shuffle(messages, shuffler), "a shuffler that may be far from uniform")
         require(not shuffler.seen, "a shuffler must be refused before it sees messages")
-    require(est.shuffle(messages, Uneven(0.0)).shape == messages.shape, "a shuffler that is uniform must be taken")
-    refuses(lambda: shuffles.fresh(n_users=None).encode(X), "encode without n_users")
+    return wrong
 
 
 class Uneven:
@@ -250,17 +237,12 @@ class Uneven:
 
 def check_shuffle_state(shuffles):
     """Merging is adding, of other users only; clones and pickles stay what they were; seeds are told."""
-    X, Y = shuffles.rows(), shuffles.rows(seed=1)
-    one, two = shuffles.fresh().fit(X), shuffles.fresh(random_state=1).fit(Y)
-    merged = pickle.loads(pickle.dumps(one)).merge(two)
+    check_state_stays(shuffles)
+    X, one, two = shuffles.rows(), shuffles.part(0), shuffles.part(1)
     counts = [a + b for a, b in zip(one._counts, two._counts)]
-    require(all(map(np.array_equal, merged._counts, counts)), "merge must add counts")
-    require(merged.n_users_ == len(X) + len(Y), "merge must add users")
-    refuses(lambda: one.merge(one), "merging with itself", one)
-    refuses(lambda: one.merge(clone(one).fit(X)), "merging the same seeded noise", one)
-    other = shuffles.fresh(epsilon=float(one.epsilon) * 1.5, random_state=1).fit(Y)
+    require(all(map(np.array_equal, one.merge(two)._counts, counts)), "merge must add counts")
+    other = shuffles.fresh(epsilon=float(one.epsilon) * 1.5, random_state=2).fit(X)
     refuses(lambda: one.merge(other), "merging another law", one)
-    require(same_state(clone(one).fit(X).release(), one.release()), "a clone must be the same protocol")
     secure, many = shuffles.fresh(random_state=None), np.repeat(X, 500, axis=0)
     require(not np.array_equal(secure.encode(many), secure.encode(many)), "secure noise must differ")
     require(secure.privacy_.seeded is False, "secure noise must not be called seeded")
@@ -276,10 +258,7 @@ def check_shuffle_in_strict_mode(shuffles):
             rows = X.copy() if coded else X.astype(np.float64)
             rows[1, 0] = odd
             est = shuffles.fresh(ledger=Book())
-            try:
-                est.fit(rows)
-            except Exception as error:
-                require(False, f"strict mode must release whatever the values are, and raised {type(error).__name__}")
+            in_strict_mode(partial(est.fit, rows))
             released = np.concatenate([np.ravel(part) for part in est.release()])
             require(bool(np.isfinite(released).all()), "strict mode must release numbers")
             outcomes.append((est.privacy_, len(est.ledger.paid)))

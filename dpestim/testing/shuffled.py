@@ -5,43 +5,26 @@ their messages can be enumerated.
 """
 
 import math
-import pickle
+from functools import partial
 
-import numpy as np
-from sklearn.base import clone
-
-from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
-from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.testing.shuffle import Uneven, worst_delta
-from dpestim.testing.tools import Book, fresh, refuses, require, same_state
-
-WRONG = {
-    "epsilon": (0, -1.0, math.nan, math.inf, "1", True, None),
-    "delta": (None, 0, 1, 1.5, -1e-9, math.nan, "0", True),
-    "n_users": (0, -1, 1.5, "2", True, 10**6),
-    "colluding": (-1, 1.5, "2", None, True, 10**9),
-    "estimator": (object(), "text"),
-}
+from dpestim.testing.behaviour import Subject, check_parameters_are_refused, check_state_stays, in_strict_mode
+from dpestim.testing.shuffle import check_budget, check_messages_are_looked_at, worst_delta
+from dpestim.testing.tools import Book, refuses, require, same_state
 
 
-class Shuffled:
+class Shuffled(Subject):
     """An estimator behind a shuffler to check, and what its checks share."""
 
-    def __init__(self, estimator):
-        self.estimator = estimator
+    wrong = {"n_users": (0, -1, 1.5, "2", True, 10**6), "estimator": (object(), "text"), "random_state": ()}
 
     def checks(self):
         """Return the checks."""
         return CHECKS
 
-    def fresh(self, **params):
-        """Return an unused clone, seeded unless it is said otherwise; parameters are those of what randomises."""
-        return fresh(self.estimator, **params)
-
-    def rows(self, seed=0):
-        """Return valid rows, as many as must take part."""
-        return self.estimator._test_data(self.estimator.n_users, seed)[0]
+    def names(self, name, message):
+        """Tell whether an error names a parameter; that of a number of users may say that they are too few."""
+        return name in message or "users" in message
 
 
 def check_shuffled_law(shuffled):
@@ -62,11 +45,7 @@ def check_shuffled_promise(shuffled):
     est.encode(X)
     require([paid[0] for paid in book.paid] == [stated, stated], "fit and encode must charge privacy_, once each")
     require(stated == est.privacy_, "privacy_ must not depend on data")
-    budget = stated.epsilon, stated.delta
-    require(budget == (canonical_epsilon(est.epsilon), canonical_amount(est.delta, "delta")),
-            "privacy_ must be the declared budget")
-    require(stated.model == "shuffle" and stated.neighbours is Neighbours.SUBSTITUTION and stated.seeded,
-            "privacy_ must be of the shuffle model, for data sets of equal size, and say that there was a seed")
+    check_budget(est, stated)
     local = est.local_privacy_
     require(local.model == "local" and local.epsilon == est.local_epsilon_, "the local guarantee must be stated")
     left = [est.privacy_against(k).epsilon for k in (est.colluding, est.n_users - 1)]
@@ -91,45 +70,14 @@ def check_shuffled_verbs(shuffled):
 def check_shuffled_refuses(shuffled):
     """Bad data and parameters, and too few users, are errors that change nothing and spend nothing."""
     X = shuffled.rows()
-    for name, values in WRONG.items():
-        for value in values:
-            est, book = shuffled.fresh(), Book()
-            est.estimator.set_params(**{next(p for p in est.estimator.get_params() if p.endswith("ledger")): book})
-            est.set_params(**{name: value})
-            message = refuses(lambda est=est: est.fit(X), f"{name}={value!r}", est)
-            require(name in message or "users" in message, f"the error about {name} must name it")
-            require(not book.paid, f"a bad {name} must be refused before anything is charged")
+    check_parameters_are_refused(shuffled)
     est = shuffled.fresh(ledger=Book())
     for bad in (X[:0], X[:-1], X[:, 0], None):
         refuses(lambda bad=bad: est.fit(bad), "bad data", est)
     require(not est.ledger.paid, "bad data must be refused before anything is charged")
-    messages = shuffled.fresh().encode(X)
-    for bad in (messages[:-1], messages[:, :0], messages.astype(np.float64), messages.tolist(), None):
-        refuses(lambda bad=bad: est.shuffle(bad), "bad messages in shuffle, which is trusted to look", est)
-    for far in (None, 2.0**-40, math.nan):
-        shuffler = Uneven(far)
-        refuses(lambda shuffler=shuffler: est.shuffle(messages, shuffler), "a shuffler that may be far from uniform")
-        require(not shuffler.seen, "a shuffler must be refused before it sees messages")
+    check_messages_are_looked_at(est, shuffled.fresh().encode(X))
     refuses(lambda: shuffled.fresh(ledger=Book(refuse=True)).fit(X), "an overdraft")
     refuses(lambda: shuffled.fresh().set_params(n_users=None).encode(X), "encode without n_users")
-
-
-def check_shuffled_state(shuffled):
-    """Merging is of shuffles of other users; clones and pickles stay what they were; the first data freezes the law."""
-    one, two = shuffled.fresh().fit(shuffled.rows()), shuffled.fresh(random_state=1).fit(shuffled.rows(1))
-    copied = pickle.loads(pickle.dumps(one))
-    require(same_state(copied.release(), one.release()) and copied.privacy_ == one.privacy_, "a pickle is not the same")
-    require(same_state(clone(one).fit(shuffled.rows()).release(), one.release()), "a clone must do the same")
-    once = one.privacy_
-    one.set_params(epsilon=float(one.epsilon) * 1.5)
-    require(one.privacy_ == once, "a later epsilon changed the promise")
-    merged = pickle.loads(pickle.dumps(copied)).merge(two)
-    require(merged.n_users_ == copied.n_users_ + two.n_users_, "merge must add users")
-    require(merged.privacy_.epsilon == once.epsilon, "other users must not pay for these")
-    twice = pickle.loads(pickle.dumps(copied)).merge(two, users="same").privacy_
-    require((twice.epsilon, twice.delta) == (2 * once.epsilon, 2 * once.delta), "the same users must pay twice")
-    refuses(lambda: copied.merge(copied), "merging with itself", copied)
-    refuses(lambda: copied.merge(clone(copied).fit(shuffled.rows())), "merging the same seeded noise", copied)
 
 
 def check_shuffled_in_strict_mode(shuffled):
@@ -138,10 +86,7 @@ def check_shuffled_in_strict_mode(shuffled):
     X[0, 0] = None if X.dtype == object else math.nan
     with config_context(strict=True):
         est = shuffled.fresh()
-        try:
-            est.fit(X)
-        except Exception as error:
-            require(False, f"strict mode must release whatever the values are, and raised {type(error).__name__}")
+        in_strict_mode(partial(est.fit, X))
     refuses(lambda: est.score(shuffled.rows()), "a score in strict mode")
 
 
@@ -150,6 +95,6 @@ CHECKS = (
     check_shuffled_promise,
     check_shuffled_verbs,
     check_shuffled_refuses,
-    check_shuffled_state,
+    check_state_stays,
     check_shuffled_in_strict_mode,
 )

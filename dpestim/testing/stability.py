@@ -15,12 +15,12 @@ from scipy import stats
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import WordSource
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
+from dpestim.testing.sample import WRONG_FACTORS
 from dpestim.testing.tools import refuses, require, same_state
 
 #: Sample size and significance; the same test must reject noise that is 0.7 or 1.3 times as large.
 N = 2_000
 ALPHA = 1e-6
-WRONG = (0.7, 1.3)
 #: All data sets of so many records with so many different values are looked at, and densities at so many places.
 SMALL, VALUES, PLACES = 3, 5, 3_001
 #: Densities are sums of floats, and a delta is an integral over the places.
@@ -215,7 +215,7 @@ def check_rows_follow_their_law(rows):
     chances = [math.exp(p) for p in atoms.values()]
     require(_p_value(numbers, counts, chances, log_density, low, high) > ALPHA, "releases do not follow the law")
     center = float(np.median(numbers)) if len(numbers) else 0.0
-    for factor in WRONG if log_density is not None else ():
+    for factor in WRONG_FACTORS if log_density is not None else ():
         wrong = np.clip(center + factor * (numbers - center), low, high)
         require(_p_value(wrong, counts, chances, log_density, low, high) < ALPHA,
                 f"the test cannot tell {factor} times the noise from the noise")

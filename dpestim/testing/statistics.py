@@ -20,11 +20,11 @@ from dpestim.privacy.exact import canonical_amount, canonical_epsilon, exp_lower
 from dpestim.rng import WordSource
 from dpestim.testing.plans import plan_loss
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
+from dpestim.testing.sample import WRONG_FACTORS
 from dpestim.testing.tools import refuses, require, same_state
 
 #: Releases a setting whose noise, and whose choices, are looked at; the same test must reject other laws.
 N, CHOSEN, ALPHA = 1_600, 300, 1e-6
-WRONG = (0.7, 1.3)
 #: Tables have up to so many rows besides the one that changes, each one of so many; a user has up to so many rows.
 ROWS, KINDS, MOST = 3, 4, 2
 #: Releases whose spread is compared with the standard error that is stated, and by which part they may differ.
@@ -311,7 +311,7 @@ def check_statistic_follows_its_law(statistic):
         drawn = one.draw(source)
         seen = np.array(list(drawn.values())) - 10**6 if counts is not None else drawn / part.noise.unit
         seen, known = np.abs(seen), np.abs(part.noise.law.draw(WordSource(2), 8 * n))
-        wrong = [np.rint(factor * seen) for factor in WRONG]
+        wrong = [np.rint(factor * seen) for factor in WRONG_FACTORS]
     require(_same(seen, known), "what is drawn does not follow the law")
     require(not any(_same(other, known) for other in wrong), "the test cannot tell another law from this one")
 

@@ -62,6 +62,6 @@ BROKEN = [
     (Local, SETTING, "check_shuffled_promise"),
     (Forgetful, SETTING, "check_shuffled_verbs"),
     (Late, SETTING, "check_shuffled_refuses"),
-    (Cheap, SETTING, "check_shuffled_state"),
+    (Cheap, SETTING, "check_state_stays"),
     (Talkative, SETTING, "check_shuffled_in_strict_mode"),
 ]
