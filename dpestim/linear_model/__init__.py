@@ -3,12 +3,13 @@
 How data flows::
 
     X, y --declared classes and norm--> clipped rows --perturb, minimise--> w --grid, integer noise--> coef_
-          (_logistic)              (_solver, _softmax, _core/logistic, softmax)  (_release, noise)
+          (logistic)               (solver, softmax, _core/logistic, softmax)    (release, exact_reals)
 
 * `base.py`        what linear models share: predictions clip rows as fits do; the one fit, for any loss of a margin
-* `margins.py`     faces of support vectors and Poisson regression, and their proof `margins.md`
+* `svc.py`         support vectors, and
+* `poisson.py`     Poisson regression: estimators, and their proof `margins.md`
 * `losses.py`      what proof and solver need to know of a loss
-* `logistic.py`    the face of logistic regression: its laws, the count of the classes, probabilities
+* `logistic.py`    logistic regression: its laws, the count of the classes, probabilities
 * `objective.py`   the privacy calculus: from (epsilon, delta, C) to the scale of the noise, rounded against us
 * `shapes.py`      what the calculus knows of a loss: lengths of gradients, cost of the Hessian
 * `base_rate.py`   a private count of the classes, from which margins start
@@ -16,15 +17,15 @@ How data flows::
 * `solver.py`      the minimiser with a certificate of its distance to the exact one
 * `release.py`     one problem from noise to integers on a public grid
 * `logistic.md`    the proof of all of it, in that order
-* `gradient.py`    another road: descent by noisy sums of gradients, which are integers (`gradient.md`)
+* `gradient.py`    another way: descent by noisy sums of gradients, which are integers (`gradient.md`)
 * `federated.py`   several owners who answer with such sums (`federated.md`), and `owners.py` what they agree on
 
 Regression needs moments, and no search::
 
     X, y --public bounds--> integers --sums of products--> Summary --noise, once--> moments --filter--> coef_
-  (statistics.row_moments)             (merge)       (statistics.moment_noise)       (_shrinkage)
+  (statistics.row_moments)             (merge)       (statistics.moment_noise)       (shrinkage)
 
-* `linear.py`, `moment_model.py`  the faces, and what they share: verbs, parameters, units
+* `linear.py`, `moment_model.py`  the estimators, and what they share: verbs, parameters, units
 * `functional.py`                  the functional mechanism, for both losses
 * `adassp.py`                      the published ridge against the worst case, from a noisy smallest eigenvalue
 * `tukey.py`                       no moments, and no bounds: a deep point among models of blocks of rows
@@ -35,7 +36,8 @@ Regression needs moments, and no search::
 from dpestim.linear_model.federated import DPFederatedLinearModel
 from dpestim.linear_model.linear import DPLinearRegression, DPRidge
 from dpestim.linear_model.logistic import DPLogisticRegression
-from dpestim.linear_model.margins import DPLinearSVC, DPPoissonRegressor
+from dpestim.linear_model.poisson import DPPoissonRegressor
+from dpestim.linear_model.svc import DPLinearSVC
 from dpestim.linear_model.tukey import DPTukeyRegression
 
 __all__ = [
