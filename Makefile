@@ -47,10 +47,10 @@ wheel: $(VENV)/.built
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
-	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py road.py rows.py selection.py \
+	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
 	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py boosting.py base_rate.py one_pass.py \
-	statistics_users.py statistics_faces.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
+	statistics_users.py statistics_estimators.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
 	clusters.py covariance.py, $(wildcard tests/unit/*/test_$(name)))

@@ -22,7 +22,7 @@ import dpestim
 from dpestim import linear_model, local, shuffle, statistics
 from dpestim.base import all_estimators
 from dpestim.covariance import DPCovariance
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 
 ROOT = Path(__file__).parents[1]
 EPSILONS = (0.1, 1.0, 4.0)

@@ -13,10 +13,10 @@ from benchmarks._harness import Row, interleave, limit, n_cores, share
 from dpestim._core import build
 from dpestim.base import all_estimators
 from dpestim.local import OLHFrequencyEstimator, PersonalizedEstimator, PGRFrequencyEstimator
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.estimates.collector import Collector
-from dpestim.local.keyvalue.face import KeyValueEstimator
-from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.keyvalue.estimator import KeyValueEstimator
+from dpestim.local.numbers.transformer import NumericTransformer
 
 EPSILON = 1.0
 DOMAINS = (1024, 16)

@@ -9,7 +9,7 @@ from benchmarks._harness import Row, interleave, limit, share
 from dpestim.base import all_estimators
 from dpestim.local import PMTransformer
 from dpestim.local.channel import Dense
-from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.rng import WordSource
 
 EPSILON = 1.0

@@ -2,7 +2,7 @@
 
 A table is k-anonymous if each combination of quasi-identifiers (what a stranger may know of a person) occurs at least
 k times. That says something about one table, and nothing about what its release tells together with what else is
-known: the attacks of this room need no more than the released tables. They are here so that the two ideas can be put
+known: the attacks of this package need no more than the released tables. They are here so that the two ideas can be put
 side by side, on the same data.
 
     table.py        columns by name or number, as codes; equivalence classes; how a class is written

@@ -1,6 +1,6 @@
 """Pairs of laws of finitely many outcomes: read from dicts, sequences and matrices, compared and composed exactly.
 
-A float is taken for the fraction that it is, so that there is one road, and no rounding but that of the answer.
+A float is taken for the fraction that it is, so that nothing is rounded but the answer.
 """
 
 import math

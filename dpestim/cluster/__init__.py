@@ -5,7 +5,7 @@ How data flows::
     X --declared bounds--> packed rows --moments--> --cells--> seeds --noisy steps--> centers
        (_core/kmeans.pack)              (Rows: each round is a release of integer sums)
 
-* `kmeans.py`   `DPKMeans`: the face, and what is made of the rounds
+* `kmeans.py`   `DPKMeans`: the estimator, and what is made of the rounds
 * `rounds.py`   what each round costs (`Plan`), and secret rows that answer them (`Rows`)
 * `coreset.py`  functions of noisy numbers: cells for normal rows, k-means on weighted points
 

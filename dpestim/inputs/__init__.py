@@ -1,4 +1,4 @@
-"""How data come in: one room through which every estimator takes X, y and lists of categories.
+"""How data come in: one package through which every estimator takes X, y and lists of categories.
 
 ::
 

@@ -14,7 +14,7 @@ from dpestim.central.model import CentralClassifier, CentralModel
 from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
 from dpestim.linear_model.domain import OfDomain
 from dpestim.linear_model.objective import calibrate
-from dpestim.linear_model.release import COLUMNS, Grid, certificate_of, last_law, release
+from dpestim.linear_model.release import COLUMNS, CoefficientGrid, certificate_of, last_law, release
 from dpestim.linear_model.solver import MarginLoss
 from dpestim.models import checked_number, exact_number
 from dpestim.privacy.exact import canonical_epsilon
@@ -168,8 +168,9 @@ class PerturbedModel(ClippedModel):
         margin, shape = self._loss(task)
         law = calibrate(perturbation, epsilon, delta, self._strength(n_rows, task), n_rows, size, shape, evenness)
         size *= shape.blocks
-        Grid.of(certificate_of(law, n_rows, size, margin), size)
-        last_law(law, Grid(1.0, 6 * size))  # the largest sensitivity of any strength (claim 7 of `logistic.md`)
+        CoefficientGrid.of(certificate_of(law, n_rows, size, margin), size)
+        # the largest sensitivity of any strength (claim 7 of `logistic.md`)
+        last_law(law, CoefficientGrid(1.0, 6 * size))
         return law
 
     def _minimised(self, X, task, law, norm, intercept, source):

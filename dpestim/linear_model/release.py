@@ -18,7 +18,7 @@ COLUMNS = 4
 
 
 @dataclass(frozen=True)
-class Grid:
+class CoefficientGrid:
     """Where released coefficients lie, and how far two neighbours' rounded minimisers can be apart on it."""
 
     step: float  # a power of two
@@ -74,7 +74,7 @@ def release(loss, calibration, source, column):
         w = minimise(loss, perturbation, certificate)
     else:
         w = certificate.folded(minimise(loss, np.zeros(size), certificate, fold=False) + perturbation)
-    grid = Grid.of(certificate, size)
+    grid = CoefficientGrid.of(certificate, size)
     # (far inside of what integers hold, and to cut them would move no two further apart)
     codes = np.clip(np.rint(w / grid.step), -(2.0**61), 2.0**61).astype(np.int64)
     return last_law(calibration, grid).add(codes, source, column + 2).tolist(), grid.step

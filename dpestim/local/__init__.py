@@ -1,6 +1,6 @@
 """Local differential privacy: every user's device adds noise, and nobody else needs to be trusted.
 
-One road for all data::
+All data take one path::
 
     X --Column.read--> rows --codes--> law.privatize --reports--> law.count --counts--> estimates
        (encoder: categories, bounds)    (words from dpestim.rng)      (merge adds)      (release)
@@ -16,7 +16,7 @@ One road for all data::
     costs.py     what a law costs before anybody has reported: error, bits, time, memory
     guessing.py  the best guess of a value from its report, and how often it is right, for `dpestim.audit`
 
-and a room for each kind of data, which the files above know nothing about::
+and a package for each kind of data, which the files above know nothing about::
 
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
     keyvalue/    laws over sets of (key, value) pairs: a row is a set, and rows are sliced as those of arrays
@@ -24,8 +24,8 @@ and a room for each kind of data, which the files above know nothing about::
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
     learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
-A mechanism is a law and a face in one file of its room, with the proof of that name beside it and its kernel, if it
-needs one, in `dpestim/_core`. Rooms do not import each other, but for `estimates`, which stands above both, and
+A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its kernel,
+if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, which stands above both, and
 `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every

@@ -1,7 +1,7 @@
 """Channels: how likely each output is for inputs of each bin, and the iterations of expectation maximisation on them.
 
-Three channels with one face: `Piecewise` (a window over a constant, O(bins + outputs) an iteration), `Dense` (any
-matrix), and `Beside` (the outputs of several, one after the other). Pure functions of counts, so all of it is
+Three channels with the same methods: `Piecewise` (a window over a constant, O(bins + outputs) an iteration), `Dense`
+(any matrix), and `Beside` (the outputs of several, one after the other). Pure functions of counts, so all of it is
 post-processing and costs no privacy.
 """
 

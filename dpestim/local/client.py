@@ -19,9 +19,9 @@ from dpestim.rng import WordSource, check_random_state
 class Client(PrivateEstimator):
     """Base of whatever randomises rows: it knows its columns, and nothing else ever sees raw values.
 
-    A sub-class for a kind of domain brings `_container`, `_parts`, `_declare`, `_infer` and `_like`; a face below it
-    names its `_randomizer`, and has an ``__init__`` of its own only for parameters of its own. A parameter of the face
-    goes to the law's parameter of the same name; `_law_arguments` translates others.
+    A sub-class for a kind of domain brings `_container`, `_parts`, `_declare`, `_infer` and `_like`; an estimator below
+    it names its `_randomizer`, and has an ``__init__`` of its own only for parameters of its own. A parameter of the
+    estimator goes to the law's parameter of the same name; `_law_arguments` translates others.
     """
 
     #: The law, a sub-class of `Randomizer`.

@@ -2,7 +2,7 @@
 
     PrivateSearchCV   trains candidates, scores them on rows set aside, and publishes only the one that was chosen
 
-* `search.py`   the face: rehearsal before the charge, runs, what is published
+* `search.py`   the estimator: rehearsal before the charge, runs, what is published
 * `plan.py`     from parameters alone: what the total is divided into, and who pays for the fits inside
 * `runs.py`     how often to run: random numbers with which the best of many costs little more than one
 * `scores.py`   rows set aside, and scores that are sums of bounded integers

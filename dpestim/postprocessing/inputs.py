@@ -1,4 +1,4 @@
-"""What the functions of this room check of their arguments, and the one root that two of them look for."""
+"""What the functions of this package check of their arguments, and the one root that two of them look for."""
 
 import numpy as np
 from scipy.optimize import brentq

@@ -1,6 +1,6 @@
 """The shuffle model: users add little noise, and a shuffler forgets who sent what.
 
-One road, that of `dpestim.local`: a law turns a value into messages, a walk over blocks counts them. What differs is
+Data flow as in `dpestim.local`: a law turns a value into messages, a walk over blocks counts them. What differs is
 what is promised, and to whom: the view of the analyser is the multiset of all messages, so a guarantee is about all
 users together (their number is public), needs a shuffler that is trusted, and is computed, not looked up.
 

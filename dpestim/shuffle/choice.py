@@ -4,8 +4,8 @@ import warnings
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpestim.local.categories.choice import candidates, faces, spread_of
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.choice import candidates, frequency_estimators, spread_of
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 
@@ -53,7 +53,7 @@ def behind(name, n_categories, honest, n_users, epsilon, delta, known=True):
 def options(n_categories, honest, n_users, epsilon, delta, known=True, names=None):
     """Return a `Behind` for each mechanism of categories, or for those of these names, the least error first."""
     if names is None:
-        names = [name for name, cls in faces().items() if cls.__bases__ == (FrequencyEstimator,)]
+        names = [name for name, cls in frequency_estimators().items() if cls.__bases__ == (FrequencyEstimator,)]
     found = (behind(name, n_categories, honest, n_users, epsilon, delta, known) for name in names)
     return sorted((one for one in found if one), key=lambda one: (one.rmse, one.law.report_bits, one.name))
 
@@ -62,7 +62,7 @@ def chosen(estimator, n_categories, *setting):
     """Return the estimator of the short list with the least error behind a shuffler, with the parameters of another."""
     name = options(n_categories, *setting, names=SHORT_LIST)[0].name
     names = ("epsilon", "categories", "postprocess", "sparse_output", "ledger", "random_state", "n_jobs")
-    return faces()[name](**{own: getattr(estimator, own) for own in names})
+    return frequency_estimators()[name](**{own: getattr(estimator, own) for own in names})
 
 
 def warn_if_far(server, columns, *setting):

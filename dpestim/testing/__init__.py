@@ -65,7 +65,7 @@ from dpestim.testing import (
 from dpestim.testing.answers import ANSWER_CHECKS
 from dpestim.testing.boosting import BOOSTING_CHECKS
 from dpestim.testing.models import MODEL_CHECKS
-from dpestim.testing.reported import TOLD_CHECKS
+from dpestim.testing.reported import REPORTED_CHECKS
 from dpestim.testing.rounds import ROUND_CHECKS
 from dpestim.testing.sample import Sample
 from dpestim.testing.tools import MechanismError, check_numeric_setting, check_setting, client_of
@@ -127,9 +127,9 @@ def _checks_for(estimator):
     """Return (the checks that the capabilities of an estimator call for, what they take)."""
     kind = getattr(estimator, "_checked_as", None)
     if kind == "model":
-        return (*TOLD_CHECKS, *MODEL_CHECKS), estimator
+        return (*REPORTED_CHECKS, *MODEL_CHECKS), estimator
     if kind == "answers":
-        return (*TOLD_CHECKS, *MODEL_CHECKS, *ANSWER_CHECKS), estimator
+        return (*REPORTED_CHECKS, *MODEL_CHECKS, *ANSWER_CHECKS), estimator
     if kind == "tree":
         return (*MODEL_CHECKS, *TREE_CHECKS), estimator
     if kind == "boosting":
@@ -145,7 +145,7 @@ def _checks_for(estimator):
     if hasattr(estimator, "transformers"):
         behaviour = (contract.check_clone_and_pickle, contract.check_freeze, contract.check_strict_mode_stays,
                      contract.check_bad_reports, contract.check_threads, *contract.SERVER_CHECKS)
-        return (*behaviour, *mixed.FACE_CHECKS), Sample(estimator, mixed.Mixed)
+        return (*behaviour, *mixed.ESTIMATOR_CHECKS), Sample(estimator, mixed.Mixed)
     client = client_of(estimator)
     kind = frequencies.Categories if hasattr(client, "categories") else numbers.Numbers
     if hasattr(client, "radius"):
@@ -154,22 +154,22 @@ def _checks_for(estimator):
     if hasattr(estimator, "categories"):
         check_setting(estimator)
         checks = (*law.LAW_CHECKS, *promises.CHECKS, *frequencies.LAW_CHECKS)
-        return (*checks, *frequencies.FACE_CHECKS, *behaviour, *contract.SERVER_CHECKS), sample
+        return (*checks, *frequencies.ESTIMATOR_CHECKS, *behaviour, *contract.SERVER_CHECKS), sample
     if hasattr(estimator, "decode") and kind is balls.Balls:
         balls.check_setting(estimator)
         checks = (*law.LAW_CHECKS, *promises.CHECKS, *balls.LAW_CHECKS)
-        return (*checks, *numbers.FACE_CHECKS, *behaviour), sample
+        return (*checks, *numbers.ESTIMATOR_CHECKS, *behaviour), sample
     if hasattr(estimator, "decode"):
         check_numeric_setting(estimator)
         strategy = getattr(estimator, "strategy", "split")
         joint = rows.JOINT_CHECKS if strategy == "joint" else numbers.LAW_CHECKS
         checks = (*law.LAW_CHECKS, *promises.CHECKS, *joint)
         sampled = rows.SAMPLED_CHECKS if strategy == "sample" else ()
-        return (*checks, *sampled, *numbers.FACE_CHECKS, *behaviour), sample
+        return (*checks, *sampled, *numbers.ESTIMATOR_CHECKS, *behaviour), sample
     if hasattr(estimator, "settings"):
         strict = contract.check_strict_mode_stays
         both = [check for check in contract.BOTH_CHECKS if check is not strict or estimator.settings is None]
-        return (*both, *contract.SERVER_CHECKS, *groups.FACE_CHECKS), sample
+        return (*both, *contract.SERVER_CHECKS, *groups.ESTIMATOR_CHECKS), sample
     if hasattr(estimator, "transformer"):
-        return (*contract.BOTH_CHECKS, *contract.SERVER_CHECKS, *servers.FACE_CHECKS), sample
+        return (*contract.BOTH_CHECKS, *contract.SERVER_CHECKS, *servers.ESTIMATOR_CHECKS), sample
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

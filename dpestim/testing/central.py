@@ -58,7 +58,7 @@ class Noise(Releases):
             has_law = hasattr(self.law, "probability")
         except ValueError:  # parameters that make no law are seen by the other checks
             has_law = True
-        return (*(LAW_CHECKS if has_law else ()), *RELEASE_CHECKS, *FACE_CHECKS)
+        return (*(LAW_CHECKS if has_law else ()), *RELEASE_CHECKS, *ESTIMATOR_CHECKS)
 
     def charged(self):
         """A release, and a transform; fit is free."""
@@ -306,4 +306,4 @@ LAW_CHECKS = (
     check_noise_is_as_large_as_stated,
     check_release_adds_the_noise,
 )
-FACE_CHECKS = (check_release_keeps_the_container, check_laws_are_their_arguments)
+ESTIMATOR_CHECKS = (check_release_keeps_the_container, check_laws_are_their_arguments)

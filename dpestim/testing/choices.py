@@ -64,7 +64,7 @@ class Choices(Releases):
     def checks(self):
         """Return the checks."""
         ranged = getattr(self.estimator, "bounds", None) is not None
-        return (*LAW_CHECKS, *RELEASE_CHECKS, *FACE_CHECKS, *EDGE_CHECKS * ranged)
+        return (*LAW_CHECKS, *RELEASE_CHECKS, *ESTIMATOR_CHECKS, *EDGE_CHECKS * ranged)
 
     def free(self, est):
         """Facts about the choice."""
@@ -249,6 +249,6 @@ LAW_CHECKS = (
     check_choices_follow_their_law,
     check_utility_is_as_stated,
 )
-FACE_CHECKS = (check_choice_keeps_the_container,)
+ESTIMATOR_CHECKS = (check_choice_keeps_the_container,)
 #: for what also chooses numbers between `bounds`
 EDGE_CHECKS = (check_numbers_follow_their_edges, check_edges_keep_epsilon)

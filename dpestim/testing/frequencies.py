@@ -293,4 +293,4 @@ LAW_CHECKS = (
     check_variance,
     check_intervals_cover,
 )
-FACE_CHECKS = (check_transform,)
+ESTIMATOR_CHECKS = (check_transform,)

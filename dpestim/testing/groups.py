@@ -139,5 +139,6 @@ def _uneven(sample, n):
     return X[np.random.default_rng(5).choice(len(X), n, p=often / often.sum())]
 
 
-FACE_CHECKS = (check_estimator_is_given, check_groups_are_public, check_groups_pay_once, check_groups_share_no_words,
-               check_estimates_cover)
+ESTIMATOR_CHECKS = (check_estimator_is_given, check_groups_are_public, check_groups_pay_once,
+                    check_groups_share_no_words,
+                    check_estimates_cover)

@@ -183,5 +183,5 @@ def check_mixed_estimates(sample):
     require((z < stats.norm.isf(ALPHA) * 1.2).all(), f"an estimate is biased: |z| = {z.max():.1f}")
 
 
-FACE_CHECKS = (check_row_promises, check_row_by_enumeration, check_row_as_stated, check_one_ledger, check_mixed_input,
-               check_mixed_estimates)
+ESTIMATOR_CHECKS = (check_row_promises, check_row_by_enumeration, check_row_as_stated, check_one_ledger,
+                    check_mixed_input, check_mixed_estimates)

@@ -257,4 +257,4 @@ LAW_CHECKS = (
     check_rounding,
     check_encoding,
 )
-FACE_CHECKS = (check_decoding,)
+ESTIMATOR_CHECKS = (check_decoding,)

@@ -49,7 +49,7 @@ class Queries(Releases):
     def checks(self):
         """Return the checks that suit the setting: those of numbers only where there are some."""
         return (*LAW_CHECKS, *((check_numbers_have_noise_of_their_own,) if self.estimator.value_fraction else ()),
-                *FACE_CHECKS)
+                *ESTIMATOR_CHECKS)
 
     def release(self, est, data):
         """Return the answers for queries and a threshold of 0."""
@@ -280,7 +280,7 @@ def _fit(law, asked, patterns):
 
 
 LAW_CHECKS = (check_queries_keep_epsilon, check_queries_follow_the_law)
-FACE_CHECKS = (
+ESTIMATOR_CHECKS = (
     check_queries_stop,
     check_queries_are_one_sequence,
     check_queries_seeds,

@@ -224,4 +224,4 @@ def _log_sequences(law, codes):
     return total
 
 
-TOLD_CHECKS = (check_model_keeps_epsilon,)
+REPORTED_CHECKS = (check_model_keeps_epsilon,)

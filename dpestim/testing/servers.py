@@ -64,4 +64,4 @@ def check_means_cover(sample):
     require(((spread > 0.7) & (spread < 1.3)).all(), "the standard error is not that of the mean")
 
 
-FACE_CHECKS = (check_transformer_is_given, check_block_is_kept, check_means_cover)
+ESTIMATOR_CHECKS = (check_transformer_is_given, check_block_is_kept, check_means_cover)

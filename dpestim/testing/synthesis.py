@@ -4,7 +4,7 @@ import numpy as np
 
 from dpestim.privacy.config import config_context
 from dpestim.testing.models import MODEL_CHECKS, ROWS, check_model_predictions
-from dpestim.testing.reported import TOLD_CHECKS
+from dpestim.testing.reported import REPORTED_CHECKS
 from dpestim.testing.tools import Book, fresh, refuses, require
 
 
@@ -51,5 +51,5 @@ def check_synthetic_answers(estimator):
         refuses(lambda: est.workload_error(X), "a comparison with raw rows in strict mode")
 
 
-CHECKS = (*TOLD_CHECKS, *(check for check in MODEL_CHECKS if check is not check_model_predictions),
+CHECKS = (*REPORTED_CHECKS, *(check for check in MODEL_CHECKS if check is not check_model_predictions),
           check_synthetic_rows, check_synthetic_answers)

@@ -53,7 +53,7 @@ _TARGET_BITS = 12
 
 
 @dataclass(frozen=True)
-class Domain:
+class BinnedSchema:
     """What was declared, as something that compares: bins of each column, and classes or the grid of a target."""
 
     bins: tuple
@@ -113,7 +113,7 @@ class BinnedModel(BinnedColumns, CentralModel):
         return draw
 
     def _domain(self, n_columns, data=None):
-        return Domain(self._bins(n_columns, None if data is None else data[0])[0], self._target_domain(data))
+        return BinnedSchema(self._bins(n_columns, None if data is None else data[0])[0], self._target_domain(data))
 
     def apply(self, X):
         """Return the leaf of each row in each tree, of shape (n_rows, n_trees); of private rows **not private**."""

@@ -10,7 +10,7 @@ How an answer flows::
 * `law.py`        `NoiseLaw`: exact integers, a law and its guarantee as data; its fields are its identity
 * `normal.py`     deltas of Gaussian noise as upper bounds, and the least noise for a delta
 
-One idea a file, law and face, with its proof beside it: discrete_laplace, laplace, gaussian, discrete_gaussian,
+One idea a file, law and estimator, with its proof beside it: discrete_laplace, laplace, gaussian, discrete_gaussian,
 staircase, snapping.
 
 Real answers are rounded to a grid whose step is a power of two, and the rounding is part of the sensitivity; then noise

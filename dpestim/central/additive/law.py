@@ -9,8 +9,8 @@ rejected never lends its words to the next.
 Laws of the local model derive their identity from the signature of ``__init__`` instead (`dpestim.local.law`), and that
 is no oversight. A local law is written by third parties, takes what a user typed (an epsilon of any type, a list of
 categories, defaults), and its ``__init__`` makes attributes of it; a dataclass would need a second declaration for
-them. The fields here are exact numbers that a face has checked and worked out (a share of epsilon, a sensitivity in
-steps), so there is nothing to translate, and a plain dataclass says it all.
+them. The fields here are exact numbers that an estimator has checked and worked out (a share of epsilon, a sensitivity
+in steps), so there is nothing to translate, and a plain dataclass says it all.
 """
 
 import math

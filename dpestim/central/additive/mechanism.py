@@ -28,7 +28,9 @@ class _Rehearsal:
 
 
 class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism):
-    """Base of what adds noise to answers; a face names its `_noise`, and has an ``__init__`` for parameters of its own.
+    """Base of what adds noise to answers; an estimator names its `_noise`.
+
+    It has an ``__init__`` for parameters of its own.
 
     Where the answers are no integers, the `exponent` of a law is that of the grid, and its `sensitivity`, in steps,
     already covers the rounding of `size` answers.

@@ -10,8 +10,8 @@ How scores flow::
 * `weights.py`    choosing in proportion to irrational weights, exactly: integers propose, a coin with digits accepts
 * `intervals.py`  the points of a public grid, cut into intervals by secret edges
 
-One idea a file, law and face, with its proof beside it: exponential, permute_and_flip, noisy_max, base2, top_k, and
-sparse_vector, which compares queries on the grid of `additive`; its secret state is that of `comparisons.py`.
+One idea a file, law and estimator, with its proof beside it: exponential, permute_and_flip, noisy_max, base2, top_k,
+and sparse_vector, which compares queries on the grid of `additive`; its secret state is that of `comparisons.py`.
 
 Scores are rounded down, because that moves no two of them further apart than the next integer number of steps; so a
 sensitivity that is an integer number of steps does not grow.

@@ -92,7 +92,7 @@ def shared_out(weights):
 
 
 class SelectionMechanism(CentralMechanism):
-    """Base of what chooses among public candidates by private scores; a face names its `_choice`."""
+    """Base of what chooses among public candidates by private scores; an estimator names its `_choice`."""
 
     #: The law, a sub-class of `ChoiceLaw`.
     _choice = None
@@ -217,7 +217,7 @@ class SelectionMechanism(CentralMechanism):
         return self._law_of(epsilon, *_grid(sensitivity, whole, self._fineness), bool(self.monotone))
 
     def _law_of(self, *shared):
-        """Return the law from what all laws have, and the parameters of the face."""
+        """Return the law from what all laws have, and the parameters of the estimator."""
         return self._choice(*shared)
 
     def _notes(self):

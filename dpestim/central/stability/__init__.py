@@ -2,7 +2,7 @@
 
 How rows flow::
 
-    X --number_rows--> columns --Grid.read--> integers --+ Summary + merge --statistic.look--> value, S or distance
+    X --number_rows--> columns --ClippedGrid.read--> integers --+ Summary, merge --statistic.look--> value, S, distance
                                               (grid.py)    (rows.py)         (statistics.py)         | secret
                                         value_ <--public grid, clipped-- noise of a scale that is secret (heavy.py)
 
@@ -14,7 +14,7 @@ How rows flow::
 * `blocks.py`         a function that is run on random blocks of rows
 * `rehearsal.py`      ... and tried on made-up rows first, before anything is charged
 
-One idea a file, face and proof: smooth_sensitivity, propose_test_release, stable_release, sample_and_aggregate.
+One idea a file, estimator and proof: smooth_sensitivity, propose_test_release, stable_release, sample_and_aggregate.
 """
 
 #: What its estimators are for, in the tables of the documentation.

@@ -12,7 +12,7 @@ _STEPS, _LARGEST = 40, 52
 
 
 @dataclass(frozen=True)
-class Grid:
+class ClippedGrid:
     """Integers from low to high, in steps of 2^exponent."""
 
     low: int
@@ -42,7 +42,7 @@ class Grid:
 
 
 def grids(bounds, n_columns):
-    """Return a Grid for each column, from (low, high): numbers, or arrays with one number for each column."""
+    """Return a ClippedGrid for each column, from (low, high): numbers, or arrays with one number for each column."""
     if bounds is None:
         raise ValueError("bounds must be declared, a public pair (low, high): there is no default that protects")
     return [_grid(a, b) for a, b in zip(*(ends.tolist() for ends in pair_of(bounds, n_columns)))]
@@ -56,4 +56,4 @@ def _grid(low, high):
     ends = [round(math.ldexp(end, -exponent)) for end in (low, high)]
     if ends[0] == ends[1]:
         raise ValueError("bounds must be further apart: no grid of floats fits between them")
-    return Grid(*ends, exponent)
+    return ClippedGrid(*ends, exponent)

@@ -3,7 +3,7 @@
     law.py      `CategoricalRandomizer`: what every law over d categories has (supports, frequencies, variances)
     column.py   `CategoryColumn`: a list of categories and a law
     frequencies.py  `Frequencies`: answers, errors and intervals from counts
-    face.py     `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
+    estimator.py  `FrequencyEstimator`: client and server in one, and scikit-learn's transformer around both
     relaxed.py  `Relaxed`: what laws share that give categories named by a parameter less protection
     projective.py  finite projective spaces: which one suits, and the numbers of its points
     choice.py   which laws there are to choose from, and their errors, for `adaptive` and for plans
@@ -15,7 +15,7 @@
 
     longitudinal.py  `Memoised`, `LongitudinalEstimator`: clients that keep what they said
 
-One idea a file, law and face, with its proof beside it: adaptive, binary, cms, dbitflip, grr, histogram_encoding,
+One idea a file, law and estimator, with its proof beside it: adaptive, binary, cms, dbitflip, grr, histogram_encoding,
 hr, idue, lgrr, loloha, lunary, metric, olh, pgr, rappor, sdgrr, ss, unary, urap, urr.
 """
 

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpestim.local.categories.choice import candidates, faces, spread_of
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.choice import candidates, frequency_estimators, spread_of
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.costs import cost_of
 
 #: What is saved: of a law, its root mean square error for n users and its costs, the number to be small.
@@ -23,7 +23,7 @@ MANY, EQUAL = 1_000_000, 1e-6
 def _choice(epsilon, n_categories, objective, tolerance, n):
     """Return (name of the mechanism, law, why) for one column."""
     # (what has more verbs than these is a way to report, too, and not only a law)
-    simple = tuple(name for name, cls in faces().items() if cls.__bases__ == (FrequencyEstimator,))
+    simple = tuple(name for name, cls in frequency_estimators().items() if cls.__bases__ == (FrequencyEstimator,))
     laws, refused = candidates(epsilon, n_categories, simple)
     if not laws:
         raise ValueError(f"epsilon suits no mechanism here: {next(iter(refused.values()))}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpestim.base import all_estimators
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.costs import Spread
 
 #: The most categories whose frequencies are all handed to a law to ask for its errors.
@@ -32,7 +32,7 @@ def spread_of(law):
     return Spread(*map(float, parts))
 
 
-def faces():
+def frequency_estimators():
     """Return the mechanisms of the registry that keep epsilon for any two values, by name: a dict of classes."""
     return {
         cls.__name__: cls for _, cls in all_estimators(("local",))
@@ -42,7 +42,7 @@ def faces():
 
 
 class _Domain(NamedTuple):
-    """What a face asks of a domain to say what its law is there."""
+    """What an estimator asks of a domain to say what its law is there."""
 
     categories: range
     name: str = "column 0"
@@ -71,7 +71,7 @@ def candidates(epsilon, n_categories, names=None):
     Of all in the registry, or of those in a tuple of names.
     """
     laws, refused = {}, {}
-    for name, cls in faces().items():
+    for name, cls in frequency_estimators().items():
         if names is not None and name not in names:
             continue
         try:

@@ -232,7 +232,7 @@ class HCMS(FieldReports, Sketch):
 
 
 class _SketchFrequencyEstimator(OpenFrequencyEstimator):
-    """What the faces of both sketches share."""
+    """What the estimators of both sketches share."""
 
     _more_parameters = """
     n_hashes : int, default=None

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import grr
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.guessing import Runs
 from dpestim.local.reports import CodeReports

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dpestim._core import histogram
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import success_of_cells
 from dpestim.local.categories.unary import Unary

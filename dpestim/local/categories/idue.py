@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpestim.local.categories.column import list_of
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.unary import Unary
 from dpestim.privacy.exact import WORD, canonical_epsilon, exp_lower

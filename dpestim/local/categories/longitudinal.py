@@ -1,7 +1,7 @@
 """Longitudinal mechanisms: a client keeps its randomised answer, and every report is a noisy copy of what is kept.
 
 `Memoised` is the law's side (two steps, of which a one-shot report does both), `ClientState` what a client stores, and
-`LongitudinalEstimator` the face. `longitudinal.md` says what many reports promise, and what they do not.
+`LongitudinalEstimator` the base of estimators. `longitudinal.md` says what many reports promise, and what they do not.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.columns import Column, write_column
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import WORD, canonical_epsilon, exp_lower, log_above, uses_enough
@@ -273,7 +273,7 @@ class _Part(ClientState):
 
 
 class LongitudinalEstimator(FrequencyEstimator):
-    """Base of the faces of longitudinal mechanisms: a second epsilon, and clients that keep what they said."""
+    """Base of the estimators of longitudinal mechanisms: a second epsilon, and clients that keep what they said."""
 
     _more_parameters = """
     epsilon_permanent : float, default=None

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim.local.categories.column import list_of
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.law import ALL, Promise

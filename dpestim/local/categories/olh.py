@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import olh
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.reports import FieldReports

@@ -7,7 +7,7 @@ import numpy as np
 from dpestim.inputs import FingerprintEncoder, is_by_column
 from dpestim.inputs.columns import object_array
 from dpestim.local.categories.column import category_lists
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.columns import column_names
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpestim._core import pgr
 from dpestim.inputs import smallest_dtype
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.projective import best_space, same_points
 from dpestim.local.guessing import TIE, levels_of

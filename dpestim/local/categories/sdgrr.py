@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import relaxed
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.relaxed import Relaxed
 from dpestim.local.law import ALL, Promise

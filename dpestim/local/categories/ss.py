@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import subset
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Subset, success_of_sets
 from dpestim.local.reports import PackedBits

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import unary
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.patterns import draw_patterns, words_for

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import grr, relaxed
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.relaxed import Relaxed
@@ -129,7 +129,7 @@ class URR(UtilityOptimised, CodeReports, CategoricalRandomizer):
 
 
 class NonSensitive(FrequencyEstimator):
-    """Base of the faces of utility-optimised laws: they share a parameter."""
+    """Base of the estimators of utility-optimised laws: they share a parameter."""
 
     _more_parameters = """
     non_sensitive : list or dict of array-like, default=None

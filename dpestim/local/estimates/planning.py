@@ -18,7 +18,7 @@ from scipy.special import bdtrik, ndtr, ndtri
 from dpestim.base import all_estimators
 from dpestim.local.categories.choice import candidates, spread_of
 from dpestim.local.costs import Cost, Spread, cost_of
-from dpestim.local.numbers.face import NumericTransformer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
 from dpestim.tables import Table, frame_of, short
 

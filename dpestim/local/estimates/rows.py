@@ -9,7 +9,7 @@ from dpestim.inputs.frames import is_frame
 from dpestim.inputs.numbers import floats_of
 from dpestim.inputs.safe_errors import attempt
 from dpestim.local.columns import Columns
-from dpestim.local.numbers.face import NumberClient
+from dpestim.local.numbers.transformer import NumberClient
 from dpestim.local.sampling import SampledColumns
 
 _CHOICE = ("a name or a position, a list of these, a slice, a mask, or a callable of a frame without rows")

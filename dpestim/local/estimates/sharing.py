@@ -9,11 +9,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import clone
 
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.estimates.collector import Collector
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.rows import Part, row_of
-from dpestim.local.numbers.face import NumberClient
+from dpestim.local.numbers.transformer import NumberClient
 from dpestim.local.server import Server
 from dpestim.privacy.exact import canonical_epsilon
 

@@ -1,14 +1,14 @@
 """Key-value data: what people hold is a set of (key, value) pairs; how often each key is held, and its mean value.
 
-A row is a set: a `PairRows` of sorted keys and places of values between the bounds, which the road slices by rows as it
+A row is a set: a `PairRows` of sorted keys and places of values between the bounds, which are sliced by rows as it
 does arrays. All pairs of a user are one column, and so one report and one epsilon.
 
     law.py        `KeyValueRandomizer`: what every law has: what it says of the key that is looked at, and of others
     column.py     `PairColumn`: the keys, the bounds and a law; `PairRows`
     estimates.py  `Estimates`: frequencies, means, variances and intervals, the same for every law
-    face.py       `KeyValueEstimator`: client and server in one
+    estimator.py  `KeyValueEstimator`: client and server in one
 
-One idea a file, law and face, with its proof beside it: pckv, privkv, privkvm.
+One idea a file, law and estimator, with its proof beside it: pckv, privkv, privkvm.
 """
 
 #: What its estimators are for, in the tables of the documentation.

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpestim._core import grr, keyvalue, unary
 from dpestim.inputs import smallest_dtype
-from dpestim.local.keyvalue.face import KeyValueEstimator
+from dpestim.local.keyvalue.estimator import KeyValueEstimator
 from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.local.reports import CodeReports

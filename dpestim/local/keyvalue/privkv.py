@@ -6,7 +6,7 @@ import numpy as np
 
 from dpestim._core import keyvalue
 from dpestim.inputs import smallest_dtype
-from dpestim.local.keyvalue.face import KeyValueEstimator
+from dpestim.local.keyvalue.estimator import KeyValueEstimator
 from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import WORD, uses_enough

@@ -7,7 +7,7 @@ Every user sends one noisy gradient (some of them a noisy row), and a server who
 
     gradients.py    `Round`, what users answer, and the law that randomises it
     rounds.py       `GradientModel`: the verbs of both sides, which `fit` plays through, and predictions
-    sgd.py          the faces: a classifier and a regressor, and their proof `sgd.md`
+    sgd.py          the estimators: a classifier and a regressor, and their proof `sgd.md`
 
 Or every user reports values, and a model follows from counts::
 

@@ -13,13 +13,13 @@ from dpestim.inputs import category_rows, number_rows
 from dpestim.inputs.frames import is_frame
 from dpestim.local.categories.column import CategoryColumn
 from dpestim.local.categories.estimates import shown
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.learning.features import feature_of
 from dpestim.local.numbers.column import NumberColumn
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.pm import PMTransformer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import canonical_epsilon
 
 _CHOICES = {"remainder": ("drop", "passthrough"), "correction": ("posterior", "unbiased", None),
@@ -153,7 +153,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # ---------------------------------------------------------------- scikit-learn's face
+    # ---------------------------------------------------------------- scikit-learn
 
     def fit(self, X, y=None):
         """Randomise the rows of X, which costs epsilon, and estimate from the reports what corrections need."""

@@ -4,11 +4,11 @@
     column.py     `NumberColumn`: a pair of bounds and a law
     joint.py      `JointColumn`: several columns that share a report, and `JointRandomizer`, the base of its laws
     ball.py       `BallColumn`: all columns are one vector in a ball, and its law
-    face.py       `NumericTransformer`: the client, which is also scikit-learn's transformer of numbers
+    transformer.py `NumericTransformer`: the client, which is also scikit-learn's transformer of numbers
     inversion.py  unbiased numbers for the sensitivity-aware law, by linear inversion
 
-One idea a file, law and face, with its proof beside it: duchi, hm, laplace, pm, privunit, sdpm, staircase, sw. Means
-and distributions are made of the reports by the servers in `dpestim.local.estimates`.
+One idea a file, law and estimator, with its proof beside it: duchi, hm, laplace, pm, privunit, sdpm, staircase, sw.
+Means and distributions are made of the reports by the servers in `dpestim.local.estimates`.
 """
 
 #: What its estimators are for, in the tables of the documentation.

@@ -8,9 +8,9 @@ import numpy as np
 
 from dpestim._core import duchi
 from dpestim.local.columns import Columns
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.law import FRACTION, NumericRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.exact import WORD, duchi_weights, joint_duchi_weights, uses_enough
 from dpestim.rng import Stage

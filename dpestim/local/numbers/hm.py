@@ -8,8 +8,8 @@ import numpy as np
 from dpestim._core import pm
 from dpestim.local.channel import Beside, Dense
 from dpestim.local.guessing import Runs
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.law import LARGEST_GRID, NumericRandomizer, WindowRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, hybrid_weights, uses_enough, within
 from dpestim.rng import Stage
 

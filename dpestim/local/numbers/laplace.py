@@ -3,8 +3,8 @@
 import math
 from fractions import Fraction
 
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.law import NumericRandomizer, too_small
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, laplace_beyond, uses_enough
 
 

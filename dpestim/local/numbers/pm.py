@@ -1,7 +1,7 @@
 """The piecewise mechanism (PM) on an integer grid: a window of likely outputs moves with the input; unbiased."""
 
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import pm_weights
 
 

@@ -14,8 +14,8 @@ from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import refuse_infinite
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.numbers.ball import BallColumn, centre_of, radius_of
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.joint import JointRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.exact import WORD, cap_weights, uses_enough
 from dpestim.rng import Stage

@@ -12,9 +12,9 @@ from dpestim.local.channel import Piecewise, hat_shares, hat_values, output_edge
 from dpestim.local.guessing import Runs
 from dpestim.local.law import ALL, Promise
 from dpestim.local.numbers.column import pair_of, share_of
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.inversion import numbers_of_least_variance
 from dpestim.local.numbers.law import FRACTION, LARGEST_GRID, NO_ZONE, WindowRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, log_upper, pm_weights
 
 

@@ -1,7 +1,7 @@
 """The square wave (SW) on an integer grid: the piecewise mechanism's law with a window made for distributions."""
 
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import sw_weights
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpestim._core import grr
 from dpestim.inputs import smallest_dtype
-from dpestim.local.categories.face import CategoryClient
+from dpestim.local.categories.estimator import CategoryClient
 from dpestim.local.categories.frequencies import Frequencies
 from dpestim.privacy.exact import WORD
 from dpestim.privacy.rounding import float_down

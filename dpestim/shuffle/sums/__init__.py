@@ -1,7 +1,7 @@
 """Sums: messages about one number a user, and what all of them add up to.
 
     law.py      `SumLaw`: a total of positions between the bounds, and its variance
-    face.py     `SumProtocol`: sums and means of columns of numbers, with errors
+    estimator.py  `SumProtocol`: sums and means of columns of numbers, with errors
     boolean.py  one bit a user; manybits.py  many bits a user; levels.py  one level, or several
     ikos.py     shares that only tell their sum (shares.py: how many; polya.py: each user's part of the noise)
     real.py     `RealSum`, by any of the protocols

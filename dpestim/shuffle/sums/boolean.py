@@ -12,7 +12,7 @@ from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
 from dpestim.shuffle.law import smallest
-from dpestim.shuffle.sums.face import SumProtocol
+from dpestim.shuffle.sums.estimator import SumProtocol
 from dpestim.shuffle.sums.law import BitMessages, SumLaw
 
 #: Bits of the flipping probability that are looked for: a relative 1e-6.

@@ -1,6 +1,6 @@
 """Sums and means of real numbers in the shuffle model, by the protocol that suits."""
 
-from dpestim.shuffle.sums.face import SumProtocol
+from dpestim.shuffle.sums.estimator import SumProtocol
 from dpestim.shuffle.sums.ikos import IKOSLaw
 from dpestim.shuffle.sums.levels import Levels, OneLevel
 from dpestim.shuffle.sums.manybits import ManyBits

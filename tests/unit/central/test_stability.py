@@ -17,7 +17,7 @@ from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.central import ProposeTestRelease, SampleAndAggregate, SmoothSensitivity, StableRelease
 from dpestim.central.stability.distance_test import least_threshold, passes
-from dpestim.central.stability.grid import Grid, grids
+from dpestim.central.stability.grid import ClippedGrid, grids
 from dpestim.central.stability.heavy import NOISES, heavy_noise
 from dpestim.central.stability.rehearsal import rehearse
 from dpestim.central.stability.stable_release import leader
@@ -50,7 +50,7 @@ def brute(n, values, stretch):
     (3, 4, 1, 3), (5, 3, 2, 5),
 ])
 def test_what_records_can_move_is_what_they_can(n, values, first, last):
-    stretch, grid = Stretch(first, last), Grid(0, values - 1, 0)
+    stretch, grid = Stretch(first, last), ClippedGrid(0, values - 1, 0)
     weights = smooth_weights(Fraction(3, 2), n)
     for x, levels in brute(n, values, stretch).items():
         column = np.random.default_rng(0).permutation(x)
@@ -68,7 +68,7 @@ def test_little_is_sorted_and_the_maximum_is_still_exact():
     for ratio, n in ((Fraction(11, 10), 300), (Fraction(5, 4), 400), (Fraction(1001, 1000), 90)):
         for x in (rng.integers(0, 1000, n), np.repeat([3, 990], n // 2), rng.integers(0, 3, n) * 400,
                   np.arange(n) * 2):
-            grid, n, m = Grid(0, 1000, 0), len(x), len(x) // 2
+            grid, n, m = ClippedGrid(0, 1000, 0), len(x), len(x) // 2
             weights = smooth_weights(ratio, n)
             padded = np.r_[np.zeros(n + 1, int), np.sort(x), np.full(n + 1, 1000)]
             at = n + m  # where number m is
@@ -91,7 +91,7 @@ def test_weights_fall_no_faster_than_they_may():
 
 
 def test_a_statistic_of_the_user_is_cut_and_made_to_rise():
-    grid = Grid(0, 100, -1)
+    grid = ClippedGrid(0, 100, -1)
     seen = Declared(lambda x, low, high: (x[-1] + 1000, [1, 0.5, math.inf])).look(np.array([4, 2]), grid, 9)
     assert (seen.value, seen._steps) == (100, [2, 2, 100])
     assert (seen.distance(2), seen.distance(1)) == (2, 0)
@@ -216,7 +216,7 @@ def test_results_are_the_rounded_real_sum(name):
     law = heavy_noise(name, Fraction(1), Fraction(1, 100), HALF)
     center, scale = Fraction(1, 3), Fraction(7, 5)
     for seed in range(40):
-        seen = [Fraction(law.nearest(center * 2**k, scale * 2**k, Grid(-(2**90), 2**90, 0),
+        seen = [Fraction(law.nearest(center * 2**k, scale * 2**k, ClippedGrid(-(2**90), 2**90, 0),
                                      BitStream(WordSource(seed).reader(), 0, 0)), 2**k) for k in (0, 5, 20, 45)]
         for k, one in zip((0, 5, 20), seen):
             assert abs(one - seen[-1]) <= Fraction(1, 2 ** (k + 1)) + Fraction(1, 2**46)

@@ -335,7 +335,7 @@ def test_the_last_law_exists_for_all_models(perturbation, epsilon, delta):
         for n_rows in (1, 10**9):
             for strength in (None, Fraction(1, 10**12), Fraction(10**12)):
                 calibration = calibrate(perturbation, epsilon, delta, strength, n_rows, size)
-                grid = release.Grid.of(release.certificate_of(calibration, n_rows, size), size)
+                grid = release.CoefficientGrid.of(release.certificate_of(calibration, n_rows, size), size)
                 law = release.last_law(calibration, grid)
                 assert law.epsilon == epsilon / 100
                 assert grid.sensitivity <= 6 * size + 1
@@ -347,7 +347,7 @@ def test_the_grid_covers_what_certificates_leave_open(monkeypatch):
     rng = np.random.default_rng(0)
     for size in (1, 4, 30):
         certificate = Certificate(1000, size, 2.0, 20.0)
-        grid = release.Grid.of(certificate, size)
+        grid = release.CoefficientGrid.of(certificate, size)
         worst = 0
         for _ in range(300):
             centre = rng.standard_normal(size)
@@ -361,7 +361,7 @@ def test_the_noise_of_the_release_has_its_scale(monkeypatch):
     """The integers are the rounded minimiser plus discrete Laplace of scale sensitivity / epsilon2."""
     loss = problem(500, 3)
     law = calibrate("objective", Fraction(1), Fraction(0), None, 500, 4)
-    grid = release.Grid.of(release.certificate_of(law, 500, 4), 4)
+    grid = release.CoefficientGrid.of(release.certificate_of(law, 500, 4), 4)
     monkeypatch.setattr(release, "minimise", lambda *_: np.zeros(4))
     drawn = np.array([release.release(loss, law, WordSource(s), 0)[0] for s in range(250)]).ravel()
     scale = grid.sensitivity / float(law.approximation_epsilon)
@@ -374,7 +374,7 @@ def test_the_noise_of_the_release_has_its_scale(monkeypatch):
 def test_the_last_noise_is_small_beside_the_first():
     for n, d, delta in ((1000, 4, 0), (100_000, 21, 0), (30_000, 89, Fraction(1, 10**5)), (10**6, 200, 0)):
         law = calibrate("objective", Fraction(1, 10), Fraction(delta), None, n, d)
-        grid = release.Grid.of(release.certificate_of(law, n, d), d)
+        grid = release.CoefficientGrid.of(release.certificate_of(law, n, d), d)
         last = math.sqrt(2) * grid.step * grid.sensitivity / float(law.approximation_epsilon)
         first = law.scale * (1 if delta else math.sqrt(d + 1)) / law.strength
         assert last < 0.02 * first

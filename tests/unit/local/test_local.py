@@ -28,7 +28,7 @@ from dpestim.local import (
     SSFrequencyEstimator,
     SUEFrequencyEstimator,
 )
-from dpestim.local.categories.face import FrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.olh import OLH, best_n_buckets, collision_rate
 from dpestim.privacy import exact
 from dpestim.rng import Stage, WordReader
@@ -766,9 +766,9 @@ def test_categories_without_order_or_columns(bad):
 
 @each
 def test_sparse_support_is_made_in_pieces(cls, monkeypatch):
-    from dpestim.local.categories import face
+    from dpestim.local.categories import estimator
 
-    monkeypatch.setattr(face, "_DENSE_CELLS", 100)
+    monkeypatch.setattr(estimator, "_DENSE_CELLS", 100)
     X = np.arange(57)[:, None] % 9
     est = cls(1.0, categories=[np.arange(9)], random_state=0)
     dense = est.fit_transform(X)

@@ -31,8 +31,8 @@ from dpestim.local import (
     PrivUnitTransformer,
     SDGRRFrequencyEstimator,
 )
-from dpestim.local.categories.face import FrequencyEstimator
-from dpestim.local.numbers.face import NumberClient
+from dpestim.local.categories.estimator import FrequencyEstimator
+from dpestim.local.numbers.transformer import NumberClient
 from dpestim.shuffle import ShuffledEstimator
 
 COLORS = ["red", "green", "blue"]

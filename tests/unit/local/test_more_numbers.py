@@ -9,12 +9,12 @@ import pytest
 from dpestim._core import table
 from dpestim.accounting import Ledger
 from dpestim.local import DistributionEstimator, LaplaceTransformer, MeanEstimator, PMTransformer, SWTransformer
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.hm import HM
 from dpestim.local.numbers.laplace import Laplace
 from dpestim.local.numbers.law import NumericRandomizer
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sw import SW
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, canonical_epsilon, laplace_beyond, log_ratio, sw_weights, within
 
 EPSILONS = [0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0]

@@ -18,8 +18,8 @@ from dpestim.local import (
     StaircaseTransformer,
 )
 from dpestim.local.columns import Columns
-from dpestim.local.numbers.face import NumericTransformer
 from dpestim.local.numbers.joint import JointColumn, JointRandomizer
+from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import CodeReports
 from dpestim.local.sampling import SampledColumns, draw
 from dpestim.privacy.exact import WORD, grr_weights

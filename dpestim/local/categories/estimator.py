@@ -1,4 +1,4 @@
-"""The face of every frequency mechanism: client and server in one, and scikit-learn's transformer around both."""
+"""What every frequency estimator is: client and server in one, and scikit-learn's transformer around both."""
 
 import warnings
 
@@ -103,7 +103,7 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # ---------------------------------------------------------------- scikit-learn's face
+    # ---------------------------------------------------------------- scikit-learn
 
     def fit_transform(self, X, y=None, **fit_params):
         """Fit and return the support matrix of the very same reports: one randomisation, one epsilon."""

@@ -1,4 +1,4 @@
-"""The face of every protocol for sums: client and server in one, with sums, means and their errors."""
+"""What every protocol for sums is: client and server in one, with sums, means and their errors."""
 
 from numbers import Real
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpestim.local.numbers.column import NumberColumn
-from dpestim.local.numbers.face import NumberClient
+from dpestim.local.numbers.transformer import NumberClient
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 

@@ -1,4 +1,4 @@
-"""The face of every mechanism for key-value data: client and server in one."""
+"""What every estimator of key-value data is: client and server in one."""
 
 import numpy as np
 from scipy.sparse import csr_array
