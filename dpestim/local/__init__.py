@@ -24,9 +24,9 @@ and a package for each kind of data, which the files above know nothing about::
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
     learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
-A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its kernel,
-if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, which stands above both, and
-`learning`, above these.
+A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its
+kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, which stands
+above both, and `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
