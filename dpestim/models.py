@@ -179,6 +179,19 @@ class PrivateClassifier(ClassifierMixin, PrivateModel):
         scores = self.decision_function(X)
         return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
+        return tags
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns with norm about 1, and classes that depend on them."""
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows, 3))
+        classes, score = np.asarray(self.classes), X[:, 0] + 0.2 * rng.standard_normal(n_rows)
+        y = np.digitize(score, np.linspace(-1, 1, len(classes) + 1)[1:-1])
+        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
+
 
 class PrivateRegressor(RegressorMixin, PrivateModel):
     """Base of models that tell numbers; a sub-class has `predict`."""
@@ -190,6 +203,17 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
         known, weights = number_column(y, len(found), "y"), _weights(sample_weight, len(found))
         self._note_score(len(found))
         return float(r2_score(known, found, sample_weight=weights))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # noise may drown the few rows of a check
+        return tags
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of three columns with norm about 1, and targets that depend on them."""
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(n_rows, 3))
+        return X, X[:, 0] - 0.5 * X[:, 1] + 0.1 * rng.standard_normal(n_rows)
 
 
 def _are_several(names):

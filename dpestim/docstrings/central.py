@@ -1,6 +1,6 @@
 """Sections of parameters and attributes that mechanisms of the central model and of the shuffle model share."""
 
-#: By kind of class (`_template`); "rows" is for what takes rows whose number is public.
+#: By kind of class (`_template`).
 CENTRAL = {
     "sensitivity": """\
 Parameters
@@ -60,28 +60,6 @@ ValueError
     anything is charged.
 
 """,
-    "rows": """\
-Parameters
-----------
-epsilon : float, default=1.0
-    Privacy budget of one release, from 1e-100 to 80.
-{own}
-{ledger of releases}
-{random_state}
-
-Attributes
-----------
-privacy_ : PrivacyGuarantee
-    What one release promises.
-{attributes}
-
-Raises
-------
-ValueError
-    For a parameter or data that do not fit; it names the parameter, never a value of the data, and comes before
-    anything is charged.
-
-""",
     "shuffle": """\
 Parameters
 ----------
@@ -115,3 +93,5 @@ randomizers_ : list of ShuffleLaw
 
 """,
 }
+#: (of what takes rows whose number is public)
+CENTRAL["rows"] = CENTRAL["neighbours"].replace("{neighbours}\n", "")

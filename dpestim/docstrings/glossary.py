@@ -112,4 +112,14 @@ self
 classes : array-like, dict or Domain, default=None
     Public list of at least two classes. None takes those in y, which leaks in the same way.
 """,
+    "fit of rows with targets": """\
+Parameters
+----------
+X : array-like or data frame of shape (n_rows, n_features)
+y : array-like of shape (n_rows,)
+
+Returns
+-------
+self
+""",
 }

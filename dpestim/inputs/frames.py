@@ -98,3 +98,16 @@ def refuse_empty(shape, fewest=1):
         if n < least:
             raise ValueError(f"Found array with {n} {what} (shape={tuple(shape)}) while a minimum of {least} is "
                              "required.")
+
+
+def names_of_features(estimator, input_features):
+    """Return the names of the columns that a fitted estimator saw, as scikit-learn's `get_feature_names_out` asks."""
+    names, n = getattr(estimator, "feature_names_in_", None), estimator.n_features_in_
+    if input_features is None:
+        return names if names is not None else [f"x{j}" for j in range(n)]
+    if len(input_features) != n:
+        raise ValueError("input_features should have length equal to number of features "
+                         f"({n}), got {len(input_features)}")
+    if names is not None and list(input_features) != list(names):
+        raise ValueError("input_features is not equal to feature_names_in_")
+    return input_features

@@ -247,19 +247,6 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
 
     # ---------------------------------------------------------------- inside
 
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns with norm about 1, and classes that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        y = np.digitize(X[:, 0] + 0.2 * rng.standard_normal(n_rows), np.linspace(-1, 1, len(self.classes) + 1)[1:-1])
-        classes = np.asarray(self.classes)
-        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
-        return tags
-
     def _check_parameters(self):
         found = super()._check_parameters()
         if self.classes is not None:

@@ -217,17 +217,6 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
                 x * per * rows.target_scale for x in (estimates, errors))
         return learned
 
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns within their bounds, and targets that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        return X, X[:, 0] - 0.5 * X[:, 1] + 0.1 * rng.standard_normal(n_rows)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # noise may drown the few rows of a check
-        return tags
-
     def _check(self):
         """Return (epsilon, delta), exact; raise ValueError for a parameter that does not fit."""
         epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)

@@ -185,17 +185,6 @@ class DPTukeyRegression(CentralRegressor):
         few = {"delta": 1e-2, "n_models": 20}  # (for few rows, an epsilon with which they get an answer)
         return [{"epsilon": 70.0, **few}, {"epsilon": 60.0, "fit_intercept": False, **few}]
 
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns, and targets that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        return X, X[:, 0] - 0.5 * X[:, 1] + 0.1 * rng.standard_normal(n_rows)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # few rows get no answer
-        return tags
-
     def _center(self, n_columns):
         """Return the public point that is subtracted; without an intercept there is none but 0."""
         center = np.atleast_1d(bound_array(self.center, "center"))

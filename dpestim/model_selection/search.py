@@ -160,14 +160,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def fit(self, X, y=None):
         """Search, and keep the model that was chosen; one release of epsilon.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows with targets}
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: candidates are compared by what they "

@@ -86,7 +86,6 @@ class DPCategoricalNB(NaiveBayes):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 
     def _check_own(self):

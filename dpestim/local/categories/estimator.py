@@ -8,6 +8,7 @@ from sklearn.base import TransformerMixin
 
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, learn_categories
+from dpestim.inputs.frames import names_of_features
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.frequencies import Frequencies
@@ -137,14 +138,7 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
     def get_feature_names_out(self, input_features=None):
         """Return feature_category for each column of `transform`."""
         self._check_fitted()
-        names = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            input_features = names if names is not None else [f"x{j}" for j in range(self.n_features_in_)]
-        elif len(input_features) != self.n_features_in_:
-            raise ValueError("input_features should have length equal to number of features "
-                             f"({self.n_features_in_}), got {len(input_features)}")
-        elif names is not None and list(input_features) != list(names):
-            raise ValueError("input_features is not equal to feature_names_in_")
+        input_features = names_of_features(self, input_features)
         return np.array(
             [f"{f}_{c}" for f, cats in zip(input_features, self.categories_) for c in shown(cats)], dtype=object
         )

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from dpestim.inputs import category_rows, number_rows
-from dpestim.inputs.frames import is_frame
+from dpestim.inputs.frames import is_frame, names_of_features
 from dpestim.local.categories.column import CategoryColumn
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.estimator import FrequencyEstimator
@@ -230,14 +230,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         """Return feature_category for each category, the feature for a number, and columns that pass through."""
         if self._columns is None:
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first")
-        names = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            input_features = names if names is not None else [f"x{j}" for j in range(self.n_features_in_)]
-        elif len(input_features) != self.n_features_in_:
-            raise ValueError("input_features should have length equal to number of features "
-                             f"({self.n_features_in_}), got {len(input_features)}")
-        elif names is not None and list(input_features) != list(names):
-            raise ValueError("input_features is not equal to feature_names_in_")
+        input_features = names_of_features(self, input_features)
         places, out = [j for _, _, own in self.transformers_ for j in own], []
         for j, column in zip(places, self._columns):
             name = input_features[j]

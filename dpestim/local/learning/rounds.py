@@ -148,28 +148,14 @@ class GradientModel(PrivateModel):
         Plays both sides: groups are drawn, whatever the rows are, and each goes through `next_round`, `privatize` and
         `aggregate`.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows with targets}
         """
         return self._fit(X, y, restart=not self.warm_start)
 
     def partial_fit(self, X, y):
         """Let one more group answer: one round, and one release of epsilon of each of its rows, which are new users.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        self
+        {fit of rows with targets}
         """
         return self._fit(X, y, restart=False, one_group=True)
 

@@ -211,11 +211,6 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
         if self.classes is not None:
             checked_classes(self.classes)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
-        return tags
-
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
@@ -223,14 +218,6 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
             {"epsilon": 2.0, "data_norm": 2.0, "classes": [0, 1]},
             {"epsilon": 3.0, "data_norm": 2.0, "classes": ["a", "b", "c"], "n_rounds": 3, "mechanism": "duchi"},
         ]
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns, and classes that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        y = np.digitize(X[:, 0] + 0.2 * rng.standard_normal(n_rows), np.linspace(-1, 1, len(self.classes) + 1)[1:-1])
-        classes = np.asarray(self.classes)
-        return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
 
 
 class LDPSGDRegressor(PrivateRegressor, GradientModel):
@@ -379,11 +366,6 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
             return
         check_target(self.target_bounds, **_LIMITS)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
@@ -391,9 +373,3 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
             {"epsilon": 1.0, "data_norm": 2.0, "target_bounds": (-2.0, 2.0)},
             {"epsilon": 3.0, "data_norm": 2.0, "target_bounds": (-2.0, 2.0), "mechanism": "pm", "fit_intercept": False},
         ]
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns, and targets that depend on them."""
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-1, 1, size=(n_rows, 3))
-        return X, X[:, 0] + 0.2 * rng.standard_normal(n_rows)

@@ -9,7 +9,7 @@ from dpestim._core import pm
 from dpestim.local.channel import Beside, Dense
 from dpestim.local.guessing import Runs
 from dpestim.local.numbers.law import LARGEST_GRID, NumericRandomizer, WindowRandomizer
-from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.local.numbers.transformer import FineTransformer
 from dpestim.privacy.exact import WORD, hybrid_weights, uses_enough, within
 from dpestim.rng import Stage
 
@@ -99,7 +99,7 @@ class HM(WindowRandomizer):
         return edges, np.concatenate([output, both]), Beside(window, signs)
 
 
-class HMTransformer(NumericTransformer):
+class HMTransformer(FineTransformer):
     """Numbers by the hybrid mechanism (HM): the piecewise mechanism or a sign, whichever a coin says, without bias.
 
     Each user rounds the own value to a grid, without bias; a coin that knows no value decides whether the report is
@@ -139,17 +139,6 @@ class HMTransformer(NumericTransformer):
     """
 
     _randomizer = HM
-    _more_parameters = """
-    {grid of reports}
-    """
-
-    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
-                 random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
-                         n_jobs=n_jobs)
-        self.grid = grid
-
-    _test_values = {"grid": [32]}
 
     @classmethod
     def _test_params(cls):

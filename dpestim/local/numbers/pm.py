@@ -1,7 +1,7 @@
 """The piecewise mechanism (PM) on an integer grid: a window of likely outputs moves with the input; unbiased."""
 
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
-from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.local.numbers.transformer import FineTransformer
 from dpestim.privacy.exact import pm_weights
 
 
@@ -12,7 +12,7 @@ class PM(WindowRandomizer):
         super().__init__(epsilon, grid, pm_weights)
 
 
-class PMTransformer(NumericTransformer):
+class PMTransformer(FineTransformer):
     """Numbers by the piecewise mechanism (PM): bounded noise, smaller the larger epsilon, without bias.
 
     Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
@@ -44,19 +44,7 @@ class PMTransformer(NumericTransformer):
     True
     """
 
-    _more_parameters = """
-    {grid of reports}
-    """
-
-    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
-                 random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
-                         n_jobs=n_jobs)
-        self.grid = grid
-
     _randomizer = PM
-
-    _test_values = {"grid": [32]}
 
     @classmethod
     def _test_params(cls):

@@ -1,7 +1,7 @@
 """The square wave (SW) on an integer grid: the piecewise mechanism's law with a window made for distributions."""
 
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
-from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.local.numbers.transformer import FineTransformer
 from dpestim.privacy.exact import sw_weights
 
 
@@ -12,7 +12,7 @@ class SW(WindowRandomizer):
         super().__init__(epsilon, grid, sw_weights)
 
 
-class SWTransformer(NumericTransformer):
+class SWTransformer(FineTransformer):
     """Numbers by the square wave (SW): a window made for whole distributions, still without bias.
 
     Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
@@ -49,19 +49,7 @@ class SWTransformer(NumericTransformer):
     True
     """
 
-    _more_parameters = """
-    {grid of reports}
-    """
-
-    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
-                 random_state=None, n_jobs=None):
-        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
-                         n_jobs=n_jobs)
-        self.grid = grid
-
     _randomizer = SW
-
-    _test_values = {"grid": [32]}
 
     @classmethod
     def _test_params(cls):

@@ -11,6 +11,7 @@ from dpestim.inputs import in_order, is_by_column, number_rows, refuse_infinite
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.numbers.column import NumberColumn, pair_of
+from dpestim.local.numbers.law import LARGEST_GRID
 from dpestim.local.sampling import SampledColumns
 
 
@@ -206,3 +207,19 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
 def _ends(columns):
     """Return (lower bounds, upper bounds) of all features, lists of floats."""
     return [low for c in columns for low in c.lows], [high for c in columns for high in c.highs]
+
+
+class FineTransformer(NumericTransformer):
+    """Base of transformers whose laws take any grid up to the finest one, in constant time."""
+
+    _more_parameters = """
+    {grid of reports}
+    """
+
+    _test_values = {"grid": [32]}
+
+    def __init__(self, epsilon=1.0, *, bounds=None, grid=LARGEST_GRID, strategy="split", ledger=None,
+                 random_state=None, n_jobs=None):
+        super().__init__(epsilon, bounds=bounds, strategy=strategy, ledger=ledger, random_state=random_state,
+                         n_jobs=n_jobs)
+        self.grid = grid
