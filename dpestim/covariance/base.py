@@ -59,6 +59,18 @@ class ScatterModel(OnePassModel):
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers
 
+    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, assume_centered=False,
+                 shrinkage="auto", neighbours=None, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.assume_centered = assume_centered
+        self.shrinkage = shrinkage
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
     def _learn(self, scatter, rows, n_rows):
         """Return what is learned from a noisy covariance of scaled rows, whose number may be noisy, too, by name."""
         raise TypeError(f"{type(self).__name__} does not say what it learns")

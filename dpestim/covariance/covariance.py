@@ -70,18 +70,6 @@ class DPCovariance(ScatterModel):
     """
     _learned = ("covariance_", "location_")
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, assume_centered=False,
-                 shrinkage="auto", neighbours=None, ledger=None, random_state=None):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.assume_centered = assume_centered
-        self.shrinkage = shrinkage
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
-
     def confidence_interval(self, level=0.95):
         """Return intervals of the entries of the covariance of the clipped rows: a function of what is published.
 

@@ -101,19 +101,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
                  delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
                  neighbours=None, ledger=None, random_state=None):
-        self.epsilon = epsilon
+        super().__init__(epsilon, delta=delta, bounds=bounds, data_norm=data_norm, assume_centered=assume_centered,
+                         shrinkage=shrinkage, neighbours=neighbours, ledger=ledger, random_state=random_state)
         self.n_components = n_components
         self.method = method
         self.iterated_power = iterated_power
         self.whiten = whiten
-        self.delta = delta
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.assume_centered = assume_centered
-        self.shrinkage = shrinkage
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     @property
     def norm_bound(self):

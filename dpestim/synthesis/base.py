@@ -85,6 +85,19 @@ class Synthesizer(CentralModel):
     #: Whether the model is one table of all columns.
     _joined = False
 
+    def __init__(self, epsilon=1.0, *, categories=None, bounds=None, bins=16, degree=2, workload=None,
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.bounds = bounds
+        self.bins = bins
+        self.degree = degree
+        self.workload = workload
+        self.max_cells = max_cells
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
     def fit(self, X, y=None):
         """Learn a model of rows; one release of epsilon and delta.
 

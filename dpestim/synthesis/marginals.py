@@ -173,17 +173,9 @@ class MarginalSynthesizer(Synthesizer):
 
     def __init__(self, epsilon=1.0, *, delta=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
                  max_cells=65_536, neighbours=None, ledger=None, random_state=None):
-        self.epsilon = epsilon
+        super().__init__(epsilon, categories=categories, bounds=bounds, bins=bins, degree=degree, workload=workload,
+                         max_cells=max_cells, neighbours=neighbours, ledger=ledger, random_state=random_state)
         self.delta = delta
-        self.categories = categories
-        self.bounds = bounds
-        self.bins = bins
-        self.degree = degree
-        self.workload = workload
-        self.max_cells = max_cells
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     # ---------------------------------------------------------------- inside
 
