@@ -87,6 +87,16 @@ class ShuffleProtocol(Server):
     #: Which checks of `dpestim.testing` apply, and which shared text fills the docstring.
     _checked_as = _template = "shuffle"
 
+    def __init__(self, epsilon=1.0, *, delta=None, n_users=None, colluding=0, ledger=None, random_state=None,
+                 n_jobs=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_users = n_users
+        self.colluding = colluding
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
     def encode(self, X):
         """Turn the rows of users into their messages, on the user's side; the same as ``privatize``.
 

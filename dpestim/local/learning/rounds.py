@@ -50,6 +50,21 @@ class GradientModel(PrivateModel):
               "transformer_", "n_rounds_", "coef_", "intercept_", "classes_", "data_norm_", "n_features_in_",
               "feature_names_in_")
 
+    def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, n_rounds=None, learning_rate=0.6,
+                 fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None, random_state=None,
+                 n_jobs=None):
+        self.epsilon = epsilon
+        self.mechanism = mechanism
+        self.data_norm = data_norm
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.warm_start = warm_start
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
     # ---------------------------------------------------------------- the verbs of both sides
 
     def next_round(self, n_features=None, centre=False):

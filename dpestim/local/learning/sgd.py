@@ -18,6 +18,46 @@ from dpestim.models import PrivateClassifier, PrivateRegressor, checked_number
 
 #: How far bounds of targets may be from 0, and how close to each other: a range is a float, and so are its parts.
 _LIMITS = {"most": 1e100, "apart": 1e-100}
+#: What docstrings of both say.
+_TEXTS = {
+    "gradients": """\
+epsilon : float, default=1.0
+    Privacy budget of a row, in (0, 80].
+mechanism : {"privunit", "duchi", "pm"}, default="privunit"
+    Which law randomises gradients: `PrivUnitTransformer`, which has the least noise for vectors of limited length;
+    or, for less time and shorter reports, `DuchiTransformer` for the whole gradient or `PMTransformer` for some
+    of its numbers, which are drawn.
+data_norm : float, default=None
+    Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
+    predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
+""",
+    "n_rounds": """\
+n_rounds : int, default=None
+    Groups of a `fit` that answer with gradients. None: by the numbers of rows and columns and epsilon (``sgd.md``),
+    4 to 256. Before them a twentieth of the users answer with their rows, if the noise of the mean is small.
+""",
+    "payment": """\
+warm_start : bool, default=False
+    Whether `fit` continues where the last one ended, with other users, instead of beginning anew.
+ledger : dpestim.accounting.Ledger, default=None
+    Pays epsilon for each `fit`, `partial_fit` and `privatize`, or refuses. None: the ledger of the ``with ledger:``
+    block around, if there is one.
+{random_state}
+n_jobs : int, default=None
+    Threads.
+""",
+    "rounds": """\
+data_norm_ : float
+    The norm that rows are clipped to.
+n_rounds_ : int
+    Rounds that were closed by a step.
+transformer_ : transformer
+    The client that randomises gradients, divided by their largest norm; its law is frozen by the first round.
+privacy_ : PrivacyGuarantee
+    What the report of one user promises.
+{columns seen}
+""",
+}
 
 
 class LDPSGDClassifier(PrivateClassifier, GradientModel):
@@ -50,33 +90,16 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of a row, in (0, 80].
-    mechanism : {"privunit", "duchi", "pm"}, default="privunit"
-        Which law randomises gradients: `PrivUnitTransformer`, which has the least noise for vectors of limited length;
-        or, for less time and shorter reports, `DuchiTransformer` for the whole gradient or `PMTransformer` for some
-        of its numbers, which are drawn.
-    data_norm : float, default=None
-        Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
-        predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
+    {gradients}
     classes : array-like, dict or Domain, default=None
         Public list of at least two classes. None learns it, which leaks.
-    n_rounds : int, default=None
-        Groups of a `fit` that answer with gradients. None: by the numbers of rows and columns and epsilon (``sgd.md``),
-        4 to 256. Before them a twentieth of the users answer with their rows, if the noise of the mean is small.
+    {n_rounds}
     learning_rate : float, default=0.6
         How far noise alone may move the margins of rows, about; steps follow from it and from the noise.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=0.2
         The constant that is appended to rows of norm at most 1.
-    warm_start : bool, default=False
-        Whether `fit` continues where the last one ended, with other users, instead of beginning anew.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays epsilon for each `fit`, `partial_fit` and `privatize`, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one.
-    {random_state}
-    n_jobs : int, default=None
-        Threads.
+    {payment}
 
     Attributes
     ----------
@@ -84,15 +107,7 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
         In units of X: averages over the rounds.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray
-    data_norm_ : float
-        The norm that rows are clipped to.
-    n_rounds_ : int
-        Rounds that were closed by a step.
-    transformer_ : transformer
-        The client that randomises gradients, divided by their largest norm; its law is frozen by the first round.
-    privacy_ : PrivacyGuarantee
-        What the report of one user promises.
-    {columns seen}
+    {rounds}
 
     Raises
     ------
@@ -129,23 +144,16 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     (10, 10)
     """
 
+    _texts = _TEXTS
     _declared = ("classes", "data_norm")
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, classes=None, n_rounds=None,
                  learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
                  random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.data_norm = data_norm
+        super().__init__(epsilon, mechanism=mechanism, data_norm=data_norm, n_rounds=n_rounds,
+                         learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
+                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.classes = classes
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.warm_start = warm_start
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def partial_fit(self, X, y, classes=None):
         """Let one more group answer: one round, and one release of epsilon of each of its rows, which are new users.
@@ -242,50 +250,25 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget of a row, in (0, 80].
-    mechanism : {"privunit", "duchi", "pm"}, default="privunit"
-        Which law randomises gradients: `PrivUnitTransformer`, which has the least noise for vectors of limited length;
-        or, for less time and shorter reports, `DuchiTransformer` for the whole gradient or `PMTransformer` for some
-        of its numbers, which are drawn.
-    data_norm : float, default=None
-        Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
-        predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
+    {gradients}
     target_bounds : (low, high), dict or Domain, default=None
         Public range of y; targets outside are clipped. None learns it, which leaks.
     residual_bound : float, default=0.25
         From which error on, in halves of that range, the loss is linear; noise is in parts of it.
-    n_rounds : int, default=None
-        Groups of a `fit` that answer with gradients. None: by the numbers of rows and columns and epsilon (``sgd.md``),
-        4 to 256. Before them a twentieth of the users answer with their rows, if the noise of the mean is small.
+    {n_rounds}
     learning_rate : float, default=0.07
         How far noise alone may move predictions, about, in halves of the range; steps follow from it and the noise.
     fit_intercept : bool, default=True
     intercept_scaling : float, default=0.5
         The constant that is appended to rows of norm at most 1.
-    warm_start : bool, default=False
-        Whether `fit` continues where the last one ended, with other users, instead of beginning anew.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays epsilon for each `fit`, `partial_fit` and `privatize`, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one.
-    {random_state}
-    n_jobs : int, default=None
-        Threads.
+    {payment}
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         In units of X and y: averages over the rounds.
     intercept_ : ndarray of shape (1,)
-    data_norm_ : float
-        The norm that rows are clipped to.
-    n_rounds_ : int
-        Rounds that were closed by a step.
-    transformer_ : transformer
-        The client that randomises gradients, divided by their largest norm; its law is frozen by the first round.
-    privacy_ : PrivacyGuarantee
-        What the report of one user promises.
-    {columns seen}
+    {rounds}
 
     Raises
     ------
@@ -309,24 +292,17 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
     True
     """
 
+    _texts = _TEXTS
     _declared = ("data_norm", "target_bounds")
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, target_bounds=None, residual_bound=0.25,
                  n_rounds=None, learning_rate=0.07, fit_intercept=True, intercept_scaling=0.5, warm_start=False,
                  ledger=None, random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.data_norm = data_norm
+        super().__init__(epsilon, mechanism=mechanism, data_norm=data_norm, n_rounds=n_rounds,
+                         learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
+                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.target_bounds = target_bounds
         self.residual_bound = residual_bound
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.warm_start = warm_start
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def predict(self, X):
         """Return the expected target of each row; a row longer than `data_norm_` is scaled down to it.

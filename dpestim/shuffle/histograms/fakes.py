@@ -182,15 +182,10 @@ class ShuffledHistogram(Frequencies, ShuffleProtocol, CategoryClient):
 
     def __init__(self, epsilon=1.0, *, delta=None, categories="auto", postprocess=None, n_users=None, colluding=0,
                  ledger=None, random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(epsilon, delta=delta, n_users=n_users, colluding=colluding, ledger=ledger,
+                         random_state=random_state, n_jobs=n_jobs)
         self.categories = categories
         self.postprocess = postprocess
-        self.n_users = n_users
-        self.colluding = colluding
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @property
     def counts_(self):

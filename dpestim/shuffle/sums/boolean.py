@@ -162,14 +162,9 @@ class BooleanSum(SumProtocol):
 
     def __init__(self, epsilon=1.0, *, delta=None, n_users=None, colluding=0, calibration="numeric", ledger=None,
                  random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_users = n_users
-        self.colluding = colluding
+        super().__init__(epsilon, delta=delta, n_users=n_users, colluding=colluding, ledger=ledger,
+                         random_state=random_state, n_jobs=n_jobs)
         self.calibration = calibration
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _column(self, name, law, low, high):
         return BitColumn(name, law, low, high)

@@ -59,17 +59,12 @@ class RealSum(SumProtocol):
 
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, protocol="ikos", n_messages=None, grid=None,
                  n_users=None, colluding=0, ledger=None, random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(epsilon, delta=delta, n_users=n_users, colluding=colluding, ledger=ledger,
+                         random_state=random_state, n_jobs=n_jobs)
         self.bounds = bounds
         self.protocol = protocol
         self.n_messages = n_messages
         self.grid = grid
-        self.n_users = n_users
-        self.colluding = colluding
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @property
     def _randomizer(self):
