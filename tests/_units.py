@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from xdist.scheduler import LoadScopeScheduling
 
 #: Files whose tests share one run of something.
@@ -64,3 +65,17 @@ def pytest_collection(session):
 
 def pytest_xdist_make_scheduler(config, log):
     return Units(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """In a worker, send one message about a test that passed, not five: they take longer than many a test."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if len(reports) == 3 and all(report.passed for report in reports):
+        _, call, teardown = reports
+        call.user_properties, reports = teardown.user_properties, [call]  # (what a test cost is known last)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import math
 import os
 import re
 import secrets
@@ -40,6 +41,8 @@ _locks = {}
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
+#: folder of temporary ledgers -> when it is looked through again for those of dead processes
+_next_sweep = {}
 #: paths of the ledgers that this process has used
 _known = set()
 
@@ -108,10 +111,13 @@ def sweep(path, names=None):
 
 
 def temporary_path():
-    """Return a new path for a temporary ledger, having removed what dead processes left in its folder."""
+    """Return a new path for a temporary ledger; once an hour what dead processes left in its folder is removed."""
     path = os.path.realpath(Path(tempfile.gettempdir()) / f"dpestim-ledger-{os.getpid()}-{secrets.token_hex(8)}.sqlite")
-    sweep(path, _OF_OTHERS.format(os.getpid()))
-    _sweep_temporary(os.path.dirname(path))
+    folder, now = os.path.dirname(path), time.monotonic()
+    if now > _next_sweep.get(folder, -math.inf):
+        _next_sweep[folder] = now + _UNUSED
+        sweep(path, _OF_OTHERS.format(os.getpid()))
+        _sweep_temporary(folder)
     return path
 
 

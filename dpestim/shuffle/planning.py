@@ -92,7 +92,7 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, del
 
     **Privacy.** A plan reads no data: it costs nothing.
 
-    **Complexity.** 1 to 2 seconds for a new setting, and 5 to 15 where users or epsilon are found.
+    **Complexity.** Half a second to a second for a new setting, and 1.5 to 4 where users or epsilon are found.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Benchmarks take their mechanisms from the registry: a newcomer is timed without a line there."""
 
 import json
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,12 @@ def benchmarks(monkeypatch):
 
     monkeypatch.setattr(_harness, "ONCE", True)
     return frequencies, numbers, memory, vectors
+
+
+def shorten_peers(monkeypatch, module):
+    """Let boosting of others have two rounds: it would take longer than all that is tested here."""
+    for name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
+        monkeypatch.setattr(module, name, partial(getattr(module, name), max_iter=2))
 
 
 def test_every_mechanism_is_timed(benchmarks):
@@ -97,7 +104,7 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     assert [row.target for row in statistics.rows(settings)] == ["1x", "", "1x", ""]
 
 
-def test_models_and_what_comes_before_them_are_timed(benchmarks):
+def test_models_and_what_comes_before_them_are_timed(benchmarks, monkeypatch):
     from benchmarks import fits
 
     assert {type(ours).__name__ for ours, *_ in fits.contests()} == {
@@ -107,13 +114,16 @@ def test_models_and_what_comes_before_them_are_timed(benchmarks):
         and not cls.__name__.startswith("DPRandomForest")  # (benchmarks.trees)
         and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression")  # (have no namesake)
     }
-    rows = list(fits.rows(type("Settings", (), {"n": 2000, "quick": True})))
+    shorten_peers(monkeypatch, fits.ensemble)
+    rows = list(fits.rows(type("Settings", (), {"n": 1000, "quick": True})))
     assert all(row.ours > 0 and row.ratio > 0 and row.met is None for row in rows)
 
 
 def test_every_model_is_compared(benchmarks, capsys, monkeypatch):
     from benchmarks import models
 
+    shorten_peers(monkeypatch, models)
+    monkeypatch.setattr(models, "digits", models.breast_cancer)  # (whose ten classes take longer)
     monkeypatch.setattr("sys.argv", ["models", "--quick"])
     models.main()
     shown = capsys.readouterr().out

@@ -368,10 +368,12 @@ class DistributionEstimator(Collector):
         """Return settings that the common checks run with."""
         return [
             {"transformer": PMTransformer(2.0, bounds=(-1.0, 3.0), grid=64), "n_bins": 8},
-            {"transformer": PMTransformer(3.0, bounds=([0.0, -5.0], [1.0, 5.0])), "n_bins": 12, "smoothing": False},
+            {"transformer": PMTransformer(3.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256), "n_bins": 12,
+             "smoothing": False},
             {"transformer": SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0)), "n_bins": 10},
             {"transformer": GRRFrequencyEstimator(1.0, categories=[[1, 2, 3, 4, 5]])},
-            {"transformer": PMTransformer(3.0, bounds=([0.0] * 3, [1.0] * 3), strategy="sample"), "n_bins": 8},
+            {"transformer": PMTransformer(3.0, bounds=([0.0] * 3, [1.0] * 3), grid=64, strategy="sample"),
+             "n_bins": 8},
         ]
 
 

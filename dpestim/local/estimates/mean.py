@@ -141,7 +141,8 @@ class MeanEstimator(Collector):
         return [
             {"transformer": PMTransformer(1.0, bounds=(-1.0, 3.0), grid=16)},
             {"transformer": PMTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256)},
-            {"transformer": SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0), n_cells=4)},
+            {"transformer": SDPMTransformer(2.0, bounds=(0.0, 10.0), low_sensitivity=(2.0, 7.0), n_cells=4,
+                                            grid=256)},
             {"transformer": PMTransformer(3.0, bounds=([0.0, -5.0], [1.0, 5.0]), grid=256, strategy="sample")},
             {"transformer": DuchiTransformer(2.0, bounds=([0.0, -5.0], [1.0, 5.0]), strategy="joint")},
             {"transformer": GRRFrequencyEstimator(1.0, categories=[[1, 2, 3, 4, 5]])},

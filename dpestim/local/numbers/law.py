@@ -330,16 +330,20 @@ class WindowRandomizer(NumericRandomizer):
         return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / WORD, np.float64)
 
     def noise_at(self, row, numbers):
-        """Return the variance of ``numbers[code]`` for one row, from two sums: every mean asks for it."""
-        w = self.weights
+        """Return the variance of ``numbers[code]`` for one row: every mean asks for it."""
+        return self._mean_at(row, np.square(numbers)) - self._mean_at(row, numbers) ** 2
+
+    def _mean_at(self, row, values):
+        """Return the mean of values[code] for one row."""
         if type(self).expect is not WindowRandomizer.expect:  # (a law of more than a window)
-            return super().noise_at(row, numbers)
+            return float(self.expect(values)[row])
+        return self._mean_of_window(row, values)
 
-        def mean(values):
-            inside, everywhere = (x.sum(dtype=np.longdouble) for x in (values[row : row + w.window], values))
-            return float((w.outside * everywhere + (w.inside - w.outside) * inside) / WORD)
-
-        return mean(np.square(numbers)) - mean(numbers) ** 2
+    def _mean_of_window(self, g, values):
+        """Return that of the window at grid point g, from two sums."""
+        w = self.weights
+        inside, everywhere = (x.sum(dtype=np.longdouble) for x in (values[g : g + w.window], values))
+        return float((w.outside * everywhere + (w.inside - w.outside) * inside) / WORD)
 
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, `Piecewise`) of inputs spread evenly within each bin."""

@@ -276,6 +276,14 @@ class SDPM(WindowRandomizer):
         others = self.weights.outside / WORD * values[self._high_codes].sum()
         return np.concatenate([high, self.own / WORD * values[self.levels] + others])
 
+    def _mean_at(self, row, values):
+        """Return the mean of values[code] for one row."""
+        level = row - len(self.high_points)
+        if level < 0:
+            return self._mean_of_window(self.high_points[row], values[self.code_of_output])
+        return float(self.own / WORD * values[self.first_level + level] + self.weights.outside / WORD
+                     * values[self._high_codes].sum())
+
     # ---------------------------------------------------------------- the mean
 
     def mean_values(self):

@@ -110,6 +110,7 @@ def test_errors_name_the_column(frame):
 # ---------------------------------------------------------------- how large they may be
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("cls", MECHANISMS)
 def test_answers_beyond_the_grid_are_refused_or_cut(cls):
     """Outside strict mode before anything is charged; in strict mode nothing overflows, and nothing is not finite."""

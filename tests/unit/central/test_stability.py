@@ -189,6 +189,7 @@ def test_noise_costs_what_the_proof_says_and_no_less(name):
                    - law.beyond(t)) < 1e-9
 
 
+@pytest.mark.law
 @pytest.mark.parametrize(("epsilon", "delta", "share"), [(1, "1e-6", "0.5"), (10, "1e-3", "0.5"), (0.1, "0.01", "0.7")])
 def test_delta_of_laplace_noise_is_enough_and_used(epsilon, delta, share):
     epsilon, delta, share = (Fraction(str(x)) for x in (epsilon, delta, share))

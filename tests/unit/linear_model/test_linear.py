@@ -110,6 +110,7 @@ def weighted(weights, row, y):
     return [a * w for a, w in zip(products, weights.entries(len(row)).tolist())]
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_no_pair_of_rows_exceeds_the_sensitivities_which_are_nearly_met(d, fit_intercept):
@@ -265,6 +266,7 @@ def draw(shape, seed):
     return X, X @ [0.8, -0.4] + 0.2 + rest
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_standard_errors_are_those_of_resampled_data_and_noise(shape, delta):
@@ -326,6 +328,7 @@ DESIGNS = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.filterwarnings("ignore:.*coefficients have no interval")
 @pytest.mark.parametrize("cls", [DPLinearRegression, DPRidge])
 @pytest.mark.parametrize("design", sorted(DESIGNS))

@@ -492,6 +492,7 @@ def test_few_rows_have_probabilities_and_not_only_ranks(epsilon, most):
     assert np.median(losses) < most
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_noise_is_not_stretched(delta):
     """Six classes that no column tells apart, epsilon .1: the mean loss was 1.5 and .7 above that of guessing."""

@@ -158,6 +158,7 @@ def pure_law(margin, epsilon, strength):
         return float(law.gradient_rate(e, strength, margin.loss_shape)), float(strength)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("margin", LOSSES)
 def test_the_pure_law_never_exceeds_epsilon_in_one_dimension(margin):
     most = 0.0

@@ -180,6 +180,7 @@ def attack_on_the_softmax(e, strength, sigma):
     return hockey_sticks(rows, [(0, 1)], push, sigma, strength, basis, e)[0]
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("e", [0.5, 2.0])
 @pytest.mark.parametrize(
     ("attack", "shape"), [(attack_on_the_binary_loss, BINARY), (attack_on_the_softmax, Softmax(3))]
@@ -191,6 +192,7 @@ def test_delta_is_kept_and_less_noise_is_rejected(attack, shape, e):
     assert attack(e, strength, 0.8 * sigma) > 1.1 * DELTA
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("times", [0.3, 1.0])
 def test_delta_is_kept_where_the_determinant_counts(times):
     """Near the boundary, where the Hessian of the row that changes is largest; without its cost more than delta."""

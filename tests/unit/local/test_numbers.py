@@ -487,3 +487,14 @@ def test_decoding_knows_its_codes():
     np.testing.assert_allclose(values + values[::-1], 6.0, rtol=1e-12)
     with pytest.raises(ValueError, match="code below"):
         t.decode(codes + 1)
+
+
+@pytest.mark.parametrize("law", [PM.make(Fraction(2), 64), PM.make(Fraction(3), 1 << 15),
+                                 SDPM.make(Fraction(2), 1 << 10, Fraction(1, 5), Fraction(7, 10), 4, True),
+                                 SDPM.make(Fraction(1), 64, Fraction(1, 4), Fraction(3, 4), None, False)])
+def test_the_noise_of_one_row_is_that_of_all_rows(law):
+    """Every mean asks for one row: that of the input next to it."""
+    numbers = law.mean_values()[0]
+    every = law.noise_of(numbers)
+    rows = np.unique(np.linspace(0, len(every) - 1, 30).astype(int))
+    np.testing.assert_allclose([law.noise_at(row, numbers) for row in rows], every[rows], rtol=1e-13)

@@ -388,6 +388,7 @@ def test_copies_and_searches():
 # -------------------------------------------------------------------- numbers
 
 
+@pytest.mark.law
 def test_distributions_are_put_on_common_bins_exactly():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat([0, 1], 3000), rng.uniform(0, 4, 6000)])

@@ -66,6 +66,7 @@ def moved(cost, kind, extreme):
     return most if cost.pure else Fraction(math.isqrt(int(most) << 80), 1 << 40)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("kind", [0, 1, 3])
 @pytest.mark.parametrize("replaces", [True, False])
 @pytest.mark.parametrize("pure", [True, False])
@@ -163,6 +164,7 @@ def test_numbers_in_their_own_units_and_many_columns_of_few_rows():
     assert model.score(few, few[:, 0]) > -0.2  # (little can be learned; it was -2 with a scale for each term by itself)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_terms_of_noise_do_not_add_up(epsilon):
     rows, y = RNG.uniform(-1, 1, size=(2000, 20)), RNG.integers(0, 2, size=2000)
@@ -197,6 +199,7 @@ def test_skewed_columns_do_not_run_away(delta):
     assert np.abs(model.scores_).max() < 30
 
 
+@pytest.mark.law
 def test_standard_errors_are_those_of_noise():
     """40 seeds for the same rows: errors are within a factor of 1.6 of the spread of a curve (alpha < 1e-6), and not
     below that of one that is flat."""
@@ -235,6 +238,7 @@ def test_a_class_that_noise_hides_has_no_bands():
         assert np.isnan(errors).all(axis=0).tolist() == np.isnan(errors).any(axis=0).tolist() == hidden
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_bands_hold_at_places_whose_bins_noise_chose(share):
     """24 seeds of the same rows, a steep curve: .908 and .913 of 1,440 bands with bins taken as given."""
@@ -249,6 +253,7 @@ def test_bands_hold_at_places_whose_bins_noise_chose(share):
     assert 0.92 < np.mean(np.abs(scores - scores.mean(axis=0)) <= 1.96 * errors) < 0.99
 
 
+@pytest.mark.law
 def test_standard_errors_hold_where_directions_change_nothing():
     """16 seeds of the same rows (alpha < 1e-4): three classes, one of 2 %; and a category beside its pair with another.
 
@@ -471,6 +476,7 @@ def product(n, seed=0):
     return rows, rows[:, 0] + np.sign(rows[:, 1] * rows[:, 3]) + 0.3 * rng.standard_normal(n)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("settings", [{"delta": 1e-5}, {}, {"neighbours": "add_remove"}], ids=str)
 def test_the_pair_that_explains_something_is_chosen(settings):
     rows, y = product(5000)

@@ -212,6 +212,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
 def test_clusters_are_found(shape, neighbours):
@@ -349,6 +350,7 @@ FEW = {  # (centers, the most times the inertia of k-means without privacy, at e
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", FEW)
 def test_few_rows_of_many_columns(name):
     """The mean of 5 seeds, bounds being the ranges: with columns that differ in width, and that are constant."""

@@ -52,6 +52,7 @@ def scores_of(select, rows, y):
     return select._scores(n, select._sums(data, select._domain(d)), select._domain(d))
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("choice", [
     {"classes": [0, 1, 2]}, {"score_func": "covariance", "target_bounds": (0, 2)},
 ])
@@ -95,6 +96,7 @@ def test_categorical_as_the_namesake_does():
     assert all((count >= 0).all() for count in none.category_count_)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(1000, 50, 1.0), (1000, 50, 4.0), (5000, 20, 1.0)])
 def test_where_noise_drowns_what_columns_say_only_the_prior_is_left(n, d, epsilon):
     """Columns that say nothing, and 3,000 new rows: log-loss within .03 of the prior's, for the median of 7 seeds.

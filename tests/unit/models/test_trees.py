@@ -157,6 +157,7 @@ def test_one_row_moves_sums_of_squares_one_way_and_by_no_more_than_is_charged():
     assert most / 2 < worst <= most
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("cls", [DPRandomForestClassifier, DPRandomForestRegressor])
 @pytest.mark.parametrize("rows", ["disjoint", "shared"])
 def test_a_replaced_row_moves_leaves_by_no_more_than_is_charged(cls, rows):
@@ -259,6 +260,7 @@ def test_noisy_leaves_have_the_law_that_is_charged():
     assert seen["leaves"].root_variance == pytest.approx(800, rel=1e-3)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("cls", [DPDecisionTreeRegressor, DPRandomForestRegressor])
 def test_numbers_of_all_rows_are_paid_for(cls, monkeypatch):
     """Trees of the checks have too few leaves for these; and if they were free, the checks would say so."""
@@ -497,6 +499,7 @@ def test_forests_of_gaussian_noise_say_what_is_known_of_it():
     assert model.set_params(delta=0.0).fit(X, y).privacy_.curve is None
 
 
+@pytest.mark.law
 def test_many_trees_do_not_make_a_rare_class_common():
     """Floors of leaves add up over trees: with a hundred of them a class of 1 % was said to be one of 16 %."""
     rng = np.random.default_rng(0)

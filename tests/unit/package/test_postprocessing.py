@@ -484,6 +484,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_after_a_biased_method_cover_and_bootstraps_of_it_do_not(shape):
     """40 surveys of 32 values: coverages of 95 % with n = 1,280 independent errors, tested at alpha = 1e-6.

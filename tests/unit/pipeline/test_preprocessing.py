@@ -131,6 +131,7 @@ def test_categories_become_columns():
     assert none.inverse_transform(none.transform(rows)).tolist() == [[None, None]] * 300
 
 
+@pytest.mark.law
 def test_rare_categories_are_not_found():
     """A category of one row is published with probability delta at most: never, in 200 fits at delta 1e-6."""
     rows = [["common"]] * 200 + [["the only one"]]

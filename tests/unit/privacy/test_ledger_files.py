@@ -18,7 +18,7 @@ import _host
 import pytest
 
 from dpestim.accounting import Ledger, LedgerError
-from dpestim.privacy import PrivacyGuarantee
+from dpestim.privacy import PrivacyGuarantee, store
 from dpestim.privacy.entering import Entering
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
@@ -468,3 +468,15 @@ def test_temporary_ledgers_of_dead_processes_are_removed_by_the_next_one(tmp_pat
     assert {what for what, file in files.items() if file.exists()} == {"young", "of a live one"}
     assert not (tmp_path / f"{files['old'].name}-journal").exists()
     assert os.path.exists(ledger.path)
+
+
+def test_many_temporary_ledgers_look_through_their_folder_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    looked = []
+    monkeypatch.setattr(store, "_sweep_temporary", looked.append)
+    Ledger(1), Ledger(1)
+    assert looked == [str(tmp_path)]
+    monkeypatch.setattr(store, "_UNUSED", -1)  # (an hour later)
+    monkeypatch.setattr(store, "_next_sweep", {})
+    Ledger(1), Ledger(1)
+    assert looked == [str(tmp_path)] * 3

@@ -15,11 +15,13 @@ from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.numbers.duchi import Duchi
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sw import SW
+from dpestim.privacy.exact import canonical_epsilon
 from dpestim.shuffle.amplification import (
     best,
     best_delta,
     blanket,
     blanket_delta,
+    calibrate,
     clones,
     clones_closed,
     clones_delta,
@@ -224,3 +226,23 @@ def test_laws_without_known_structure_have_clones():
 def test_bad_arguments(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize("law", [None, GRR.make(ONE, 3), GRR.make(ONE, 50)], ids=["any", "3", "50"])
+@pytest.mark.parametrize(("n", "epsilon", "delta", "most"),
+                         [(30, 1.0, 1e-2, 17), (2000, 1.0, 1e-6, 9), (10**7, 0.1, 1e-9, 9)])
+def test_the_largest_local_epsilon_is_found_by_few_trials(monkeypatch, law, n, epsilon, delta, most):
+    """Halving takes 18. The number found keeps the promise, and the next one of five digits does not."""
+    tried = {}
+
+    def counted(n, made, epsilon):
+        delta = best_delta(n, made, epsilon)
+        return tried.setdefault(float(made if law is None else made.epsilon), delta)
+
+    monkeypatch.setattr(calibrate, "best_delta", counted)
+    calibrate._delta_of.cache_clear()
+    found = float(calibrate.largest_local.__wrapped__(law, n, canonical_epsilon(epsilon), Fraction(delta)))
+    assert 2 <= len(tried) <= most
+    above = float(f"{min(e for e in tried if e > found):.5g}")
+    assert tried[found] <= delta < tried[above]
+    assert float(f"{(found + above) / 2:.5g}") in (found, above)

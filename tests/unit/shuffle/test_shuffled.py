@@ -74,6 +74,7 @@ def test_the_truth_for_a_few_users():
         assert exact_delta(twin, n, 0.5) > delta
 
 
+@pytest.mark.law
 @pytest.mark.filterwarnings("ignore:.* is off by about")
 @pytest.mark.parametrize("estimator", [
     OUEFrequencyEstimator(categories=[LETTERS]),
@@ -268,6 +269,7 @@ def test_a_law_that_is_far_from_the_best_is_warned_of():
         shuffled(OUEFrequencyEstimator(categories=[LETTERS], random_state=0)).fit(X)
 
 
+@pytest.mark.law
 def test_adaptive_takes_what_is_best_behind_the_shuffler():
     # locally, with 300 categories and an epsilon of 1, direct responses have far more error than what it takes
     domain = [list(range(300))]
@@ -285,6 +287,7 @@ def test_adaptive_takes_what_is_best_behind_the_shuffler():
     assert type(few.estimator_).__name__ == local[0].mechanism
 
 
+@pytest.mark.law
 def test_the_errors_of_a_plan_are_those_of_a_simulation():
     """n = 200 surveys of 9 categories: a right root mean square is within 6 % of this with probability 0.999."""
     found = plan(n_users=2000, n_categories=9, epsilon=1.0)
@@ -307,6 +310,7 @@ def test_plans_refuse_what_does_not_fit(name, value):
         plan(**{"n_users": 10, "n_categories": 3, "epsilon": 1.0, name: value})
 
 
+@pytest.mark.law
 def test_plans_find_the_fewest_users_and_the_least_epsilon():
     found = plan(n_categories=3, n_users=40, target_rmse=0.05, colluding=4)
     assert (found.n_users, found.target_rmse) == (40, 0.05)

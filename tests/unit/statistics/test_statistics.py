@@ -73,6 +73,7 @@ def test_the_noise_is_what_the_sensitivity_asks_for():
     assert both.max() < Mean(1.0, bounds=(0, [1] * 50)).fit(np.full((10**4, 50), 0.5)).result_.standard_error.min()
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("kind", [Mean, Variance, StandardDeviation])
 def test_standard_errors_are_those_seen_where_values_are_clipped(kind, neighbours):
@@ -118,6 +119,7 @@ TRUTHS = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", [Sum, Mean, StandardDeviation, Correlation])
 def test_intervals_hold_the_statistic_of_the_clipped_rows(kind, shape):
@@ -135,6 +137,7 @@ def test_the_test_of_intervals_rejects_intervals_that_are_too_short():
     assert covered(Mean(1.0, bounds=(-3, 5)), x, x.mean(), level=0.5) < fewest(LEVEL)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("kind", [Mean, Variance])
 def test_intervals_hold_for_many_columns_and_few_rows_at_any_epsilon(kind, neighbours):
@@ -170,6 +173,7 @@ def test_scores_of_quantiles_move_as_much_as_is_declared_and_no_more(neighbours)
         assert x[max(0, math.ceil(q * len(x) / unit) - 1)] in best
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_of_quantiles_hold_any_quantile_of_the_clipped_rows(shape):
     rng, q = np.random.default_rng(1), [0.1, 0.5]
