@@ -362,13 +362,13 @@ class Columns:
         if any(law.relaxation for law in self.laws) and math.inf not in costs:
             # one name for each column, in their order: another order is another relaxation
             relaxation = " x ".join(c.relaxation() for c in self.columns if c.law.relaxation)
-            relaxed = times * self._of_row(costs)
+            relaxed = times * self.of_row(costs)
         return PrivacyGuarantee(
-            times * self._of_row([law.plain_epsilon for law in self.laws]), model="local", neighbours=Neighbours.LOCAL,
+            times * self.of_row([law.plain_epsilon for law in self.laws]), model="local", neighbours=Neighbours.LOCAL,
             seeded=seeded, notes=tuple(dict.fromkeys(notes)), relaxation=relaxation, relaxed_epsilon=relaxed,
         )
 
-    def _of_row(self, costs):
+    def of_row(self, costs):
         """Return what a row costs, from the costs of its columns: those that it may report at worst."""
         return sum(sorted(costs)[-(self.n_sampled or len(costs)) :])
 

@@ -71,6 +71,8 @@ class Randomizer:
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
     block_words = BLOCK_WORDS
+    #: Whether clients keep a randomised answer, of which all reports are noisy copies.
+    keeps_answers = False
     #: Whether it keeps tables that it has worked out, so that few of its kind are cached.
     heavy = False
     #: Nanoseconds of a processor that a client takes for each word of a report, all of its work included, as measured:

@@ -32,7 +32,7 @@ class ShuffledColumns(Columns):
     @property
     def local_epsilon(self):
         """What a row's messages promise to those who see them before they are shuffled."""
-        return self._of_row([law.local_epsilon for law in self.laws])
+        return self.of_row([law.local_epsilon for law in self.laws])
 
     @property
     def delta(self):
@@ -42,7 +42,7 @@ class ShuffledColumns(Columns):
     @property
     def farthest_bits(self):
         """How far from uniform the shuffler may be: 2 to the power of minus this."""
-        return farthest_bits(self._of_row([law.epsilon for law in self.laws]), self.delta, len(self))
+        return farthest_bits(self.of_row([law.epsilon for law in self.laws]), self.delta, len(self))
 
     def guarantee(self, seeded=None, times=1, n_batches=1, colluding=None):
         """Return what all messages together promise to one user, who may have taken part several times."""
@@ -68,7 +68,7 @@ class ShuffledColumns(Columns):
             notes.append(f"It covers the {len(self)} columns of a row together.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
         notes += [note for law in self.laws for note in law.notes]
-        epsilon = times * self._of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
+        epsilon = times * self.of_row([law.epsilon if colluding is None else law.epsilon_left(colluding)
                                         for law in self.laws])
         if helpers > law.colluding and epsilon != math.inf:
             bits = farthest_bits(epsilon / times, self.delta, len(self))

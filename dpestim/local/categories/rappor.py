@@ -448,20 +448,6 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
         """
         return super().estimate(values, column)
 
-    def client_state(self, X):
-        """Return an empty `ClientState` for the rows of X: nothing is drawn or charged before the first report.
-
-        Raises
-        ------
-        ValueError
-            Where X has so many rows that 2^32 open values in all cohorts have no 63-bit number each (8,388,607 rows
-            with 256 cohorts, 268,435,455 with 8).
-        """
-        state = super().client_state(X)
-        if state.n_rows * max(law.n_cells for law in self._columns_now().laws) >= 1 << 63:
-            raise ValueError("X must have fewer rows, or n_cohorts be less: a state numbers rows, values and cohorts")
-        return state
-
     def _law_arguments(self, column, n_columns, encoder):
         return OpenFrequencyEstimator._law_arguments(self, column, n_columns, encoder)  # (f says what is kept)
 

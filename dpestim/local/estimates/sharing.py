@@ -110,8 +110,6 @@ def template_of(name, given):
                          "a MeanEstimator or DistributionEstimator of one")
     if not inner._is_declared or (isinstance(inner, FrequencyEstimator) and inner.categories is None):
         raise ValueError(f"transformers: {inner._domain} of {name!r} must be declared")
-    if not getattr(inner, "_adds_same_users", True):
-        raise ValueError(f"transformers: {name!r} must be for users who report once")
     defaults = inspect.signature(type(inner).__init__).parameters
     for parameter, value in inner.get_params(deep=False).items():
         of_the_row = parameter in _OF_THE_ROW or parameter.startswith("epsilon")
