@@ -50,6 +50,8 @@ class PrivateEstimator(Documented, BaseEstimator):
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
     #: "reports" (`merge`), or "nothing".
     merges = "nothing"
+    #: Name of the proof file, where it is not that of the module.
+    _proof_name = None
     __signature__ = SignatureOfInit()
 
     def __new__(cls, *args, **kwargs):
@@ -259,8 +261,9 @@ class PrivateEstimator(Documented, BaseEstimator):
 
     @classmethod
     def _proof(cls):
-        """Return the path of the proof: the Markdown file beside the module of the class."""
-        return Path(inspect.getfile(cls)).with_suffix(".md")
+        """Return the path of the proof: the Markdown file beside the module of the class, which several may share."""
+        module = Path(inspect.getfile(cls))
+        return module.with_name(f"{cls._proof_name or module.stem}.md")
 
     @property
     def _repr_html_(self):

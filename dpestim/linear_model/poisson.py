@@ -100,6 +100,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     True
     """
 
+    _proof_name = "margins"
     _declared = ("data_norm", "max_target")
     _numbers = PerturbedModel._numbers | {
         "max_target": ("in [1, 1e9]", 1, 1e9), "alpha": ("in [1e-12, 1e12]", 1e-12, 1e12)}

@@ -85,6 +85,7 @@ class DPLinearSVC(LinearClassifier):
     True
     """
 
+    _proof_name = "margins"
     _numbers = LinearClassifier._numbers | {"h": ("in [1e-3, 1e3]", 1e-3, 1e3)}
 
     def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, classes=None, domain=None,
