@@ -12,7 +12,8 @@ an estimator can do decides which:
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
     behaviour    behaviour of any kind: refused parameters, state, merging, strict mode; a `Subject` says how it is used
-    contract     behaviour of any client (`privatize`) and any server (`aggregate`)
+    contract     behaviour of any client (`privatize`), that of a server included
+    aggregates   behaviour of any server (`aggregate`)
     servers      what estimates from the reports of a transformer
     groups       what estimates from users of different settings
     mixed        rows of numbers and categories together
@@ -62,6 +63,7 @@ from dpestim.testing import (
     statistics,
     synthesis,
 )
+from dpestim.testing.aggregates import SERVER_CHECKS
 from dpestim.testing.answers import ANSWER_CHECKS
 from dpestim.testing.boosting import BOOSTING_CHECKS
 from dpestim.testing.models import MODEL_CHECKS
@@ -144,7 +146,7 @@ def _checks_for(estimator):
         return subject.checks(), subject
     if hasattr(estimator, "transformers"):
         behaviour = (contract.check_clone_and_pickle, contract.check_freeze, contract.check_strict_mode_stays,
-                     contract.check_bad_reports, contract.check_threads, *contract.SERVER_CHECKS)
+                     contract.check_bad_reports, contract.check_threads, *SERVER_CHECKS)
         return (*behaviour, *mixed.ESTIMATOR_CHECKS), Sample(estimator, mixed.Mixed)
     client = client_of(estimator)
     kind = frequencies.Categories if hasattr(client, "categories") else numbers.Numbers
@@ -154,7 +156,7 @@ def _checks_for(estimator):
     if hasattr(estimator, "categories"):
         check_setting(estimator)
         checks = (*law.LAW_CHECKS, *promises.CHECKS, *frequencies.LAW_CHECKS)
-        return (*checks, *frequencies.ESTIMATOR_CHECKS, *behaviour, *contract.SERVER_CHECKS), sample
+        return (*checks, *frequencies.ESTIMATOR_CHECKS, *behaviour, *SERVER_CHECKS), sample
     if hasattr(estimator, "decode") and kind is balls.Balls:
         balls.check_setting(estimator)
         checks = (*law.LAW_CHECKS, *promises.CHECKS, *balls.LAW_CHECKS)
@@ -169,7 +171,7 @@ def _checks_for(estimator):
     if hasattr(estimator, "settings"):
         strict = contract.check_strict_mode_stays
         both = [check for check in contract.BOTH_CHECKS if check is not strict or estimator.settings is None]
-        return (*both, *contract.SERVER_CHECKS, *groups.ESTIMATOR_CHECKS), sample
+        return (*both, *SERVER_CHECKS, *groups.ESTIMATOR_CHECKS), sample
     if hasattr(estimator, "transformer"):
-        return (*contract.BOTH_CHECKS, *contract.SERVER_CHECKS, *servers.ESTIMATOR_CHECKS), sample
+        return (*contract.BOTH_CHECKS, *SERVER_CHECKS, *servers.ESTIMATOR_CHECKS), sample
     raise ValueError(f"no checks are known for {type(estimator).__name__}")

@@ -1,4 +1,4 @@
-"""Behaviour, written once for any kind of data: what clients do (`privatize`) and what servers do (`aggregate`).
+"""Behaviour, written once for any kind of data: what clients do (`privatize`), and what servers have of theirs.
 
 A frequency estimator is both; a transformer of numbers is a client; what collects for a transformer is a server. What
 depends on the kind of data (its containers, its bad values) comes from `sample.kind`.
@@ -7,10 +7,8 @@ depends on the kind of data (its containers, its bad values) comes from `sample.
 import importlib.util
 import math
 import pickle
-import tempfile
 import warnings
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
@@ -19,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing.aggregates import same_estimates
 from dpestim.testing.behaviour import REFUSED
 from dpestim.testing.rows import sampled_as_stated, slots_of
 from dpestim.testing.sample import reports_of
@@ -34,8 +33,6 @@ from dpestim.testing.tools import (
     snapshot,
     with_params,
 )
-
-# ----------------------------------------------------------------------------------------------------------- clients
 
 
 def check_reports_format(sample):
@@ -247,7 +244,7 @@ def check_clone_and_pickle(sample):
     require(copied.privacy_ == est.privacy_, "pickle must keep the guarantee")
     require(np.array_equal(copied.privatize(X), est.privatize(X)), "pickle must keep the law")
     if _serves(sample):
-        require(_same(copied, est), "pickle must keep the counts")
+        require(same_estimates(copied, est), "pickle must keep the counts")
     state = {**est.__getstate__(), "_dpestim_format": -1}
     refuses(lambda: type(est).__new__(type(est)).__setstate__(state), "a pickle of another format")
 
@@ -368,59 +365,6 @@ def check_bad_reports(sample):
                 refuses(lambda bad=bad: read(bad), f"a report that no input can give, in row {row}", est)
 
 
-# ----------------------------------------------------------------------------------------------------------- servers
-
-
-def check_verbs(sample):
-    """Fit equals privatize and aggregate, whatever n_jobs; partial_fit adds up; read-only memory maps are accepted."""
-    X = sample.block_rows
-    n, reports = len(X), sample.fresh().privatize(X)
-    whole = sample.fresh().aggregate(reports)
-    require(_same(sample.fresh(n_jobs=2).fit(X), whole), "fit must equal privatize followed by aggregate")
-    parts = sample.fresh().partial_fit(X[: n // 3]).partial_fit(X[n // 3 :])
-    require(_same(parts, whole), "two partial_fit under one seed must equal one fit of all rows")
-    one = sample.fresh().fit(X[:1])
-    require(one.n_users_ == 1 and one.release() is not None, "one row must do")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reports.npy"
-        np.save(path, reports)
-        mapped = np.load(path, mmap_mode="r")
-        require(_same(sample.fresh().aggregate(mapped), whole), "read-only memory maps must be accepted")
-        del mapped
-
-
-def check_merge(sample):
-    """Merge equals aggregating all reports at once; merging with itself, another law or repeated noise is refused."""
-    X = sample.rows(60)
-    reports = sample.fresh().privatize(X)
-    whole = sample.fresh().aggregate(reports)
-    left, right = sample.fresh().aggregate(reports[:20]), sample.fresh().aggregate(reports[20:])
-    require(_same(left.merge(right), whole), "merge must equal the aggregate of all reports")
-    require(_same(sample.fresh().merge(whole), whole), "merging into an empty aggregate must copy it")
-    refuses(lambda: whole.merge(whole), "merging with itself", whole)
-    other = sample.fresh(epsilon=float(client_of(sample.estimator).epsilon) / 2).fit(X)
-    refuses(lambda: whole.merge(other), "merging another epsilon", whole)
-    refuses(lambda: whole.merge(sample.fresh()), "merging an aggregate without data", whole)
-    a, b = sample.fresh().fit(X), sample.fresh().fit(X[:5])
-    refuses(lambda: a.merge(b), "merging repeated seeded noise", a)
-    once = a.privacy_.epsilon
-    require(a.merge(sample.fresh(random_state=1).fit(X)).n_users_ == 120, "different seeds must merge")
-    require(a.privacy_.epsilon == once, "other users must not pay for these")
-    again = sample.fresh(random_state=2).fit(X)
-    if not sample.estimator._adds_same_users:
-        refuses(lambda: a.merge(again, users="same"), "what the same users said again", a)
-        return
-    a.merge(again, users="same")
-    require(a.privacy_.epsilon == 2 * once, "the same users must pay twice")
-
-
-def _same(a, b):
-    """Tell whether two aggregates give the same estimates."""
-    errors = next((name for name in ("standard_errors_", "standard_error_") if hasattr(a, name)), "n_users_")
-    found = [(est.n_users_, est.release(), getattr(est, errors)) for est in (a, b)]
-    return same_state(*found)
-
-
 def _serves(sample):
     return hasattr(sample.estimator, "aggregate")
 
@@ -448,4 +392,3 @@ BOTH_CHECKS = (
     check_bad_input,
     check_bad_reports,
 )
-SERVER_CHECKS = (check_verbs, check_merge)

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim._core import pm
-from dpestim.local.channel import Piecewise, hat_shares, hat_values, output_edges
 from dpestim.local.guessing import Runs
 from dpestim.local.law import ALL, Promise
 from dpestim.local.numbers.column import pair_of, share_of
 from dpestim.local.numbers.inversion import numbers_of_least_variance
 from dpestim.local.numbers.law import FRACTION, LARGEST_GRID, NO_ZONE, WindowRandomizer
+from dpestim.local.numbers.sdpm_channel import channel_of
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, log_upper, pm_weights
 
@@ -298,49 +298,9 @@ class SDPM(WindowRandomizer):
             error[-1] += float(self.low_to - self.low_from) / 2
         return values, float(error.max())
 
-    # ---------------------------------------------------------------- binned, for expectation maximisation
-
     def channel(self, n_bins):
-        """Return (bin edges as positions, output of each code, `Piecewise`); bins are aligned with the low interval."""
-        w, m = self.weights, self.grid
-        left, low, right = self._bins_each(n_bins)
-        ends = (0.0, float(self.low_from), float(self.low_to), 1.0)
-        parts = [np.linspace(a, b, n + 1)[: n + 1] for a, b, n in zip(ends, ends[1:], (left, low, right)) if n]
-        edges = np.concatenate([parts[0], *(part[1:] for part in parts[1:])])
-        size = m / n_bins
-        zone = self.cell_edges if self.merged else output_edges(self.zone, self.zone_stop, size)
-        before, after = output_edges(0, self.zone, size), output_edges(self.zone_stop, self.n_pm, size)
-        cuts = np.unique(np.concatenate([before, zone, after]))
-        in_zone = (cuts[:-1] >= self.zone) & (cuts[:-1] < self.zone_stop)
-        extra = 0 if self.merged else self.n_levels
-        base = np.concatenate([w.outside / WORD * np.diff(cuts), np.zeros(extra)])
-        base_low = np.where(np.concatenate([in_zone, np.zeros(extra, bool)]), 0.0, base)
-        # the levels are outputs side by side: the cells of the zone, or those behind the axis
-        first = int(np.flatnonzero(in_zone)[0]) if self.merged else len(cuts) - 1
-        band = hat_shares(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels) * (self.own / WORD)
-        band = type(band)((band.data, band.indices + first, band.indptr), shape=(low, len(base)))
-        band_at = np.zeros((low + 1, len(base)))
-        at = hat_values(np.linspace(0, self.n_levels - 1, low + 1), self.n_levels)
-        band_at[:, first : first + self.n_levels] = at * (self.own / WORD)
-        gain = (w.inside - w.outside) / WORD
-        channel = Piecewise(edges * m, cuts, w.window, gain, base, (left, left + low), base_low, band, band_at)
-        output = np.empty(self.n_counts, np.int64)
-        output[self.code_of_output] = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-        output[self.levels] = first + np.arange(self.n_levels)
-        return edges, output, channel
-
-    def _bins_each(self, n_bins):
-        """Return the number of bins below, in and above the low interval; at least one where there is room."""
-        low = min(max(1, round(n_bins * float(self.low_to - self.low_from))), self.n_levels)
-        left, right = self.low_from, 1 - self.low_to
-        sides = (left > 0) + (right > 0)
-        low = max(1, min(low, n_bins - sides))
-        if n_bins < low + sides:
-            raise ValueError("n_bins must leave a bin for each side of low_sensitivity and one for itself")
-        first = round((n_bins - low) * float(left / (left + right)))
-        if sides == 2:
-            first = min(max(first, 1), n_bins - low - 1)
-        return first, low, n_bins - low - first
+        """Return (bin edges as positions, output of each code, `Piecewise`), for expectation maximisation."""
+        return channel_of(self, n_bins)
 
 
 class SDPMTransformer(NumericTransformer):
