@@ -104,6 +104,18 @@ class WordSource:
         part.fingerprint = _fingerprint(part._key) if self.seeded else None
         return part
 
+    def key_for_workers(self):
+        """Return the key, with which workers make the words of rows that they hold; this must not draw any more."""
+        return self._key
+
+    @classmethod
+    def of_key(cls, key, seeded):
+        """Return the source of a worker: the words that the source has from which the key came."""
+        source = object.__new__(cls)
+        source.seeded, source._key = seeded, key
+        source.fingerprint = _fingerprint(key) if seeded else None
+        return source
+
     def __reduce__(self):
         """Refuse: a source that travels would repeat its words."""
         raise TypeError("a WordSource cannot be pickled or copied: the copy would repeat its words")

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from dpestim.passes import Blueprint, Summarize
 from dpestim.privacy.lineage import Lineage
 from dpestim.rng import WordSource
 
@@ -165,6 +166,21 @@ class Mergeable:
         self._check_mergeable()
         self._refuse_others(other.summary_, "merge needs a summary of the same columns, with the same parameters")
         return self._add_summary(other.summary_)
+
+    def passes(self, example):
+        """Yield the one request of a fit; see `dpestim.passes`. Charges after the answer, before noise is drawn.
+
+        Parameters
+        ----------
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        self._check_mergeable()
+        self._fit_summary((yield Summarize(Blueprint.of(self))))
+
+    def _fit_summary(self, summary):
+        """Release, and keep what `fit` keeps."""
+        raise TypeError(f"{type(self).__name__} does not say how it is fitted to a summary")
 
     def _add_summary(self, summary):
         before = getattr(self, "summary_", None)

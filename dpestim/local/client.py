@@ -174,6 +174,14 @@ class Client(PrivateEstimator):
             check(columns)
         return columns.read(self._parts(X, columns, strict), self.n_jobs, strict), columns, names
 
+    def _columns_like(self, example):
+        """Return the `Columns` of rows with the columns of an example; no value of it is looked at."""
+        self._check_call_parameters()
+        if not self._is_declared:
+            raise ValueError(f"{self._domain} must be declared: no part of the data may decide what others report. "
+                             f"Give {self._domain}")
+        return self._schema(example, self._is_strict(), True)[2]
+
     def _schema(self, X, strict, restart=False, **more):
         """Return (X, names or None, `Columns`) of rows whose shape and names suit the columns.
 

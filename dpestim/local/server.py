@@ -7,7 +7,9 @@ from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
+from dpestim.passes import Blueprint, CountReports
 from dpestim.privacy.lineage import Lineage
+from dpestim.rng import WordSource
 
 _making = threading.Lock()
 
@@ -124,6 +126,25 @@ class Server(PrivateEstimator):
         self._fit(X, restart=False)
         return self
 
+    def passes(self, example):
+        """Yield the one request of a fit; see `dpestim.passes`. Charges before the request, for all rows that answer it.
+
+        Parameters
+        ----------
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        client = self._client(restart=True)
+        columns = client._columns_like(example[0])
+        self._check_columns(columns)
+        source = client._pay(columns, None)
+        self._bind_as(client)
+        found = yield CountReports(Blueprint.of(self), source.key_for_workers(), source.seeded)
+        with self._alone():
+            self._forget()
+            self._merge(found, "disjoint")
+            self._n_batches = 1
+
     @property
     def n_users_(self):
         """Reports counted so far."""
@@ -178,10 +199,35 @@ class Server(PrivateEstimator):
         client = self._client(restart)
         return client, *client._read(X, restart, self._check_columns)
 
-    def _take(self, read, source, restart, keep_reports=False):
-        """Randomise by these words and count what `_read_for` gave, which was paid for; returns reports to keep."""
+    @staticmethod
+    def _as_rows(X):
+        """Return what `_read` takes."""
+        return X
+
+    def _count_sent(self, rows, request, place):
+        """Count reports of rows on a worker, with the words that the request has for this place; returns self."""
+        source = WordSource.of_key(request.key, request.seeded)
+        if not request.seeded:
+            source = source.part(place.part)
+        with self._alone():
+            self._take(self._read_for(self._as_rows(*rows), True), source, True, first=place.before)
+        return self
+
+    def _copied(self):
+        """Return another object with the same counts."""
+        twin = object.__new__(type(self))
+        twin.__setstate__(self.__getstate__())
+        return twin
+
+    def _take(self, read, source, restart, keep_reports=False, first=None):
+        """Randomise by these words and count what `_read_for` gave, which was paid for; returns reports to keep.
+
+        `first` is the number of the first row, by which its words are found: by default that after those counted.
+        """
         client, data, columns, names = read
-        n, first = len(data[0]), 0 if restart else self._n_users
+        n = len(data[0])
+        if first is None:
+            first = 0 if restart else self._n_users
         reports = None
         if keep_reports:
             reports = columns.randomize(data, source, first, client.n_jobs)

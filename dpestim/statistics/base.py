@@ -176,6 +176,15 @@ class DPStatistic(Mergeable, CentralMechanism):
             result = self._result(plan(WordSource(self.random_state)), names)
         return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
+    def _fit_summary(self, summary):
+        plan = self._of(summary)._plan(summary, self._shares()[1])
+        self._pay(plan.curve)
+        result = self._result(plan(WordSource(self.random_state)), summary.names)
+        learned = {"n_features_in_": summary.n_columns}
+        if summary.names is not None and not summary.one:
+            learned["feature_names_in_"] = np.array(summary.names, object)
+        self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "result_")
 

@@ -64,13 +64,21 @@ class OnePassModel(Mergeable, CentralModel):
         -------
         self
         """
-        summary, (epsilon, delta) = self._summarised(), self._check()
+        summary = self._summarised()
+        return self._released_of(summary, {"summary_": summary}, source_of_release)
+
+    def _fit_summary(self, summary):
+        self._released_of(summary, {})
+
+    def _released_of(self, summary, kept, source=None):
+        """Release what a summary says, and keep the columns, this, and what was learned; returns self."""
+        epsilon, delta = self._check()
         reader = self._of(summary)
         draw = reader._released(summary.n_rows, summary.totals, reader._domain(summary.n_columns), epsilon, delta)
-        kept = {"n_features_in_": summary.n_columns, "summary_": summary}
+        kept = {"n_features_in_": summary.n_columns, **kept}
         if summary.names is not None:
             kept["feature_names_in_"] = np.array(summary.names, object)
-        return self._keep(self._promised(draw, epsilon, delta), summary.n_rows, kept, draw, source_of_release)
+        return self._keep(self._promised(draw, epsilon, delta), summary.n_rows, kept, draw, source)
 
     # ---------------------------------------------------------------- what a sub-class brings
 

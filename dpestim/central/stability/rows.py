@@ -5,6 +5,7 @@ import numpy as np
 from dpestim.central.base import CentralMechanism
 from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.inputs.frames import is_series
+from dpestim.passes import Blueprint, Summarize
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import WordSource, check_random_state
 from dpestim.summaries import RowSummary, Summary, names_of, schema_of
@@ -97,6 +98,21 @@ class RowMechanism(CentralMechanism):
         learned = schema_of(X, summary.n_columns)  # names of columns are looked at before the release
         promised, value = self._guarantee(), self.release(summary)
         return self._become({**learned, "value_": value, "_kept_promise": promised})
+
+    def passes(self, example):
+        """Yield the one request of a fit; see `dpestim.passes`. Charges after the answer, before noise is drawn.
+
+        Parameters
+        ----------
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        summary = yield Summarize(Blueprint.of(self))
+        learned = {"n_features_in_": summary.n_columns}
+        if summary.names is not None and not summary.one:
+            learned["feature_names_in_"] = np.array(summary.names, object)
+        promised, value = self._guarantee(), self.release(summary)
+        self._become({**learned, "value_": value, "_kept_promise": promised})
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "value_")

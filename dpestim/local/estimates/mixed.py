@@ -317,6 +317,13 @@ class MixedEstimator(Server, LongitudinalClient):
 
     # ---------------------------------------------------------------- inside: rows come in
 
+    def _columns_like(self, example):
+        self._check_call_parameters()
+        columns = self._made(self._choices(category_rows(example, strict=self._is_strict())))
+        for part in columns.members:
+            part.client._check_call_parameters()
+        return columns
+
     def _read(self, X, restart=False, check=None):
         self._check_call_parameters()
         strict = self._is_strict()

@@ -173,6 +173,10 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
             raise ValueError("classes of partial_fit must be those that the estimator declares")
         return super().partial_fit((X, y))
 
+    @staticmethod
+    def _as_rows(X, y):
+        return X, y
+
     # ---------------------------------------------------------------- predictions
 
     def predict(self, X):

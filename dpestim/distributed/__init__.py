@@ -1,0 +1,75 @@
+"""The same estimators where one machine is not enough: Dask, Spark, files, and batches of any origin.
+
+    fit          what `fit` of the estimator does, of rows in parts
+    privatize    reports of rows in parts, made where the rows are
+    aggregate    counts of reports in parts
+
+No engine is here, and no estimator is known here: data say how a request is answered part by part (`parts`), and an
+estimator says what it asks (`passes`, ``dpestim.passes``). What comes back from parts of the central model are exact
+sums, as secret as the rows. They meet where `fit` was called, which charges the ledger and draws the noise, once. In
+the local model each part sends counts of reports only. The noise of a row follows from a key and the row's place, so
+that a part that an engine reads twice gives the same reports, and is counted once.
+"""
+
+from dpestim.distributed.parts import parts_of
+
+__all__ = ["aggregate", "fit", "privatize"]
+
+
+def fit(estimator, data, y=None, *, users=None):
+    """Fit an estimator to rows in parts; returns it.
+
+    Parameters
+    ----------
+    estimator : estimator of dpestim
+        One whose parts add up: its attribute `merges` is "summaries" or "reports". All domains must be declared.
+    data : Dask DataFrame, Array or Bag, Spark DataFrame, pyarrow.dataset.Dataset, str, or iterable
+        A str is a pattern of Parquet files. An iterable has batches: frames of pandas or polars, Arrow tables or record
+        batches, arrays, or pairs (X, y).
+    y : str, default=None
+        The column of the targets. Pairs have their own.
+    users : str, default=None
+        The column that says whose row each is, for statistics with `max_rows_per_user`; Dask and Spark bring all rows
+        of a user together.
+
+    Returns
+    -------
+    estimator
+        Fitted: with a seed, bit for bit as ``estimator.fit`` of all rows would have it.
+
+    Raises
+    ------
+    ValueError
+        Where the estimator needs all rows at once, or the data are not in parts.
+
+    Notes
+    -----
+    The ledger is charged once, here. **Who sees what.** Workers see the rows of their parts. In the central model the
+    exact sums of parts travel to this process: they are as secret as the rows. In the local model the key of the noise
+    travels to the workers: whoever has it and the reports has the rows. Encrypt the connections of the cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim import distributed
+    >>> from dpestim.statistics import Mean
+    >>> rows = np.random.default_rng(0).uniform(size=(6, 1000))
+    >>> mean = distributed.fit(Mean(1.0, bounds=(0, 1), random_state=0), [batch for batch in rows])
+    >>> bool(mean.value_ == Mean(1.0, bounds=(0, 1), random_state=0).fit(rows.ravel()).value_)
+    True
+    """
+    passes = getattr(estimator, "passes", None)
+    if passes is None:
+        raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows, or take "
+                         'an estimator whose attribute merges is "summaries" or "reports"')
+    parts = parts_of(data, y, users)
+    asking = passes(parts.example)
+    request = next(asking)
+    while True:
+        answer = parts.answer(request)
+        if answer is None:
+            raise ValueError("the data must have at least one row")
+        try:
+            request = asking.send(answer)
+        except StopIteration:
+            return estimator

@@ -1,0 +1,100 @@
+"""Parts that Dask holds: a request is a task for each part, and answers are added on the cluster."""
+
+import dask
+import numpy as np
+
+from dpestim.distributed.parts import Split, added, frame_of, made_up
+from dpestim.passes import Place
+
+#: Answers that one task adds.
+_TOGETHER = 16
+
+
+class DaskParts:
+    """A Dask DataFrame or Series, an Array in blocks of rows, or a Bag of records (dicts)."""
+
+    def __init__(self, data, y=None, users=None):
+        self.targets = None
+        if y is not None and not isinstance(y, str):
+            y, self.targets = None, _rows_together(y)
+        self.split = Split.by(y, users)
+        if users is not None:  # (all rows of a user must meet in one part, and Dask brings them together)
+            data = data.shuffle(on=users)
+        self.data = _rows_together(data)
+
+    @property
+    def example(self):
+        """One made-up row of the columns and types that Dask knows of."""
+        X = _like(self.data)
+        return self.split(X if self.targets is None else (X, _like(self.targets)))
+
+    def answer(self, request):
+        """Return the merged answer of all parts."""
+        pieces = self._pieces()
+        places = [Place(number) for number in range(len(pieces))]
+        if request.needs_order:
+            sizes = dask.compute(*[dask.delayed(_size)(self.split, piece) for piece in pieces])
+            places = [Place(0, int(before)) for before in np.cumsum([0, *sizes[:-1]])]
+        asked = dask.delayed(request, traverse=False)
+        answers = [dask.delayed(_answer)(asked, self.split, piece, place) for piece, place in zip(pieces, places)]
+        while len(answers) > 1:
+            answers = [dask.delayed(_total)(asked, answers[at : at + _TOGETHER])
+                       for at in range(0, len(answers), _TOGETHER)]
+        return dask.compute(answers[0])[0] if answers else None
+
+    def _pieces(self):
+        pieces = _delayed(self.data)
+        if self.targets is None:
+            return pieces
+        others = _delayed(self.targets)
+        if len(others) != len(pieces):
+            raise ValueError(f"y must have the parts of the data: {len(others)} are not {len(pieces)}. Rechunk or "
+                             "repartition one like the other")
+        return [dask.delayed(_pair)(X, y) for X, y in zip(pieces, others)]
+
+
+def _rows_together(data):
+    """Return a collection whose parts are whole rows."""
+    return data.rechunk({1: -1}) if getattr(data, "ndim", 0) == 2 and hasattr(data, "rechunk") else data
+
+
+def _delayed(data):
+    pieces = data.to_delayed()
+    return list(pieces.ravel() if isinstance(pieces, np.ndarray) else pieces)
+
+
+def _like(data):
+    """Return a made-up row of a collection."""
+    if hasattr(data, "chunks"):
+        return made_up(np.empty((0, *data.shape[1:]), data.dtype))
+    if hasattr(data, "take"):
+        return made_up(_frame(list(data.take(1))))
+    return made_up(data._meta)
+
+
+def _frame(rows):
+    """Return the rows of a part of any collection; records as a frame."""
+    if isinstance(rows, list):
+        import pandas
+
+        return pandas.DataFrame(rows)
+    return frame_of(rows)
+
+
+def _pair(X, y):
+    return _frame(X), y
+
+
+def _size(split, piece):
+    return len(split(piece if type(piece) is tuple else _frame(piece))[0])
+
+
+def _answer(request, split, piece, place):
+    return request(split(piece if type(piece) is tuple else _frame(piece)), place)
+
+
+def _total(request, answers):
+    total = None
+    for answer in answers:
+        total = added(request, total, answer)
+    return total

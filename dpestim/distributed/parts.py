@@ -1,0 +1,166 @@
+"""Parts of a table: how their rows are read, and the parts of one process.
+
+Whatever holds parts has `example`, one made-up row as `Split` returns rows, and ``answer(request)``, the merged answer
+of all parts, None where there is no row.
+"""
+
+import glob
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from dpestim.inputs.frames import is_frame
+from dpestim.passes import Place
+
+
+@dataclass(frozen=True)
+class Split:
+    """Takes rows of one part apart into a tuple of what `fit` takes; small, as it travels with each request.
+
+    Parameters
+    ----------
+    name : str or None
+        The column of the targets, or of the users.
+    of : {"y", "users"}
+    """
+
+    name: str | None = None
+    of: str = "y"
+
+    @classmethod
+    def by(cls, y, users):
+        """Return that for these arguments of `fit`, or raise ValueError."""
+        for name, value in (("y", y), ("users", users)):
+            if value is not None and not isinstance(value, str):
+                raise ValueError(f"{name} must be the name of a column of the data")
+        if y is not None and users is not None:
+            raise ValueError("y or users must be None: statistics take users, and models take y")
+        return cls(y) if users is None else cls(users, "users")
+
+    def __call__(self, rows):
+        """Return (X,), (X, y) or (X, users)."""
+        if type(rows) is tuple:
+            return rows
+        rows = frame_of(rows)
+        if self.name is None:
+            return (rows,)
+        if not hasattr(rows, "columns") or self.name not in list(rows.columns):
+            raise ValueError(f"{self.of} must be the name of a column of the data")
+        return rows[[name for name in rows.columns if name != self.name]], rows[self.name]
+
+
+class Batches:
+    """Batches in this process, one after the other: frames, Arrow tables or record batches, arrays, (X, y) pairs."""
+
+    def __init__(self, batches, y=None, users=None):
+        self.split = Split.by(y, users)
+        if users is not None:
+            raise ValueError("users needs all rows of a user in one part: give one frame to fit, or use an engine "
+                             "that shuffles by a column (Dask, Spark)")
+        self.once = isinstance(batches, Iterator)
+        self.batches, self.asked = batches, 0
+
+    @property
+    def example(self):
+        """One made-up row of the columns and types of the first batch."""
+        batches = iter(self.batches)
+        first = next(batches, None)
+        if first is None:
+            raise ValueError("the data must have at least one batch")
+        if self.once:
+            self.batches = chain([first], batches)
+        return self.split(made_up(first))
+
+    def answer(self, request):
+        """Return the merged answer of all batches, which are read one after the other."""
+        if self.once and self.asked:
+            raise ValueError("the data are read more than once: give a list, a file or an object whose iter() starts "
+                             "anew, in place of a generator")
+        self.asked += 1
+        total, before = None, 0
+        for number, batch in enumerate(self.batches):
+            rows = self.split(batch)
+            place = Place(0, before) if request.needs_order else Place(number, 0)
+            total, before = added(request, total, request(rows, place)), before + len(rows[0])
+        return total
+
+
+class Files(Batches):
+    """A `pyarrow.dataset.Dataset`, or Parquet files by name: read in record batches, of constant memory."""
+
+    def __init__(self, source, y=None, users=None, batch_rows=1 << 20):
+        import pyarrow.dataset
+
+        if isinstance(source, str):
+            names = sorted(glob.glob(source))
+            if not names:
+                raise ValueError("no file has such a name: give the name of a Parquet file, or a pattern such as "
+                                 "'reports/*.parquet'")
+            source = pyarrow.dataset.dataset(names, format="parquet")
+        self.dataset, self.batch_rows = source, batch_rows
+        super().__init__(self, y, users)
+
+    def __iter__(self):
+        """Return an iterator over record batches, from the first on."""
+        return iter(self.dataset.to_batches(batch_size=self.batch_rows))
+
+    @property
+    def example(self):
+        """One made-up row of the columns and types of the files."""
+        return self.split(made_up(self.dataset.schema.empty_table()))
+
+
+def parts_of(data, y=None, users=None):
+    """Return the parts of data of any engine that is known, or raise ValueError."""
+    if hasattr(data, "answer") and hasattr(data, "example"):
+        return data
+    module = type(data).__module__.split(".")[0]
+    if module in ("dask", "dask_expr"):
+        from dpestim.distributed.on_dask import DaskParts
+
+        return DaskParts(data, y, users)
+    if module == "pyspark":
+        from dpestim.distributed.on_spark import SparkParts
+
+        return SparkParts(data, y, users)
+    if isinstance(data, str) or hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
+        return Files(data, y, users)
+    if is_frame(data) or isinstance(data, np.ndarray) or not isinstance(data, Iterable):
+        raise ValueError("data must be in parts: a list of frames or arrays, a pattern of Parquet files, a "
+                         "pyarrow.dataset, or data of Dask or Spark. Rows of one frame or array go to fit of the "
+                         "estimator itself")
+    return Batches(data, y, users)
+
+
+def added(request, one, other):
+    """Return the sum of two answers, of which either may be None."""
+    return other if one is None else one if other is None else request.add(one, other)
+
+
+def frame_of(rows):
+    """Return Arrow data as a pandas frame, and all else as it is."""
+    return rows.to_pandas() if type(rows).__module__.split(".")[0] == "pyarrow" else rows
+
+
+def made_up(rows):
+    """Return one row of the same columns and types, of which no value is of the data."""
+    if type(rows) is tuple:
+        return tuple(map(made_up, rows))
+    rows = frame_of(rows)
+    if isinstance(rows, list):
+        return [made_up(np.asarray(rows))]
+    if isinstance(rows, np.ndarray):
+        return np.full((1, *rows.shape[1:]), _blank(rows.dtype), dtype=rows.dtype)
+    if hasattr(rows, "columns"):
+        import pandas
+
+        return pandas.DataFrame({name: [_blank(getattr(rows[name], "dtype", None))] for name in rows.columns})
+    import pandas
+
+    return pandas.Series([_blank(rows.dtype)], name=rows.name)
+
+
+def _blank(dtype):
+    return 0 if getattr(dtype, "kind", "") in "biuf" and getattr(dtype, "kind", "") else ""

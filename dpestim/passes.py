@@ -1,0 +1,125 @@
+"""Passes: what a fit asks of all rows, as requests that any engine can answer part by part.
+
+``estimator.passes(example)`` is a generator. It yields a request, takes the merged answer of all parts by ``send``, and
+ends when the estimator is fitted. A request is a picklable function of the rows of one part; two answers add up by
+``request.add``, in any order. All charges and all noise of the central model stay where the generator runs.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dpestim.base import PrivateEstimator
+
+
+class Place(NamedTuple):
+    """Where rows of a part stand: the number of the part, and how many rows of it came before."""
+
+    part: int = 0
+    before: int = 0
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """An estimator without state and without a ledger: what a worker builds, reads rows with, and throws away.
+
+    Parameters
+    ----------
+    kind : class
+    params : dict
+        Parameters; estimators among them are blueprints, too.
+    strict : bool
+    relation : str or None
+        What the block around the driver says.
+    """
+
+    kind: type
+    params: dict
+    strict: bool = False
+    relation: str | None = None
+
+    @classmethod
+    def of(cls, estimator):
+        """Return the blueprint of an estimator, as the block around this place sees it."""
+        params = {name: _sent(value) for name, value in estimator.get_params(deep=False).items()}
+        if "ledger" in params:
+            params["ledger"] = None
+        relation = estimator._relation().value if getattr(estimator, "neighbours", "") is None else None
+        return cls(type(estimator), params, estimator._is_strict(), relation)
+
+    def build(self):
+        """Return the estimator."""
+        made = self.kind(**{name: _received(value) for name, value in self.params.items()})
+        made._bound = (None, self.strict)
+        if self.relation is not None:
+            made._bound_relation = self.relation
+        return made
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Asks for the exact summary of the rows: as secret as they are."""
+
+    blueprint: Blueprint
+
+    #: Whether a part must know how many rows the parts before it have.
+    needs_order = False
+
+    def __call__(self, rows, place=None):
+        """Return the summary of rows, a tuple of what `summarize` takes; None where there are none."""
+        if not len(rows[0]):
+            return None
+        found = self.blueprint.build().summarize(*rows)
+        return getattr(found, "summary_", found)
+
+    @staticmethod
+    def add(one, other):
+        """Return the summary of both; neither is changed."""
+        return one + other
+
+
+@dataclass(frozen=True)
+class CountReports:
+    """Asks for counts of the reports of rows, which are randomised where they are.
+
+    Noise of a row is a function of the key and of the row's place: a part that is read again, by a second attempt or by
+    two workers at once, gives the same reports. Other noise for the same users would tell twice as much of them.
+    """
+
+    blueprint: Blueprint
+    #: of the random source: whoever knows it can take the noise away
+    key: bytes = field(repr=False)
+    seeded: bool
+
+    @property
+    def needs_order(self):
+        """With a seed, rows have the noise that they have on one machine: it depends on how many came before."""
+        return self.seeded
+
+    def __call__(self, rows, place):
+        """Return an aggregate of the reports; None where there are no rows."""
+        return self.blueprint.build()._count_sent(rows, self, place) if len(rows[0]) else None
+
+    @staticmethod
+    def add(one, other):
+        """Return the aggregate of both; neither is changed."""
+        return one._copied().merge(other)
+
+
+def _sent(value):
+    if isinstance(value, PrivateEstimator):
+        return Blueprint.of(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_sent, value))
+    if type(value) is dict:
+        return {key: _sent(part) for key, part in value.items()}
+    return value
+
+
+def _received(value):
+    if isinstance(value, Blueprint):
+        return value.build()
+    if type(value) in (list, tuple):
+        return type(value)(map(_received, value))
+    if type(value) is dict:
+        return {key: _received(part) for key, part in value.items()}
+    return value
