@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dpestim.base import PrivateEstimator
+from dpestim.rng import WordSource
 
 
 class Place(NamedTuple):
@@ -36,6 +37,8 @@ class Blueprint:
     params: dict
     strict: bool = False
     relation: str | None = None
+    #: What a later round of reports has to know of the rounds before: all of it is published.
+    state: dict = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator):
@@ -52,6 +55,7 @@ class Blueprint:
         made._bound = (None, self.strict)
         if self.relation is not None:
             made._bound_relation = self.relation
+        vars(made).update(self.state)
         return made
 
 
@@ -66,7 +70,7 @@ class Summarize:
 
     def __call__(self, rows, place=None):
         """Return the summary of rows, a tuple of what `summarize` takes; None where there are none."""
-        if not len(rows[0]):
+        if not size(rows):
             return None
         found = self.blueprint.build().summarize(*rows)
         return getattr(found, "summary_", found)
@@ -97,12 +101,49 @@ class CountReports:
 
     def __call__(self, rows, place):
         """Return an aggregate of the reports; None where there are no rows."""
-        return self.blueprint.build()._count_sent(rows, self, place) if len(rows[0]) else None
+        return self.blueprint.build()._count_sent(rows, self, place) if size(rows) else None
 
     @staticmethod
     def add(one, other):
         """Return the aggregate of both; neither is changed."""
         return one._copied().merge(other)
+
+
+@dataclass(frozen=True)
+class Privatize(CountReports):
+    """Asks for the reports of rows, which stay where they are; the same as `CountReports` counts."""
+
+    def __call__(self, rows, place):
+        """Return the reports of rows, an array; None where there are no rows."""
+        return self.blueprint.build()._client_here()._privatize_sent(rows, self, place) if size(rows) else None
+
+
+@dataclass(frozen=True)
+class CountGiven:
+    """Asks for counts of reports that clients have made."""
+
+    blueprint: Blueprint
+
+    needs_order = False
+    add = staticmethod(CountReports.add)
+
+    def __call__(self, rows, place=None):
+        """Return an aggregate of reports; None where there are none."""
+        if not size(rows):
+            return None
+        made = self.blueprint.build()
+        return made.aggregate(made._reports_of(rows[0]))
+
+
+def size(rows):
+    """Return how many rows there are in a tuple of what `fit` takes."""
+    return rows[0].shape[0] if hasattr(rows[0], "shape") else len(rows[0])
+
+
+def words_of(request, place):
+    """Return the random source of a request for a place: with a seed, the one of one machine."""
+    source = WordSource.of_key(request.key, request.seeded)
+    return source if request.seeded else source.part(place.part)
 
 
 def _sent(value):

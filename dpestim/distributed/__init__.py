@@ -12,6 +12,7 @@ that a part that an engine reads twice gives the same reports, and is counted on
 """
 
 from dpestim.distributed.parts import parts_of
+from dpestim.passes import Blueprint, CountGiven, Privatize
 
 __all__ = ["aggregate", "fit", "privatize"]
 
@@ -73,3 +74,65 @@ def fit(estimator, data, y=None, *, users=None):
             request = asking.send(answer)
         except StopIteration:
             return estimator
+
+
+def privatize(estimator, data, y=None):
+    """Return reports of rows in parts, each part as the engine has it; the ledger is charged at once, for all of them.
+
+    Parameters
+    ----------
+    estimator : estimator of `dpestim.local` with `privatize`
+        Its domain must be declared.
+    data, y : as for `fit`
+
+    Returns
+    -------
+    dask.array.Array, Spark DataFrame, or iterator of ndarray
+        Dask: an array of shape (n_rows, width), lazy. Spark: one column of bytes, "report", lazy. All else: an array a
+        batch, made when it is asked for.
+
+    Notes
+    -----
+    What is lazy may be made more than once: a part that is made again has the same reports. Each call of `privatize` is
+    a release of all rows. Store the reports, and count them by `aggregate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim import distributed
+    >>> from dpestim.local import GRRFrequencyEstimator
+    >>> drinks = GRRFrequencyEstimator(2.0, categories=[["tea", "coffee"]], random_state=0)
+    >>> parts = [np.array([["tea"]] * 300), np.array([["coffee"]] * 700)]
+    >>> reports = distributed.privatize(drinks, parts)
+    >>> est = distributed.aggregate(drinks, reports)
+    >>> est.n_users_, est.frequencies_[0].round(1)
+    (1000, array([0.3, 0.7]))
+    """
+    client_here = getattr(estimator, "_client_here", None)
+    if client_here is None:
+        raise ValueError(f"{type(estimator).__name__} makes no reports: take an estimator of dpestim.local")
+    parts, client = parts_of(data, y), client_here()
+    columns = client._columns_like(parts.example[0])
+    request = client._asks(Privatize, estimator, columns)
+    return parts.reports(request, columns.report_width, columns.dtype)
+
+
+def aggregate(estimator, reports):
+    """Add reports in parts to the counts of an estimator; returns it.
+
+    Parameters
+    ----------
+    estimator : estimator of `dpestim.local` with `aggregate`
+    reports : Dask Array, Spark DataFrame with one column of bytes, or iterable of arrays
+        As `privatize` returns them. A part that an engine reads twice is counted once.
+
+    Returns
+    -------
+    estimator
+    """
+    if not hasattr(estimator, "aggregate"):
+        raise ValueError(f"{type(estimator).__name__} counts no reports: take an estimator of dpestim.local")
+    found = parts_of(reports).answer(CountGiven(Blueprint.of(estimator)))
+    if found is None:
+        raise ValueError("reports must have at least one row")
+    return estimator.merge(found)

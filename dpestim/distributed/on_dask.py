@@ -1,10 +1,11 @@
 """Parts that Dask holds: a request is a task for each part, and answers are added on the cluster."""
 
 import dask
+import dask.array as da
 import numpy as np
 
 from dpestim.distributed.parts import Split, added, frame_of, made_up
-from dpestim.passes import Place
+from dpestim.passes import Place, size
 
 #: Answers that one task adds.
 _TOGETHER = 16
@@ -30,17 +31,28 @@ class DaskParts:
 
     def answer(self, request):
         """Return the merged answer of all parts."""
+        asked, answers = self._answers(request)
+        while len(answers) > 1:
+            answers = [dask.delayed(_total)(asked, answers[at : at + _TOGETHER])
+                       for at in range(0, len(answers), _TOGETHER)]
+        return dask.compute(answers[0])[0] if answers else None
+
+    def reports(self, request, width, dtype):
+        """Return the reports of all parts, a Dask Array."""
+        _, answers = self._answers(request)
+        parts = [da.from_delayed(dask.delayed(_filled)(answer, width, dtype), (np.nan, width), dtype)
+                 for answer in answers]
+        return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+    def _answers(self, request):
+        """Return (the request as a task knows it, the answer of each part, to be made)."""
         pieces = self._pieces()
         places = [Place(number) for number in range(len(pieces))]
         if request.needs_order:
             sizes = dask.compute(*[dask.delayed(_size)(self.split, piece) for piece in pieces])
             places = [Place(0, int(before)) for before in np.cumsum([0, *sizes[:-1]])]
         asked = dask.delayed(request, traverse=False)
-        answers = [dask.delayed(_answer)(asked, self.split, piece, place) for piece, place in zip(pieces, places)]
-        while len(answers) > 1:
-            answers = [dask.delayed(_total)(asked, answers[at : at + _TOGETHER])
-                       for at in range(0, len(answers), _TOGETHER)]
-        return dask.compute(answers[0])[0] if answers else None
+        return asked, [dask.delayed(_answer)(asked, self.split, piece, place) for piece, place in zip(pieces, places)]
 
     def _pieces(self):
         pieces = _delayed(self.data)
@@ -86,7 +98,7 @@ def _pair(X, y):
 
 
 def _size(split, piece):
-    return len(split(piece if type(piece) is tuple else _frame(piece))[0])
+    return size(split(piece if type(piece) is tuple else _frame(piece)))
 
 
 def _answer(request, split, piece, place):
@@ -98,3 +110,7 @@ def _total(request, answers):
     for answer in answers:
         total = added(request, total, answer)
     return total
+
+
+def _filled(answer, width, dtype):
+    return np.empty((0, width), dtype) if answer is None else answer

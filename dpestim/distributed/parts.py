@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
+from scipy.sparse import issparse
 
 from dpestim.inputs.frames import is_frame
-from dpestim.passes import Place
+from dpestim.passes import Place, size
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,19 @@ class Batches:
         for number, batch in enumerate(self.batches):
             rows = self.split(batch)
             place = Place(0, before) if request.needs_order else Place(number, 0)
-            total, before = added(request, total, request(rows, place)), before + len(rows[0])
+            total, before = added(request, total, request(rows, place)), before + size(rows)
         return total
+
+
+    def reports(self, request, width, dtype):
+        """Yield the reports of each batch."""
+        before = 0
+        for number, batch in enumerate(self.batches):
+            rows = self.split(batch)
+            place = Place(0, before) if request.needs_order else Place(number)
+            found, before = request(rows, place), before + size(rows)
+            if found is not None:
+                yield found
 
 
 class Files(Batches):
@@ -125,7 +137,7 @@ def parts_of(data, y=None, users=None):
         from dpestim.distributed.on_spark import SparkParts
 
         return SparkParts(data, y, users)
-    if isinstance(data, str) or hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
+    if isinstance(data, str) or hasattr(data, "get_fragments"):
         return Files(data, y, users)
     if is_frame(data) or isinstance(data, np.ndarray) or not isinstance(data, Iterable):
         raise ValueError("data must be in parts: a list of frames or arrays, a pattern of Parquet files, a "
@@ -151,6 +163,8 @@ def made_up(rows):
     rows = frame_of(rows)
     if isinstance(rows, list):
         return [made_up(np.asarray(rows))]
+    if issparse(rows):
+        return type(rows)((1, rows.shape[1]), dtype=rows.dtype)
     if isinstance(rows, np.ndarray):
         return np.full((1, *rows.shape[1:]), _blank(rows.dtype), dtype=rows.dtype)
     if hasattr(rows, "columns"):

@@ -12,6 +12,7 @@ from dpestim import parallel
 from dpestim.base import PrivateEstimator
 from dpestim.inputs import is_by_column
 from dpestim.local.columns import column_names
+from dpestim.passes import Blueprint, words_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 
@@ -173,6 +174,28 @@ class Client(PrivateEstimator):
         if check is not None:
             check(columns)
         return columns.read(self._parts(X, columns, strict), self.n_jobs, strict), columns, names
+
+    def _client_here(self):
+        """Return who randomises, for `_privatize_sent`."""
+        return self
+
+    def _asks(self, request, estimator, columns):
+        """Return a request for reports of rows with these columns, made with the words of one release, and pay for it.
+
+        Rows that answer it are not counted before: the ledger has none.
+        """
+        source = self._pay(columns, None)
+        return request(Blueprint.of(estimator), source.key_for_workers(), source.seeded)
+
+    def _privatize_sent(self, rows, request, place):
+        """Return reports of rows on a worker, with the words that the request has for this place."""
+        data, columns, _ = self._read(self._as_rows(*rows))
+        return columns.randomize(data, words_of(request, place), place.before, self.n_jobs)
+
+    @staticmethod
+    def _as_rows(X):
+        """Return what `_read` takes."""
+        return X
 
     def _columns_like(self, example):
         """Return the `Columns` of rows with the columns of an example; no value of it is looked at."""

@@ -3,13 +3,13 @@
 import threading
 from contextlib import contextmanager
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
-from dpestim.passes import Blueprint, CountReports
+from dpestim.passes import CountReports, words_of
 from dpestim.privacy.lineage import Lineage
-from dpestim.rng import WordSource
 
 _making = threading.Lock()
 
@@ -127,7 +127,7 @@ class Server(PrivateEstimator):
         return self
 
     def passes(self, example):
-        """Yield the one request of a fit; see `dpestim.passes`. Charges before the request, for all rows that answer it.
+        """Yield the one request of a fit (`dpestim.passes`); charges before it, for all rows that answer.
 
         Parameters
         ----------
@@ -137,9 +137,8 @@ class Server(PrivateEstimator):
         client = self._client(restart=True)
         columns = client._columns_like(example[0])
         self._check_columns(columns)
-        source = client._pay(columns, None)
+        found = yield client._asks(CountReports, self, columns)
         self._bind_as(client)
-        found = yield CountReports(Blueprint.of(self), source.key_for_workers(), source.seeded)
         with self._alone():
             self._forget()
             self._merge(found, "disjoint")
@@ -206,12 +205,21 @@ class Server(PrivateEstimator):
 
     def _count_sent(self, rows, request, place):
         """Count reports of rows on a worker, with the words that the request has for this place; returns self."""
-        source = WordSource.of_key(request.key, request.seeded)
-        if not request.seeded:
-            source = source.part(place.part)
+        new = self._columns is None  # (a later round knows its law from the driver)
         with self._alone():
-            self._take(self._read_for(self._as_rows(*rows), True), source, True, first=place.before)
+            self._take(self._read_for(self._as_rows(*rows), new), words_of(request, place), new, first=place.before)
         return self
+
+    def _client_here(self):
+        """Return who randomises, for `_privatize_sent`."""
+        return self._client()
+
+    def _reports_of(self, rows):
+        """Return reports as `aggregate` takes them, from an array or from a frame with one column of bytes."""
+        if not hasattr(rows, "columns"):
+            return rows
+        dtype, each = self._client()._columns_now().dtype, rows.iloc[:, 0]
+        return np.frombuffer(b"".join(each), dtype).reshape(len(each), -1)
 
     def _copied(self):
         """Return another object with the same counts."""

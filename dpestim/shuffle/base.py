@@ -86,6 +86,8 @@ class ShuffleProtocol(Server):
 
     #: Which checks of `dpestim.testing` apply, and which shared text fills the docstring.
     _checked_as = _template = "shuffle"
+    #: (all users hide among each other: no part of them can be randomised before their number is known)
+    passes = None
 
     def __init__(self, epsilon=1.0, *, delta=None, n_users=None, colluding=0, ledger=None, random_state=None,
                  n_jobs=None):

