@@ -42,7 +42,7 @@ from dpestim import notebook
 from dpestim.version import __version__
 
 _SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covariance", "datasets", "decomposition",
-                "ensemble", "feature_selection", "inspection", "linear_model", "local", "model_selection",
+                "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local", "model_selection",
                 "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle", "statistics",
                 "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")

@@ -1,7 +1,5 @@
 """Parts that Dask holds: a request is a task for each part, and answers are added on the cluster."""
 
-import dask
-import dask.array as da
 import numpy as np
 
 from dpestim.distributed.parts import Split, added, frame_of, made_up
@@ -31,6 +29,8 @@ class DaskParts:
 
     def answer(self, request):
         """Return the merged answer of all parts."""
+        import dask
+
         asked, answers = self._answers(request)
         while len(answers) > 1:
             answers = [dask.delayed(_total)(asked, answers[at : at + _TOGETHER])
@@ -39,6 +39,9 @@ class DaskParts:
 
     def reports(self, request, width, dtype):
         """Return the reports of all parts, a Dask Array."""
+        import dask
+        import dask.array as da
+
         _, answers = self._answers(request)
         parts = [da.from_delayed(dask.delayed(_filled)(answer, width, dtype), (np.nan, width), dtype)
                  for answer in answers]
@@ -46,6 +49,8 @@ class DaskParts:
 
     def _answers(self, request):
         """Return (the request as a task knows it, the answer of each part, to be made)."""
+        import dask
+
         pieces = self._pieces()
         places = [Place(number) for number in range(len(pieces))]
         if request.needs_order:
@@ -55,6 +60,8 @@ class DaskParts:
         return asked, [dask.delayed(_answer)(asked, self.split, piece, place) for piece, place in zip(pieces, places)]
 
     def _pieces(self):
+        import dask
+
         pieces = _delayed(self.data)
         if self.targets is None:
             return pieces

@@ -86,8 +86,6 @@ class ShuffleProtocol(Server):
 
     #: Which checks of `dpestim.testing` apply, and which shared text fills the docstring.
     _checked_as = _template = "shuffle"
-    #: (all users hide among each other: no part of them can be randomised before their number is known)
-    passes = None
 
     def __init__(self, epsilon=1.0, *, delta=None, n_users=None, colluding=0, ledger=None, random_state=None,
                  n_jobs=None):
@@ -123,6 +121,11 @@ class ShuffleProtocol(Server):
         if self.n_users is None:
             raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
         return super().privatize(X)
+
+    def passes(self, example):
+        """Refuse: users hide among all others, whose number must be known before the first of them is randomised."""
+        raise ValueError(f"{type(self).__name__} needs all rows at once: let users encode, bring all messages to one "
+                         "shuffler, and call analyse")
 
     def shuffle(self, messages, shuffler=None):
         """Return the same messages in an order that says nothing of who sent which: the part that must be trusted.

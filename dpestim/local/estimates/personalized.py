@@ -139,8 +139,12 @@ class PersonalizedEstimator(Combined, Server):
         self.group_column = group_column
         self.weights = weights
 
-    #: (the words of a row depend on how many rows of its group came before)
-    passes = _client_here = None
+    _client_here = None
+
+    def passes(self, example):
+        """Refuse: the words of a row depend on how many rows of its group came before."""
+        raise ValueError("PersonalizedEstimator needs all rows at once: fit the estimator of each group to its rows, "
+                         "in parts, or aggregate reports")
 
     def privatize(self, X):
         """Randomise raw rows into reports, on the users' side.

@@ -28,7 +28,7 @@ LAYERS = {
     "_core": 1, "exceptions": 1, "version": 1, "notebook": 1, "tables": 1,
     "privacy": 2, "base": 2, "rng": 2, "exact_reals": 2,
     "parallel": 2, "datasets": 2, "docstrings": 2, "inputs": 2, "links": 2,
-    "summaries": 2,
+    "passes": 2, "summaries": 2,
     "accounting": 3, "anonymity": 3, "models": 3, "postprocessing": 3, "testing": 3,
     "central": 4, "local": 4,
     "statistics": 5, "shuffle": 5,
@@ -36,7 +36,7 @@ LAYERS = {
     "covariance": 6, "synthesis": 6,
     "ensemble": 7, "decomposition": 7,
     "audit": 8, "pipeline": 8,
-    "inspection": 9, "model_selection": 9,
+    "distributed": 9, "inspection": 9, "model_selection": 9,
 }
 
 
