@@ -30,8 +30,8 @@
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
 
-Layers, of which each imports only those below it: inspection, model_selection -> audit, pipeline -> ensemble,
-decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance, synthesis ->
+Layers, of which each imports only those below it: distributed, inspection, model_selection -> audit, pipeline ->
+ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance, synthesis ->
 statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy, base,
 inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
 """
@@ -42,9 +42,9 @@ from dpestim import notebook
 from dpestim.version import __version__
 
 _SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covariance", "datasets", "decomposition",
-                "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local", "model_selection",
-                "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle", "statistics",
-                "synthesis", "testing", "tree")
+                "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local",
+                "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle",
+                "statistics", "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

@@ -1,6 +1,7 @@
 """Rows in parts: every estimator of the registry whose parts add up is what it is on one machine, bit for bit."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def rows_of(est):
 def cut(rows, places):
     """Return rows in parts."""
     ends = [0, *places, N_ROWS]
-    return [tuple(part[a:b] for part in rows) for a, b in zip(ends, ends[1:])]
+    return [tuple(part[a:b] for part in rows) for a, b in pairwise(ends)]
 
 
 def fresh(est):
@@ -76,8 +77,9 @@ def test_parts_are_what_one_machine_has(est):
     rows = rows_of(est)
     try:
         found = [distributed.fit(fresh(est), cut(rows, places)) for places in CUTS]
-    except ValueError as error:
-        assert any(word in str(error) for word in WHOLE.split("|")), error
+    except ValueError:
+        with pytest.raises(ValueError, match=WHOLE):
+            distributed.fit(fresh(est), cut(rows, []))
         return
     assert type(est).__name__ not in NEVER
     expected = learned(fresh(est).fit(*rows))
@@ -140,11 +142,13 @@ def test_parts_do_not_share_words():
 def test_a_fit_is_charged_once_and_before_anything_is_released(make, parts):
     with Ledger(1.0) as ledger:
         distributed.fit(make(), parts)
-        assert ledger.spent().epsilon == 1 and len(ledger.entries()) == 1
+        assert ledger.spent().epsilon == 1
+        assert len(ledger.entries()) == 1
         est = make()
         with pytest.raises(BudgetExceededError):
             distributed.fit(est, parts)
-        assert not hasattr(est, "value_") and not getattr(est, "_n_users", 0)
+        assert not hasattr(est, "value_")
+        assert not getattr(est, "_n_users", 0)
     ledger = Ledger(1.0)
     distributed.fit(make(ledger=ledger), parts)
     assert len(ledger.entries()) == 1
@@ -154,7 +158,8 @@ def test_workers_know_no_ledger_and_the_strict_mode_and_relation_of_the_driver()
     with Ledger(1.0), config_context(strict=True, neighbours="add_remove"):
         blueprint = Blueprint.of(mean(ledger=Ledger(3.0)))
     made = pickle.loads(pickle.dumps(blueprint)).build()
-    assert made._find_ledger() is None and made._is_strict()
+    assert made._find_ledger() is None
+    assert made._is_strict()
     assert made._relation().value == "add_remove"
     mixed = MixedEstimator([("drink", drinks(), [0])], epsilon=1.0)
     assert isinstance(Blueprint.of(mixed).params["transformers"][0][1], Blueprint)
