@@ -31,9 +31,9 @@
 `Numbers`, `Categories`, `Text` or `Keys`.
 
 Layers, of which each imports only those below it: distributed, inspection, model_selection -> audit, pipeline ->
-ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance, synthesis ->
-statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy, base,
-inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
+ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance,
+synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy,
+base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
