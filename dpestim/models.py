@@ -141,6 +141,13 @@ class PrivateModel(PrivateEstimator):
                 stacklevel=4,
             )
 
+    def _missing_in(self, n_columns, reset):
+        """Tell whether numbers may be missing (NaN), of all columns alike, or by an array with an entry for each.
+
+        `reset`: as declared, else as was learned.
+        """
+        return self._takes_missing
+
     def _checked_X(self, X, *, reset, total):
         """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
         rows = number_rows(X, strict=total, fewest=0 if total else 1)
@@ -150,7 +157,7 @@ class PrivateModel(PrivateEstimator):
         if not total:
             names = getattr(self, "feature_names_in_", None)
             refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
-                            self._advice, missing=self._takes_missing)
+                            self._advice, missing=self._missing_in(rows.shape[1], reset))
         return rows
 
     def _checked_columns(self, X, *, reset):

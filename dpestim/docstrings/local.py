@@ -98,7 +98,9 @@ bounds : (low, high), dict or Domain, default=None
     The public range of the values: a pair of numbers, or of arrays of shape (n_features,), as in
     ``([1.2, 30], [2.2, 130])``: all lower bounds, then all upper ones. A dict goes from names or places of columns
     to pairs of numbers, and a `dpestim.Domain` says it of a whole table: reports have the columns in its order, and
-    so must data frames; names that X does not have are left out. Values outside are clipped. None
+    so must data frames; names that X does not have are left out. Values outside are clipped. Where a domain says
+    ``missing=True``, a missing number is reported as such, for a quarter of the column's epsilon (neither by
+    `SDPMTransformer` nor with ``strategy="joint"``). None
     learns the range from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes
     ``privacy_.epsilon`` infinite.
 strategy : {strategies}, default="split"

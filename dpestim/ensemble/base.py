@@ -112,7 +112,8 @@ class Boosting(BinnedColumns, CentralModel):
     _learned = ("intercept_", "scores_", "standard_errors_")
     #: Who holds the rows and answers.
     _histograms = Histograms
-    _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255")}
+    _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255").replace(
+        "{missing}", "A missing number is a value\n        of its own, whatever was declared.")}
     _takes_missing = True
 
     def fit(self, X, y=None):

@@ -197,15 +197,15 @@ def in_order(declared, kind, names=None, *, name):
     Parameters
     ----------
     declared : dict or Domain
-    kind : {"pairs", "lists"}
+    kind : {"pairs", "lists", "missing"}
+        "missing": whether numbers may be missing, for each pair.
     names : list, default=None
     name : str
         What the parameter is called.
     """
-    read = as_pair if kind == "pairs" else as_list
-    own = by_key(declared, read, name)
+    own = by_key(declared, {"pairs": as_pair, "lists": as_list, "missing": may_be_missing}[kind], name)
     if not own:
-        raise ValueError((PAIR if kind == "pairs" else LISTS).format(name))
+        raise ValueError((LISTS if kind == "lists" else PAIR).format(name))
     keys, order = ordered(own, names, name)
     return keys, [own[key] for key in order]
 
@@ -257,6 +257,30 @@ def as_pair(value, where):
     if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2 or not all(map(is_number, value)):
         raise ValueError(f"{where} must be a pair (low, high) of numbers")
     return tuple(float(bound_array(end, where)) for end in value)
+
+
+def may_be_missing(value, where=""):
+    """Tell whether numbers of a column may be missing: `Numbers` says so; None for a column of another kind."""
+    if isinstance(value, KINDS):
+        return value.missing if isinstance(value, Numbers) else None
+    return False
+
+
+def says_missing(*declared):
+    """Tell whether one of these declarations says that numbers of a column may be missing."""
+    return any(may_be_missing(own) for each in declared if isinstance(each, _NAMED)
+               for own in (each.values() if isinstance(each, dict) else [column for _, column in each.items()]
+                           if isinstance(each, Domain) else [each]))
+
+
+def missing_of(bounds, n_columns, names=None):
+    """Return the places of the columns of numbers of which `bounds` say that values may be missing, a frozenset."""
+    if isinstance(bounds, Numbers):
+        return frozenset(range(n_columns) if bounds.missing else ())
+    if not is_by_column(bounds):
+        return frozenset()
+    found = by_place(bounds, n_columns, names, "bounds", may_be_missing)
+    return frozenset(place for place, may in found.items() if may)
 
 
 def as_list(value, where):

@@ -24,7 +24,9 @@ class Numbers:
     unit : str, default=None
         For readers, such as "years".
     missing : bool, default=False
-        Whether a value may be missing.
+        Whether a value may be missing. Trees, forests, boosting, naive Bayes, synthetic data, `DomainEncoder` and
+        clients of `dpestim.local` take it as a value of its own; other estimators refuse missing values all the same,
+        and say which step helps.
 
     Examples
     --------

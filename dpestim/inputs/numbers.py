@@ -18,6 +18,11 @@ IMPUTE = (". Where values are missing, put dpestim.preprocessing.DPSimpleImputer
           "a DomainEncoder with Numbers(low, high, missing=True), which costs nothing")
 #: What it says where nothing else is said.
 FILL = ". Fill missing values with a public number within the bounds first, or leave these rows out"
+#: What it says where the domain could have said that values may be missing.
+DECLARE = (". Where values are missing, declare Numbers(low, high, missing=True) for the column, in a dpestim.Domain "
+           "as bounds")
+OR_IMPUTE = ", and fit again; or put dpestim.preprocessing.DPSimpleImputer before the model, in fit and in predict"
+OR_FILL = "; or fill missing values with a public number within the bounds first, or leave these rows out"
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
 #: Types in cells of objects that `float` would take, but that are no real numbers.
@@ -45,7 +50,7 @@ def number_rows(X, *, strict, fewest=1):
 def refuse_infinite(rows, names, advice=FILL, *, missing=False):
     """Raise ValueError that names the column where a value is not finite, and ends with advice.
 
-    With `missing`, a value may be NaN.
+    With `missing`, a value may be NaN: in all columns, or where an array of one entry for each column says so.
     """
     for at in range(0, len(rows), _ROWS):
         block = rows[at : at + _ROWS]
@@ -53,11 +58,12 @@ def refuse_infinite(rows, names, advice=FILL, *, missing=False):
             finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
         if finite:
             continue
-        known = ~np.isinf(block) if missing else np.isfinite(block)
+        known = np.isfinite(block) | (np.isnan(block) & np.asarray(missing))
         if not known.all():
-            bad = names[int(np.argmin(known.all(axis=0)))]
-            where, may = bad if bad == "X" else f"{bad} of X", " or NaN" if missing else ""
-            raise ValueError(f"{where} contains {'' if missing else 'NaN or '}infinity: every value must be "
+            at = int(np.argmin(known.all(axis=0)))
+            bad, gone = names[at], bool(np.broadcast_to(missing, block.shape[1])[at])
+            where, may = bad if bad == "X" else f"{bad} of X", " or NaN" if gone else ""
+            raise ValueError(f"{where} contains {'' if gone else 'NaN or '}infinity: every value must be "
                              f"finite{may}{advice}")
 
 

@@ -78,6 +78,8 @@ class Column:
 
     # what a server of numbers asks: positions are the law's own coordinates
 
+    #: Whether a value may be missing, and is reported as such.
+    may_be_missing = False
     #: Whether a bin is a value, and not a range of them.
     is_discrete = False
     #: Whether neighbouring bins are neighbouring values, so that an average over them means something.
@@ -95,6 +97,10 @@ class Column:
     def numbers(self, rows):
         """Return rows, as `read` gave them, as floats in the units that means are in."""
         return np.asarray(rows, np.float64)
+
+    def average(self, rows):
+        """Return the mean of rows, as `read` gave them, of which `means` are estimates."""
+        return np.atleast_1d(self.numbers(rows).mean(axis=0))
 
     def check_mean(self):
         """Raise ValueError where the counts do not tell about the mean."""
@@ -131,6 +137,23 @@ class Column:
             return None
         share = counts[int(numbers[1] >= numbers[0])] / n
         return np.array([share]), np.array([np.ptp(numbers)]), np.array([self.mean_scale[1]])
+
+    def missing_share(self, counts):
+        """Return (the share of missing values, its standard error), an estimate; both 0 where none may be missing."""
+        return 0.0, 0.0
+
+    @property
+    def shape_law(self):
+        """The law of the reports that tell of a distribution."""
+        return self.law
+
+    def shape_counts(self, counts):
+        """Return the counts of these reports."""
+        return counts
+
+    def unmixed(self, counts, shares):
+        """Return shares of bins of equal width, without what else is among these reports."""
+        return shares
 
     def decode(self, reports):
         """Return an (n, n_features) array of what reports stand for, in the user's units, where the law says it."""

@@ -286,8 +286,8 @@ def _plain(value, name):
         return type(value)(_plain(part, name) for part in value)
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, bool | int | float | str | bytes | Fraction | Decimal | NoneType):
-        raise ValueError(f"{name} must be a number, a string or a tuple of such, to be part of a law")
+    if not isinstance(value, bool | int | float | str | bytes | Fraction | Decimal | NoneType | Randomizer):
+        raise ValueError(f"{name} must be a number, a string, a law or a tuple of such, to be part of a law")
     return value
 
 

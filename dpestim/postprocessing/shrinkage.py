@@ -20,11 +20,11 @@ def noise_apart(n, variance):
 
     Parameters
     ----------
-    n : ndarray of shape (n_classes, 1)
+    n : ndarray of shape (n_classes, 1) or (n_classes, n_columns)
         Rows of each class.
     variance : float or ndarray of shape (n_columns,)
     """
-    total = n.sum()
+    total = n.sum(axis=0)
     return variance * ((1 / n - 1 / total) ** 2 + (len(n) - 1) / total**2)
 
 

@@ -387,6 +387,18 @@ def duchi_weights(epsilon):
 _MOST_ROUNDS = 8
 
 
+@lru_cache(maxsize=1024)
+def missing_thresholds(epsilon, of_number):
+    """Return (told, untold): of 2**64 words so many say "missing" of a missing value, and of a number.
+
+    told <= e^epsilon untold, and 2**64 - untold <= e^(epsilon - of_number) (2**64 - told): whoever does not say so
+    reports by a law of `of_number`, a part of epsilon. (With equality the difference of the two is largest.)
+    """
+    whole, rest = exp_lower(epsilon), exp_lower(epsilon - of_number)
+    untold = max(1, math.floor(WORD * (rest - 1) / (rest * whole - 1)))
+    return min(math.floor(whole * untold), WORD - math.ceil((WORD - untold) / rest)), untold
+
+
 @dataclass(frozen=True)
 class JointDuchiWeights:
     """The law of Duchi's mechanism of a row of d numbers: thresholds, and the weight of an answer of each kind."""

@@ -9,13 +9,13 @@ import numpy as np
 from dpestim.inputs import (
     CategoryEncoder,
     Domain,
-    kinds,
     lists_of,
     number_rows,
     pair_of,
     pairs_of,
     refuse_infinite,
 )
+from dpestim.inputs.declared import missing_of
 
 #: The most bins of a column.
 _MOST_BINS = 1 << 16
@@ -203,13 +203,14 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
         wide = max(map(np.size, bounds)) == n_columns if isinstance(bounds, tuple | list | np.ndarray) else False
         for at, pair in enumerate(zip(*pair_of(bounds, n_columns if wide else len(numbers)))):
             pairs[at if wide else numbers[at]] = pair if not wide or at in numbers else None
+    gone = missing_of(bounds, n_columns, labels)
     steps = entries(bins, "bins", n_columns, labels) if is_per_column(bins) else [bins] * n_columns
     out = []
     for j, (own, pair, step) in enumerate(zip(lists, pairs, steps)):
         name = f"column {j if labels is None else repr(labels[j])}"
         step = checked_bins(16 if step is None else step)
         edges = isinstance(step, np.ndarray)
-        missing = isinstance(bounds, Domain) and _may_be_missing(bounds, j, labels)
+        missing = j in gone
         if own is not None and (pair is not None or (edges and is_per_column(bins))):
             raise ValueError(f"{name} must have categories, or bounds and bins, and not both")
         if own is not None:
@@ -227,13 +228,6 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
                 raise ValueError(f"bounds of {name} must be far enough apart for its bins")
             out.append(Numbers(edges, name, missing))
     return out
-
-
-def _may_be_missing(domain, place, labels):
-    """Tell whether a domain says that numbers of a column may be missing."""
-    names = domain.names if labels is None else labels
-    name = names[place] if len(names) > place else None
-    return name in domain and isinstance(domain[name], kinds.Numbers) and domain[name].missing
 
 
 def is_per_column(bins):

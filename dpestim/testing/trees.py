@@ -60,7 +60,7 @@ def neighbours(est):
 def parts_of(est, X, y):
     """Return what `fit` would draw from for these rows."""
     epsilon, delta = est._check()
-    trial = est._trial()
+    trial = est._trial(X, y)
     data, n_rows, n_columns = trial._read(X, y, True)
     edges, rest = trial._edges_to_find(data[0], n_rows, n_columns, epsilon)
     return *trial._parts(data, n_rows, trial._domain(n_columns, data), rest, delta), edges

@@ -18,16 +18,18 @@ from dpestim.accounting import RenyiCurve
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_pair
+from dpestim.inputs.declared import says_missing
 from dpestim.inputs.labels import target_numbers
+from dpestim.inputs.numbers import DECLARE, OR_IMPUTE
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import grids_of
-from dpestim.tree.columns import COLUMNS, BinnedColumns
+from dpestim.tree.columns import COLUMNS, MISSING, BinnedColumns
 
-BINS = COLUMNS.replace("{n_bins}", "32")
+BINS = COLUMNS.replace("{n_bins}", "32").replace("{missing}", MISSING)
 NEIGHBOURS = """\
     neighbours : {"substitution", "add_remove"}, default=None
         Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
@@ -64,6 +66,7 @@ class BinnedModel(BinnedColumns, CentralModel):
     """Base of models on codes; with `ClassTarget` or `NumberTarget`, and `_check_own`."""
 
     _checked_as, _template = "tree", "rows"
+    _codes_missing, _advice = True, DECLARE + OR_IMPUTE
 
     def _check_own(self):
         """Raise ValueError for a parameter of its own that does not fit."""
@@ -81,6 +84,11 @@ class BinnedModel(BinnedColumns, CentralModel):
         check_random_state(self.random_state)
         self._check_own()
         return epsilon, delta
+
+    def _missing_in(self, n_columns, reset):
+        if reset:
+            return np.isin(np.arange(n_columns), list(self._may_be_missing))
+        return np.array([own.ordered and own.missing for own in self.bins_])
 
     def _read(self, X, y, reset):
         if y is None:
@@ -209,6 +217,7 @@ class ClassTarget(CentralClassifier):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = self._takes_strings()
+        tags.input_tags.allow_nan = says_missing(self.bounds, self.categories)
         tags.classifier_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 
@@ -259,6 +268,7 @@ class NumberTarget(CentralRegressor):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = self._takes_strings()
+        tags.input_tags.allow_nan = says_missing(self.bounds, self.categories)
         tags.regressor_tags.poor_score = True  # noise may drown the few rows of a check
         return tags
 

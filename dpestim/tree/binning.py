@@ -7,7 +7,6 @@ import numpy as np
 
 from dpestim._core import trees
 from dpestim.inputs import CategoryEncoder, bound_array, number_rows, refuse_infinite
-from dpestim.inputs.numbers import IMPUTE
 from dpestim.statistics.summary import BLOCK, blocks
 
 #: Codes are bytes; the last code of a column of categories is for what is none of them.
@@ -18,12 +17,14 @@ MOST_BINS = 255
 class NumberBins:
     """Bins of a column of numbers: inner edges, ascending; a value on an edge is in the bin above it.
 
-    Values outside are in the first or last bin; NaN, which only strict mode lets through, is in the middle one.
+    Values outside are in the first or last bin; NaN, which only strict mode lets through, is in the middle one. Where
+    values may be missing, a missing one has the code 0, and the bins have the codes from 1 on.
     """
 
     edges: tuple
     low: float = 0.0
     per: float = 0.0  # bins a unit, where all are equally wide
+    missing: bool = False
 
     #: Whether codes have an order.
     ordered = True
@@ -38,12 +39,32 @@ class NumberBins:
     @property
     def size(self):
         """How many codes there are."""
-        return len(self.edges) + 1
+        return len(self.edges) + 1 + self.missing
+
+    def splits(self):
+        """Return all splits, [(shift, threshold), ...]: codes up to each but the last; again with missing ones right.
+
+        With a shift of 1 the code of missing values is the largest, as codes are bytes.
+        """
+        plain = [(0, t) for t in range(self.size - 1)]
+        return plain + [(1, t) for t in range(self.size - 2)] if self.missing else plain
+
+    def left(self, table):
+        """Return sums of the left sides of all splits from those of codes (the axis before the last)."""
+        sums = table.cumsum(axis=-2)
+        plain = sums[..., :-1, :]
+        if not self.missing:
+            return plain
+        return np.concatenate([plain, sums[..., 1:-1, :] - table[..., :1, :]], axis=-2)
 
     def side(self, shift, threshold):
         """Return in words which rows go left: with as many digits as tell edges apart."""
         digits = next((n for n in (6, 9, 12) if len({f"{edge:.{n}g}" for edge in self.edges}) == len(self.edges)), 17)
-        return f"< {self.edges[threshold]:.{digits}g}"
+        with_missing = self.missing and not shift
+        if with_missing and not threshold:
+            return "is missing"
+        edge = f"< {self.edges[threshold - with_missing]:.{digits}g}"
+        return f"{edge} or is missing" if with_missing else edge
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,14 @@ class CategoryBins:
     def size(self):
         """How many codes there are."""
         return len(self.values) + 1
+
+    def splits(self):
+        """Return all splits, [(shift, threshold), ...]: one code against all others."""
+        return [(code, 0) for code in range(self.size)]
+
+    def left(self, table):
+        """Return sums of the left sides of all splits from those of codes."""
+        return table
 
     def encoder(self, name):
         """Return what reads the column of this name."""
@@ -125,16 +154,16 @@ def category_bins(encoder):
     return CategoryBins(tuple((type(value).__name__, value) for value in encoder.plain_categories()))
 
 
-def number_part(table, places, *, strict, missing=False):
+def number_part(table, places, advice, *, strict, missing=False):
     """Return some columns of a checked table as floats; refuse what is not finite, but in strict mode.
 
-    With `missing`, a number may be NaN.
+    With `missing`, a number may be NaN: in all columns, or in those where an array says so.
     """
     part = table.iloc[:, places] if hasattr(table, "iloc") else table[:, places]
     rows = np.ascontiguousarray(number_rows(part, strict=strict, fewest=0), np.float64)
     if not strict:
         names = list(part.columns) if hasattr(part, "columns") else places
-        refuse_infinite(rows, [f"column {name!r}" for name in names], IMPUTE, missing=missing)
+        refuse_infinite(rows, [f"column {name!r}" for name in names], advice, missing=missing)
     return rows
 
 
@@ -159,6 +188,8 @@ def codes_of(bins, numbers, columns, encoders):
         rows = slice(at * BLOCK, at * BLOCK + block.shape[1])
         for j, own, column in zip(ordered, edges, block):
             trees.bin_column(column, own, bins[j].per, bins[j].low, out[j, rows])
+            if bins[j].missing:
+                out[j, rows] = np.where(np.isnan(column), 0, out[j, rows] + 1)  # (of at most 255 bins)
     for j, column in columns.items():
         out[j] = encoders[j].read(column, np.dtype(np.uint8), bins[j].size - 1, explain=False)[0]
     return out

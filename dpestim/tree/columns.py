@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.inputs import Domain, is_by_column, lists_of, pairs_of
-from dpestim.inputs.declared import has_numbers, settle_to, shown
+from dpestim.inputs.declared import has_numbers, missing_of, settle_to, shown
 from dpestim.models import PrivateModel
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
@@ -22,7 +22,7 @@ COLUMNS = """\
         Public range of the columns of numbers, numbers or one for each such column, or a dict by name or place. A
         `dpestim.Domain` stands for `categories`, too. Values outside are clipped. None takes the smallest and largest
         values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite. Where all columns have
-        categories or edges, any will do, such as (0, 1).
+        categories or edges, any will do, such as (0, 1). {missing}
     categories : dict, list or Domain, default=None
         {column: its public categories}, the column by number or name, or a list with None for columns of numbers; what
         is none of them is a category of its own.
@@ -36,12 +36,20 @@ COLUMNS = """\
         quantiles as it affords, and bins of equal width between them. 0: bins of equal width between the bounds. Worth
         it where most rows are in few such bins, and rows are many.
 """
+#: What becomes of missing values, in that text.
+MISSING = """Where a `dpestim.Domain` says
+        ``missing=True``, a missing number is a value of its own, in `fit` and in predictions; else it is refused."""
 #: Quantiles of a column where how many rows there are is secret; and rows a quantile, in units of their noise.
 _QUANTILES, _ROWS = 3, 64
 
 
 class BinnedColumns(PrivateModel):
     """Base of models with the parameters `bounds`, `categories`, `n_bins`, `edges` and `edges_fraction`."""
+
+    #: Columns of numbers of which values may be missing, by place, where bins have a code for these.
+    _may_be_missing = frozenset()
+    #: Whether they have.
+    _codes_missing = False
 
     def _check_bins(self):
         """Raise ValueError for what cannot be declared of any columns."""
@@ -74,16 +82,19 @@ class BinnedColumns(PrivateModel):
         if categories is not None:
             lists = enumerate(lists_of(categories, n_columns, names, some=True))
             categories = {j: own for j, own in lists if own is not None} or None
+        missing = missing_of(bounds, n_columns, names)
         if is_by_column(bounds):
             edges = edges_of(self.edges, names)
             pairs = pairs_of(bounds, n_columns, names, some=True)
             pairs = {j: (0.0, 1.0) if pair is None and j in edges else pair
                      for j, pair in enumerate(pairs) if categories is None or j not in categories}
-            missing = [j if names is None else names[j] for j, pair in pairs.items() if pair is None]
-            if missing:
-                raise ValueError(f"columns of X must have bounds, if they are numbers, or categories: {shown(missing)}")
+            lacking = [j if names is None else names[j] for j, pair in pairs.items() if pair is None]
+            if lacking:
+                raise ValueError(f"columns of X must have bounds, if they are numbers, or categories: {shown(lacking)}")
             bounds = tuple(zip(*pairs.values())) or (0.0, 1.0)
         self.categories, self.bounds = categories, bounds
+        if self._codes_missing:
+            self._may_be_missing = missing
         settle_to(self, names, n_columns, target, but=("bounds", "categories"))
 
     def _fraction_of_edges(self):
@@ -105,7 +116,8 @@ class BinnedColumns(PrivateModel):
         numbers = [j for j in range(len(columns)) if j not in places]
         table = X if hasattr(X, "iloc") or hasattr(X, "get_column") else np.asarray(
             X, dtype=None if hasattr(X, "dtype") else object)
-        rows = number_part(table, numbers, strict=strict, missing=self._takes_missing) if numbers else np.empty(
+        missing = np.broadcast_to(self._missing_in(len(columns), reset), len(columns))[numbers]
+        rows = number_part(table, numbers, self._advice, strict=strict, missing=missing) if numbers else np.empty(
             (n_rows, 0))
         return (rows, {j: columns[j] for j in places}), n_rows
 
@@ -132,7 +144,12 @@ class BinnedColumns(PrivateModel):
         grids = dict(zip(numbers, grids_of(bounds, len(numbers)) if numbers else ()))
         bins = tuple(category_bins(encoders[j]) if j in encoders else edges[j] if j in edges
                      else NumberBins.even(grids[j].low, grids[j].high, int(self.n_bins)) for j in range(n_columns))
+        bins = tuple(self._and_missing(j, own) for j, own in enumerate(bins))
         return bins, {j: (grid.low, grid.high) for j, grid in grids.items()}
+
+    def _and_missing(self, place, bins):
+        """Return bins of a column, with a code for missing values where these may be."""
+        return replace(bins, missing=True) if bins.ordered and place in self._may_be_missing else bins
 
     def _codes(self, numbers, columns, bins):
         return codes_of(bins, numbers, columns, {j: own.encoder(f"column {j}") for j, own in enumerate(bins)
@@ -155,7 +172,8 @@ class BinnedColumns(PrivateModel):
 
         def finish(outcomes):
             found = dict(zip(places, np.reshape(plan.finish(outcomes), (-1, len(places))).T))
-            return tuple(bins_between(*ends[j], found[j], n_bins) if j in found else own for j, own in enumerate(bins))
+            return tuple(self._and_missing(j, bins_between(*ends[j], found[j], n_bins)) if j in found else own
+                         for j, own in enumerate(bins))
 
         return replace(plan, finish=finish), epsilon - share
 

@@ -171,7 +171,7 @@ class Tree(BinnedModel):
         for own, bins in zip(codes, domain.bins):
             table = np.zeros((n_nodes, bins.size, n_numbers), np.int64)
             trees.add_bins(np.ascontiguousarray(own), nodes, labels, amounts, table)
-            left = table.cumsum(axis=1)[:, :-1] if bins.ordered else table
+            left = bins.left(table)
             all_ = table.sum(axis=1, keepdims=True)
             scores.append(self._scores(left, most) + self._scores(all_ - left, most))
         return np.concatenate(scores, axis=1)
@@ -232,14 +232,9 @@ def uniform_places(n, size, source):
 
 
 def candidates(bins):
-    """Return (features, shifts, thresholds), an entry for each split: codes up to each but the last, or one code."""
-    feature, shift, threshold = [], [], []
-    for j, own in enumerate(bins):
-        n = own.size - 1 if own.ordered else own.size
-        feature += [j] * n
-        shift += [0] * n if own.ordered else range(n)
-        threshold += range(n) if own.ordered else [0] * n
-    return np.array(feature, np.int32), np.array(shift, np.uint8), np.array(threshold, np.uint8)
+    """Return (features, shifts, thresholds), an entry for each split of each column."""
+    splits = [(j, *split) for j, own in enumerate(bins) for split in own.splits()]
+    return tuple(np.array(part, kind) for part, kind in zip(zip(*splits), (np.int32, np.uint8, np.uint8)))
 
 
 class DPDecisionTreeClassifier(ClassTarget, Tree):

@@ -2,6 +2,7 @@
 
 from copy import copy
 
+import numpy as np
 from sklearn.base import clone
 
 from dpestim.local.client import Client
@@ -15,6 +16,12 @@ class Collector(Server):
     The transformer is a client of any kind, numbers or categories: a clone of it randomises and pays.
     """
 
+    _texts = {"missing": """\
+missing_, missing_standard_error_ : ndarray of shape (n_features,)
+    Estimated shares of missing values, and their standard errors; 0 for a column whose bounds do not say
+    ``missing=True``.
+"""}
+
     def privatize(self, X):
         """Randomise raw rows into reports, on the user's side: the transformer's `privatize`, which charges for it."""
         client = self._client()
@@ -26,7 +33,24 @@ class Collector(Server):
         """Return the law of a column, by its number or its name; before any data that of the declared domain."""
         return (self._columns or self._client()._columns_now()).law_of(column)
 
+    @property
+    def missing_(self):
+        """Estimated shares of missing values."""
+        return self._missing()[0]
+
+    @property
+    def missing_standard_error_(self):
+        """Standard errors of the shares of missing values."""
+        return self._missing()[1]
+
     # ---------------------------------------------------------------- inside
+
+    def _missing(self):
+        """Return (shares of missing values, standard errors) of all features."""
+        self._check_fitted()
+        told = [column.missing_share(counts) for column, counts in zip(self._columns, self._counts)
+                for _ in range(column.n_features)]
+        return np.array(told, float).T
 
     def _client(self, restart=False):
         """Return a transformer with the law in use, else a fresh one.

@@ -99,6 +99,7 @@ class DistributionEstimator(Collector):
         EM iterations, for each column.
     log_likelihood_ : ndarray of shape (n_features,)
         Of the reports under the estimate.
+    {missing}
     """
 
     def __init__(self, transformer=None, *, n_bins=BINS, smoothing="auto", max_iter=10_000, tol=1e-3):
@@ -208,15 +209,19 @@ class DistributionEstimator(Collector):
             raise ValueError(f"n_bins must be an integer from 1 to {MOST_INTERVALS}, for intervals")
         self._check_fitted()
         out = []
-        for column, counts in zip(self._columns, self._counts):
-            edges = self._edges(column, self._bearable(column, counts, z) if n_bins is None else n_bins)
+        for column, all_counts in zip(self._columns, self._counts):
+            counts, own_z = column.shape_counts(all_counts), z
+            if column.may_be_missing:  # (half of the error is for how many values are missing)
+                own_z = _z(1 - (1 - level) / 2)
+            edges = self._edges(column, self._bearable(column, counts, own_z) if n_bins is None else n_bins)
             if counts.any():
                 with one_thread():
                     shares = self._fit_of(column, counts, "auto").shares
                     try:
-                        out.append(share_intervals(column.law, counts, shares, edges, z, column.to_units(edges)))
+                        found = share_intervals(column.shape_law, counts, shares, edges, own_z, column.to_units(edges))
                     except NoIntervalError as error:
                         raise NoIntervalError(f"{error} ({column.name})") from None
+                out.append(column.unmixed_intervals(all_counts, found, own_z) if column.may_be_missing else found)
             else:
                 out.append(np.tile([0.0, 1.0], (len(edges) - 1, 1)))
         return out
@@ -243,6 +248,9 @@ class DistributionEstimator(Collector):
         self._check_fitted()
         out = []
         for column, counts in zip(self._columns, self._counts):
+            if column.may_be_missing:
+                raise NoIntervalError(f"quantile_interval has no interval for {column.name}, whose values may be "
+                                      "missing: take quantile without an interval, or confidence_interval of bins")
             if column.is_discrete:
                 raise ValueError("quantile_interval needs a range of numbers; categories have confidence_interval")
             ends = np.tile([0.0, 1.0], (q.size, 1))
@@ -273,7 +281,7 @@ class DistributionEstimator(Collector):
     def _check_columns(self, columns):
         self._check_own_parameters()
         for column in columns:
-            model = model_of(column.law, BINS)  # refuses laws without one matrix
+            model = model_of(column.shape_law, BINS)  # refuses laws without one matrix
             if model.channel.n_outputs <= 2 and not column.is_discrete:
                 raise ValueError(f"transformer must give more than two answers for {column.name}: two tell the mean "
                                  "(take MeanEstimator) and nothing of the shape; SWTransformer and PMTransformer do")
@@ -311,12 +319,13 @@ class DistributionEstimator(Collector):
         if column.is_discrete or not counts.any():
             return min(int(self.n_bins), MOST_INTERVALS)
         with one_thread():
-            return min(int(self.n_bins), bearable(column.law, int(counts.sum()), z))
+            return min(int(self.n_bins), bearable(column.shape_law, int(counts.sum()), z))
 
     def _fewest_bearable(self, level):
         """Return the least number of bins that a column has intervals for by default."""
         z = _z(level)
-        return min(self._bearable(column, counts, z) for column, counts in zip(self._columns, self._counts))
+        return min(self._bearable(column, column.shape_counts(counts), z)
+                   for column, counts in zip(self._columns, self._counts))
 
     def _with_positions(self):
         """Return (column, distribution, bin edges as positions) of each column."""
@@ -326,7 +335,7 @@ class DistributionEstimator(Collector):
         """Return the fit of a column, on the bins of `_model`."""
         limits = {"max_iter": int(self.max_iter), "tol": self.tol}
         if smoothing == "auto" and not column.is_discrete:
-            return chosen(column.law, counts, **limits)
+            return chosen(column.shape_law, counts, **limits)
         model = self._model(column, smoothing)
         f, _, n_iter, converged = maximise(
             model.channel, model.seen(counts), model.even, smooth=smoothing is True, **limits)
@@ -334,7 +343,7 @@ class DistributionEstimator(Collector):
 
     def _model(self, column, smoothing):
         # an SDPM needs a bin on each side of its low interval; the bins that are released need not be those of the fit
-        return model_of(column.law, BINS if smoothing == "auto" else max(int(self.n_bins), 3))
+        return model_of(column.shape_law, BINS if smoothing == "auto" else max(int(self.n_bins), 3))
 
     def _estimates(self):
         """Return (distribution, log-likelihood, iterations) of each column, computed when first asked for."""
@@ -346,7 +355,7 @@ class DistributionEstimator(Collector):
             smoothing = self.smoothing if isinstance(self.smoothing, str) else bool(self.smoothing)
             out = []
             for column, counts in zip(self._columns, self._counts):
-                if counts.any():
+                if column.shape_counts(counts).any():
                     with one_thread():
                         out.append(self._estimate(column, counts, smoothing))
                 else:  # columns may be drawn, and this one by nobody
@@ -354,14 +363,17 @@ class DistributionEstimator(Collector):
             known = self._known = (key, out)
         return known[1]
 
-    def _estimate(self, column, counts, smoothing):
+    def _estimate(self, column, all_counts, smoothing):
+        counts = column.shape_counts(all_counts)
         fit, model = self._fit_of(column, counts, smoothing), self._model(column, smoothing)
         if not fit.converged:
             warnings.warn("expectation maximisation did not converge: raise max_iter or tol", ConvergenceWarning,
                           stacklevel=5)
-        _warn_if_far(column, model_of(column.law, BINS), counts, fit.shares @ model.middles)
+        _warn_if_far(column, model_of(column.shape_law, BINS), counts, fit.shares @ model.middles)
         value, f = likelihood_of(model, fit.shares, counts), fit.shares
-        return (f if column.is_discrete else rebinned(f, model.edges, self._edges(column))), value, fit.n_iter
+        if not column.is_discrete:
+            f = column.unmixed(all_counts, rebinned(f, model.edges, self._edges(column)))
+        return f, value, fit.n_iter
 
     @classmethod
     def _test_params(cls):

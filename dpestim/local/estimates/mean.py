@@ -58,6 +58,7 @@ class MeanEstimator(Collector):
         the larger epsilon is. NaN for less than two reports.
     bias_ : ndarray of shape (n_features,)
         The largest bias that any distribution of (clipped) values can cause.
+    {missing}
     """
 
     def __init__(self, transformer=None):
@@ -82,16 +83,31 @@ class MeanEstimator(Collector):
         """The largest bias left."""
         return self._means()[2]
 
-    def confidence_interval(self, level=0.95):
-        """Return an (n_features, 2) array: intervals for the means, wider by `bias_` on both sides.
+    def confidence_interval(self, level=0.95, *, of="means"):
+        """Return an (n_features, 2) array: intervals for the means, wider by `bias_` on both sides; or of `missing_`.
 
         Student's, but where a report is one of two numbers (`DuchiTransformer`, `HMTransformer` where it sends signs,
         randomised response with two categories): there score intervals, as the spread of the reports follows from
         their mean and is estimated badly where one number is rare. Like `standard_error_` they cover the drawing of the
-        users. Not clipped to the bounds.
+        users. Not clipped to the bounds, but where values may be missing: there they are Fieller's, all of the bounds
+        where perhaps nobody has a value.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+        of : {"means", "missing"}, default="means"
+            "missing": intervals for the shares of missing values.
         """
         if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError("level must be a number strictly between 0 and 1")
+        if of not in ("means", "missing"):
+            raise ValueError('of must be "means" or "missing"')
+        if of == "missing":
+            self._check_fitted()
+            z = ndtri(0.5 + level / 2)
+            return np.array([column.missing_interval(counts, z) if column.may_be_missing else (0.0, 0.0)
+                             for column, counts in zip(self._columns, self._counts)
+                             for _ in range(column.n_features)])
         told = np.stack(self._means())
         parts = np.split(told, np.cumsum([column.n_features for column in self._columns])[:-1], axis=1)
         return np.concatenate([_interval(*each, level) for each in zip(self._columns, self._counts, parts)])
@@ -106,7 +122,7 @@ class MeanEstimator(Collector):
         """
         data = self._raw(X)
         truth = np.concatenate([
-            np.atleast_1d(column.numbers(rows).mean(axis=0)) for column, rows in zip(self._columns, data)
+            column.average(rows) for column, rows in zip(self._columns, data)
         ])
         means = self.mean_
         if np.isnan(means).any():  # (categories have no middle, and are never without a report)
@@ -154,6 +170,8 @@ def _interval(column, counts, told, level):
     """Return an (n_features, 2) array: intervals for what the counts of a column told, (means, errors, biases)."""
     means, errors, biases = told
     two, n = column.two_numbers(counts), column.n_reports(counts)
+    if column.may_be_missing:
+        return np.array([column.mean_interval(counts, stdtrit(max(1, n - 1), 0.5 + level / 2))])
     if two is None:
         reach = stdtrit(max(1, n - 1), 0.5 + level / 2) * errors
         return np.stack([means - reach - biases, means + reach + biases], axis=1)

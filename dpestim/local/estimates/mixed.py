@@ -5,6 +5,7 @@ from copy import copy
 from numbers import Real
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils.validation import validate_data
 
 from dpestim.inputs import category_rows
@@ -78,6 +79,8 @@ class MixedEstimator(Server, LongitudinalClient):
         By column: its name, or its position where X has no names. NaN where nobody drew it.
     means_ : dict of float
         By column, in the units of X, also of distributions.
+    missing_ : dict of float
+        By column of numbers: the estimated share of missing values, 0 where bounds do not say ``missing=True``.
     standard_errors_ : dict of ndarray or float
         By column, of frequencies (given the users who took part) and of means by `MeanEstimator` (with the drawing of
         the users).
@@ -163,6 +166,11 @@ class MixedEstimator(Server, LongitudinalClient):
         return self._by_column("mean_")
 
     @property
+    def missing_(self):
+        """Estimated shares of missing values of the columns of numbers."""
+        return self._by_column("missing_")
+
+    @property
     def standard_errors_(self):
         """Standard errors of frequencies and means."""
         return self._by_column("standard_errors_", "standard_error_")
@@ -216,9 +224,9 @@ class MixedEstimator(Server, LongitudinalClient):
     def to_frame(self, level=0.95):
         """Return a tidy pandas frame: feature, quantity, value, estimate, standard_error, ci_low, ci_high.
 
-        A line for each "frequency" of a category (`value`), each "mean" (no `value`) and each "share" of a bin (`value`
-        is its middle); shares, and means of a `DistributionEstimator`, have neither a standard error nor an interval
-        here.
+        A line for each "frequency" of a category (`value`), each "mean" (no `value`), the share of "missing" numbers of
+        columns that may have such, and each "share" of a bin (`value` is its middle); shares of bins, and means of a
+        `DistributionEstimator`, have neither a standard error nor an interval here.
         """
         self._check_fitted()
         try:
@@ -233,6 +241,11 @@ class MixedEstimator(Server, LongitudinalClient):
                                                                      *intervals[v].T)]
         for v, mean in means.items():
             lines.append((v, "mean", None, mean, errors.get(v, math.nan), *intervals.get(v, (math.nan, math.nan))))
+        for v, number in self._numbers():
+            column, counts = self._columns.columns[number], self._counts[number]
+            if column.may_be_missing:
+                ends = column.missing_interval(counts, float(ndtri(0.5 + level / 2)))
+                lines.append((v, "missing", None, *column.missing_share(counts), *ends))
         for v, f in self.distributions_.items():
             middles = (edges[v][1:] + edges[v][:-1]) / 2
             lines += [(v, "share", x, share, math.nan, math.nan, math.nan) for x, share in zip(middles, f)]

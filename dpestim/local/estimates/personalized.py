@@ -289,6 +289,11 @@ class PersonalizedEstimator(Combined, Server):
         if any(columns.features != out[0].features for columns in out):
             raise ValueError("settings must let all groups report the same columns jointly: one report of several "
                              "columns and a report of each do not mix")
+        gone = next((column.name for columns in out for column in columns if column.may_be_missing), None)
+        if gone is not None:
+            raise ValueError(f"{gone}: means and shapes of groups cannot be combined where values may be missing, as "
+                             "how many have a value is an estimate: fit one estimator for each group, or fill missing "
+                             "values and declare bounds without missing=True")
         self._check_together(out, servers[0])
         return out if one is None else [columns.named(one.names) for columns in out]
 

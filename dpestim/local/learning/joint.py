@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.inputs.frames import is_series
-from dpestim.inputs.numbers import FILL, floats_of, refuse_kind, series_numbers
+from dpestim.inputs.numbers import DECLARE, OR_FILL, floats_of, refuse_kind, series_numbers
 from dpestim.local.columns import Column
 from dpestim.local.sampling import SampledColumns
 
-_INFINITE = "contains NaN or infinity: every value must be finite" + FILL
+_INFINITE = "contains NaN or infinity: every value must be finite" + DECLARE + OR_FILL
+_OR_MISSING = "contains infinity: every value must be finite or NaN"
 
 
 class CategoryFeature:
@@ -38,28 +39,32 @@ class CategoryFeature:
 class NumberFeature:
     """A feature of numbers between public bounds, in bins of equal width; what lies beyond is clipped.
 
+    A number that may be missing has one value more, behind the bins.
+
     Parameters
     ----------
     name : str
         As errors call it.
     low, high : float
     n_bins : int
+    missing : bool, default=False
     """
 
-    def __init__(self, name, low, high, n_bins):
-        self.name, self.low, self.high, self.n_values = name, low, high, n_bins
+    def __init__(self, name, low, high, n_bins, missing=False):
+        self.name, self.low, self.high, self.n_bins, self.missing = name, low, high, n_bins, bool(missing)
+        self.n_values = n_bins + self.missing
 
     def identity(self):
         """Return what two features must share to be counted together."""
-        return self.low, self.high, self.n_values
+        return self.low, self.high, self.n_bins, self.missing
 
     @property
     def edges(self):
         """The edges of the bins."""
-        return np.linspace(self.low, self.high, self.n_values + 1)
+        return np.linspace(self.low, self.high, self.n_bins + 1)
 
     def read(self, values, n_jobs, explain=True):
-        """Return (the bin of each value, the number of bins for what is not finite; why, or None)."""
+        """Return (the place of each value, `n_values` for what is none; why there is such a value, or None)."""
         numbers, nulls = values, None
         if is_series(values):
             numbers, nulls = series_numbers(values, f"{self.name} of X", strict=not explain)
@@ -73,8 +78,12 @@ class NumberFeature:
             numbers = np.asarray(numbers, np.float64)
             lost = ~np.isfinite(numbers) if nulls is None else nulls | ~np.isfinite(numbers)
             bins = np.searchsorted(self.edges[1:-1], numbers, side="right").astype(np.uint32)
-        bins[lost] = self.n_values
-        return bins, _INFINITE if lost.any() else None
+        if not self.missing:
+            bins[lost] = self.n_values
+            return bins, _INFINITE if lost.any() else None
+        infinite = np.isinf(numbers) if nulls is None else np.isinf(numbers) & ~nulls
+        bins[lost], bins[infinite] = self.n_bins, self.n_values
+        return bins, _OR_MISSING if infinite.any() else None
 
 
 class JointColumn(Column):

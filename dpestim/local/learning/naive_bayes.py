@@ -27,7 +27,7 @@ from dpestim.inputs import (
     names_of_columns,
     pairs_of,
 )
-from dpestim.inputs.declared import as_list, as_pair, by_key, ordered
+from dpestim.inputs.declared import as_list, as_pair, by_key, may_be_missing, missing_of, ordered
 from dpestim.inputs.numbers import kind_of, number_column
 from dpestim.local.categories.adaptive import best_law
 from dpestim.local.categories.choice import spread_of
@@ -75,7 +75,8 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
         To be predicted, a value that is none of them says nothing about the class.
     bounds : (low, high), dict or Domain, default=None
         The public range of each column of numbers: a pair of numbers, or of arrays with one for each such column; a
-        dict goes from the names of such columns. Values outside are clipped.
+        dict goes from the names of such columns. Values outside are clipped. Where a `Domain` says ``missing=True``, a
+        missing number is a value of its own, behind the bins.
     n_bins : int, default=8
         Bins of equal width that a column of numbers is cut into, from 2 to 65536. For long tails between wide bounds,
         and many users, 16 or more are better; for few users of a small epsilon fewer.
@@ -274,9 +275,9 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
         categories, bounds = self._both()
         if categories is None:
             return "" if bounds is not None else "categories and bounds"
-        lists = in_order(categories, "lists", name="categories")[1] if is_by_column(categories) else categories
         if isinstance(categories, Domain):
             return "" if bounds is not None or not categories.of_kind(Numbers) else "bounds"
+        lists = in_order(categories, "lists", name="categories")[1] if is_by_column(categories) else categories
         lacks = isinstance(lists, list | tuple) and any(own is None for own in lists) and bounds is None
         return "bounds" if lacks else ""
 
@@ -293,7 +294,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
 
     def _declare(self, n_columns, names=None):
         categories, bounds = self._both()
-        keys, pairs = None, None
+        keys, pairs, missing = None, None, None
         if is_by_column(categories) or (categories is None and is_by_column(bounds)):
             lists = by_key(categories, as_list, "categories") if is_by_column(categories) else {}
             pairs = by_key(bounds, as_pair, "bounds") if is_by_column(bounds) else {}
@@ -303,6 +304,8 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
             keys, order = ordered(dict.fromkeys(own), names, "categories and bounds")
             pairs = [pairs[key] for key in order if lists.get(key) is None] if is_by_column(bounds) and all(
                 key in pairs for key in order if lists.get(key) is None) else None
+            gone = by_key(bounds, may_be_missing, "bounds") if is_by_column(bounds) else {}
+            missing = [gone.get(key, False) for key in order if lists.get(key) is None]
             lists = [lists.get(key) for key in order]
         elif categories is None:
             known = len(pair_of(bounds, "bounds", None)[0])
@@ -320,7 +323,10 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
                 raise ValueError("bounds must have a pair for each column of numbers, by name where categories are")
             pairs = [pair for pair in pairs_of(bounds, len(lists), some=True) if pair is not None]
         given = tuple(zip(*pairs)) if pairs else bounds
-        ends = zip(*pair_of(given, "bounds", len(numbers))) if numbers else ()
+        if missing is None:
+            gone = missing_of(bounds, len(lists))
+            missing = [j in gone for j in numbers]
+        ends = zip(*pair_of(given, "bounds", len(numbers)), missing) if numbers else ()
         return self._made(class_array(self.classes), self._features(names, lists, ends), names, keys=keys)
 
     def _columns_of_width(self, width):
@@ -332,15 +338,17 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
 
     def _same_bounds(self):
         """Tell whether one pair of numbers stands for all columns of numbers."""
-        return not is_by_column(self.bounds) and not any(np.ndim(end) for end in self.bounds)
+        return isinstance(self.bounds, Numbers) or (
+            not is_by_column(self.bounds) and not any(np.ndim(end) for end in self.bounds))
 
     def _features(self, names, lists, ends):
-        """Return what reads each column: by its categories, or where it has none by the next pair of bounds."""
+        """Return what reads each column: by its categories, or by the next (low, high, whether it may be missing)."""
         n_bins, ends = self.n_bins, iter(ends)
         if isinstance(n_bins, bool) or not isinstance(n_bins, Integral) or not 2 <= n_bins <= MOST_BINS:
             raise ValueError(f"n_bins must be an integer from 2 to {MOST_BINS}")
-        return [NumberFeature(name, *next(ends), int(n_bins)) if own is None
-                else CategoryFeature(CategoryEncoder(own, name, fewest=1)) for name, own in zip(names, lists)]
+        return [CategoryFeature(CategoryEncoder(own, name, fewest=1)) if own is not None
+                else NumberFeature(name, *(end := next(ends))[:2], int(n_bins), *end[2:])
+                for name, own in zip(names, lists)]
 
     def _infer(self, X, names, y):
         """Return columns of which something was learned from private data, and warn."""

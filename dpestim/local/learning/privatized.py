@@ -59,7 +59,8 @@ class PrivatizedColumns(TransformerMixin, Client):
     **The labels y are not protected**, nor are columns that pass through: take `LDPNaiveBayes` where classes are
     private, too.
 
-    **Utility.** A category becomes one feature for each value, a number one. With "posterior" a linear model fitted to
+    **Utility.** A category becomes one feature for each value, a number one, or two where its bounds say
+    ``missing=True``: the number, and whether it is missing. With "posterior" a linear model fitted to
     them estimates the one for true values; without bias ("unbiased") it is attenuated. The features have little
     variance where epsilon is small: let a penalty be weak (a large C), or scale them. Of 28,000 synthetic rows with
     three independent columns at epsilon = 2 a logistic regression has an accuracy of 0.859 with "posterior", 0.767
@@ -227,14 +228,18 @@ class PrivatizedColumns(TransformerMixin, Client):
         return shifted
 
     def get_feature_names_out(self, input_features=None):
-        """Return feature_category for each category, the feature for a number, and columns that pass through."""
+        """Return feature_category for each category, the feature for a number (and feature_missing where it may be
+        missing), and columns that pass through."""
         if self._columns is None:
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first")
         input_features = names_of_features(self, input_features)
         places, out = [j for _, _, own in self.transformers_ for j in own], []
         for j, column in zip(places, self._columns):
             name = input_features[j]
-            out += [f"{name}_{c}" for c in shown(column.categories)] if isinstance(column, CategoryColumn) else [name]
+            if isinstance(column, CategoryColumn):
+                out += [f"{name}_{c}" for c in shown(column.categories)]
+            else:
+                out += [name, f"{name}_missing"] if column.may_be_missing else [name]
         return np.array([*out, *(input_features[j] for j in self._others())], dtype=object)
 
     @property

@@ -333,6 +333,7 @@ class PrivUnitTransformer(NumericTransformer):
 
     _randomizer = PrivUnit
     _domain, _same_domain = "radius", "the same radius and center"
+    _reads_missing = False
     _test_values = {"center": [[0.5, 0.5]], "candidates": [4]}
 
     def __init__(self, epsilon=1.0, *, radius=1.0, center=None, candidates=2048, ledger=None, random_state=None,

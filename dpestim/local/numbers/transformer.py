@@ -7,11 +7,14 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import in_order, is_by_column, number_rows, refuse_infinite
+from dpestim.inputs import Numbers, in_order, is_by_column, number_rows, refuse_infinite
+from dpestim.inputs.declared import says_missing
+from dpestim.inputs.numbers import DECLARE, OR_FILL
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
-from dpestim.local.numbers.column import NumberColumn, pair_of
+from dpestim.local.numbers.column import MissingColumn, NumberColumn, pair_of
 from dpestim.local.numbers.law import LARGEST_GRID
+from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
 from dpestim.local.sampling import SampledColumns
 
 
@@ -19,6 +22,8 @@ class NumberClient(Client):
     """Whatever randomises columns of numbers: it has a parameter `bounds`. A sub-class brings `_made`."""
 
     _domain, _same_domain = "bounds", "the same bounds"
+    #: Whether a value may be missing where the domain says so.
+    _reads_missing = False
 
     def _known_columns(self):
         """Return the (value, name) of parameters that may have one entry for each column."""
@@ -30,24 +35,30 @@ class NumberClient(Client):
                        for v, _ in self._known_columns() if is_by_column(v) or isinstance(v, tuple | list))
 
     def _declare(self, n_columns, names=None):
-        keys, bounds = None, self.bounds
+        keys, bounds, more = None, self.bounds, {}
         if is_by_column(bounds):
             keys, pairs = in_order(bounds, "pairs", names, name="bounds")
+            more = {"missing": in_order(bounds, "missing", names, name="bounds")[1]}
             bounds = tuple(zip(*pairs))
             n_columns = len(pairs) if n_columns is None else n_columns
         if n_columns is None:
             n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
+        if isinstance(bounds, Numbers):
+            more = {"missing": [bounds.missing] * n_columns}
         for value, name in self._known_columns()[1:]:
             if is_by_column(value) and in_order(value, "pairs", names, name=name)[0] != keys:
                 raise ValueError(f"{name} may have names where bounds have them, the same in the same order")
-        return self._made(*pair_of(bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys)
+        more = more if self._reads_missing and any(more.get("missing", ())) else {}
+        return self._made(*pair_of(bounds, "bounds", n_columns), column_names(n_columns, keys), keys=keys, **more)
 
     def _made(self, lows, highs, names, **more):
         """Return the `Columns` of these bounds."""
         raise TypeError(f"{type(self).__name__} does not say what it randomises")
 
     def _like(self, columns):
-        return self._made(*_ends(columns), columns.names, inferred=columns.inferred, keys=columns.keys)
+        missing = [column.may_be_missing for column in columns]
+        more = {"missing": missing} if any(missing) else {}
+        return self._made(*_ends(columns), columns.names, inferred=columns.inferred, keys=columns.keys, **more)
 
     def _infer(self, X, names):
         """Return columns whose bounds were learned from private data, which leaks."""
@@ -67,8 +78,15 @@ class NumberClient(Client):
 
     def _parts(self, X, columns, strict):
         if not strict:
-            refuse_infinite(X, columns.names)
+            missing = np.repeat([c.may_be_missing for c in columns], [c.n_features for c in columns])
+            refuse_infinite(X, columns.names, self._missing_advice(), missing=missing)
         return columns.parts(X)
+
+    def _missing_advice(self):
+        """Return what a message about missing values says besides."""
+        return DECLARE + OR_FILL if self._reads_missing else (
+            f". {type(self).__name__} cannot report that a value is missing: PMTransformer can, with strategy='split'"
+            f"{OR_FILL}")
 
     def _test_data(self, n_rows, seed=0):
         """Return rows within and a little beyond the declared bounds."""
@@ -86,6 +104,11 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
     #: The values of `strategy`: what becomes of several columns.
     _strategies = ("split", "sample")
     _test_values = {"strategy": ["split", "sample"]}
+
+    @property
+    def _reads_missing(self):
+        # (a relaxed law would promise less to whoever's value is missing, or to others)
+        return self.strategy in ("split", "sample") and self._randomizer.relaxation is None
 
     def __init__(self, epsilon=1.0, *, bounds=None, strategy="split", ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
@@ -114,7 +137,8 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
         Returns
         -------
         ndarray of float64 of shape (n_rows, n_columns)
-            Positions of the output grid, which reaches beyond the bounds. Where k of d columns were drawn, the middle
+            Positions of the output grid, which reaches beyond the bounds, and NaN for a report that a value is
+            missing. Where k of d columns were drawn, the middle
             of the bounds for those that were not, and d / k as far from it for those that were.
         """
         width = codes.shape[1] if getattr(codes, "ndim", 0) == 2 and codes.shape[1] else 1
@@ -141,6 +165,7 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
+        tags.input_tags.allow_nan = bool(self._reads_missing and says_missing(self.bounds))
         return tags
 
     def __sklearn_is_fitted__(self):
@@ -166,23 +191,28 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
                              f"tell how many columns there are where strategy is {self.strategy!r}")
         return self._columns_now(width // self._columns_now(1).report_width)
 
-    def _made(self, lows, highs, names, **more):
+    def _made(self, lows, highs, names, missing=None, **more):
         if self.strategy not in self._strategies:
             raise ValueError(f"strategy must be {' or '.join(map(repr, self._strategies))}")
         n, n_sampled = len(lows), None
-        arguments = [self._law_arguments(j, n, ends) for j, ends in enumerate(zip(lows, highs))]
+        missing = missing or [False] * n
+        arguments = [(gone, self._law_arguments(j, n, ends)) for j, (gone, *ends) in enumerate(
+            zip(missing, lows, highs))]
         if self.strategy == "sample":
             n_sampled, laws = self._best_sample(arguments)
         else:
             laws = self._laws(arguments, n)
-        columns = [NumberColumn(*each) for each in zip(names, laws, lows, highs)]
+        columns = [(MissingColumn if gone else NumberColumn)(*each)
+                   for gone, *each in zip(missing, names, laws, lows, highs)]
         for column in columns:
             column.check_bounds()
         return Columns(columns, **more) if n_sampled is None else SampledColumns(columns, n_sampled=n_sampled, **more)
 
     def _laws(self, arguments, n_reported):
         """Return the laws of all columns, of which a row reports so many."""
-        return [self._randomizer.make(self._share(n_reported), **each) for each in arguments]
+        share = self._share(n_reported)
+        return [NumberOrMissing.make(share, self._randomizer.make(share * SHARE_OF_NUMBER, **each)) if gone
+                else self._randomizer.make(share, **each) for gone, each in arguments]
 
     def _best_sample(self, arguments):
         """Return (how many columns a row reports, their laws): the worst variance of a mean is least."""

@@ -11,7 +11,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpestim import config_context
+from dpestim import Numbers, config_context
 from dpestim.ensemble import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
@@ -146,8 +146,9 @@ def test_logistic_models_keep_what_perturbed_minima_and_counts_tell(monkeypatch,
 
 @pytest.mark.parametrize("cls", [DPDecisionTreeClassifier, DPDecisionTreeRegressor, DPRandomForestClassifier,
                                  DPRandomForestRegressor])
-@pytest.mark.parametrize("n_others", [30, 7, 0])
-def test_trees_keep_what_choices_and_leaves_tell(monkeypatch, cls, n_others):
+@pytest.mark.parametrize(("bounds", "n_others"), [((-2, 2), 30), ((-2, 2), 7), (Numbers(-2, 2, missing=True), 30), (
+    Numbers(-2, 2, missing=True), 0)])
+def test_trees_keep_what_choices_and_leaves_tell(monkeypatch, cls, bounds, n_others):
     released, add, grown, found = {}, Noise.add, Tree._grown, []
     monkeypatch.setattr(Noise, "add", lambda *args: released.setdefault("leaves", add(*args)).copy())
     monkeypatch.setattr(Tree, "_grown", lambda *args: [a.copy() for a in released.setdefault("splits", grown(*args))])
@@ -160,7 +161,7 @@ def test_trees_keep_what_choices_and_leaves_tell(monkeypatch, cls, n_others):
         X[:1], y[1:2] = (math.nan, math.inf), 9
         neighbours = "substitution" if n_others == 30 else "add_remove"
         with config_context(strict=True):
-            found.append(kept(cls(2.0, bounds=(-2, 2), max_depth=3, neighbours=neighbours, **params).fit(X, y)))
+            found.append(kept(cls(2.0, bounds=bounds, max_depth=3, neighbours=neighbours, **params).fit(X, y)))
     assert found[0] == found[1]
 
 
