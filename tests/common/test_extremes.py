@@ -64,9 +64,9 @@ def cases():
 @pytest.mark.parametrize("cls", list(cases()))
 @pytest.mark.usefixtures("time_limit")
 def test_an_answer_or_an_error_before_the_charge(cls):
-    for params in cls._test_params():
+    for k, params in enumerate(cls._test_params()):
         rows = cls(**params)._test_data(60)
-        for epsilon in EPSILONS:
+        for epsilon in EPSILONS if k == 0 else EPSILONS[k % 2 :: 2]:
             for n in (0, 1, 2):
                 est = cls(**params)
                 own = [name for name in est.get_params() if name == "epsilon" or name.endswith("__epsilon")]

@@ -62,9 +62,9 @@ def test_auc_grows_with_epsilon_and_no_c_is_a_cliff(perturbation):
     if perturbation == "objective":
         # the published rule falls to chance where epsilon' is positive but tiny (SOUNDNESS 25)
         sweep = [np.mean([roc_auc_score(y, model(0.5, C=C, random_state=s).fit(X, y).decision_function(X))
-                          for s in range(8)]) for C in np.geomspace(1e-3, 1e3, 25)]
+                          for s in range(8)]) for C in np.geomspace(1e-3, 1e3, 13)]
         assert min(sweep) > 0.85
-        assert np.abs(np.diff(sweep)).max() < 0.05
+        assert np.abs(np.diff(sweep)).max() < 0.05  # (from one to the next half of an order)
 
 
 def test_delta_helps_where_there_are_many_columns():

@@ -286,14 +286,14 @@ def test_estimates_are_near_the_truth(name):
     assert (np.abs(mean.mean_ - X.mean(axis=0)) < 5 * mean.standard_error_ + mean.bias_).all()
     assert (mean.bias_ < 1e-11 * (np.array(BOUNDS[1]) - BOUNDS[0])).all()
     assert mean.score(X) == pytest.approx(-np.square(mean.mean_ - X.mean(axis=0)).mean())
-    distribution = DistributionEstimator(TRANSFORMERS[name], n_bins=256).fit(X)
+    distribution = DistributionEstimator(TRANSFORMERS[name], n_bins=128).fit(X)
     width = np.array(BOUNDS[1]) - BOUNDS[0]
     assert (np.abs(distribution.mean_ - X.mean(axis=0)) < 0.02 * width).all()
     assert (np.abs(distribution.quantile([0.25, 0.75]) - np.quantile(X, [0.25, 0.75], axis=0)) < 0.03 * width).all()
     np.testing.assert_allclose(np.sqrt(distribution.variance_), X.std(axis=0), rtol=0.15)
     assert -1 < distribution.score(X) < 0
     assert all(f.sum() == pytest.approx(1) and (f >= 0).all() for f in distribution.distribution_)
-    assert all(len(e) == 257 for e in distribution.bin_edges_)
+    assert all(len(e) == 129 for e in distribution.bin_edges_)
     assert (distribution.log_likelihood_ < 0).all()
     assert all(n % 15 == 0 for n in distribution.n_iter_)  # ten, and five from where these lead to
 

@@ -239,9 +239,9 @@ def test_a_class_that_noise_hides_has_no_bands():
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("share", [0.5, 0.1])
+@pytest.mark.parametrize("share", [0.1])
 def test_bands_hold_at_places_whose_bins_noise_chose(share):
-    """24 seeds of the same rows, a steep curve: .908 and .913 of 1,440 bands with bins taken as given."""
+    """24 seeds of the same rows, a steep curve: .913 of 1,440 bands with bins taken as given (.908 of even classes)."""
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, size=(5000, 2))
     y = (rng.random(5000) < 1 / (1 + np.exp(-np.log(share / (1 - share)) - 2 * np.sin(3 * rows[:, 0])))).astype(int)

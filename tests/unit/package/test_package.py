@@ -99,20 +99,6 @@ def test_modules_have_no_underscore():
     assert not [name for name in modules() if "._" in name.replace("dpestim._core", "")]
 
 
-def test_importing_is_light():
-    # (one process, as a new one takes longer than all else here)
-    steps = ("dpestim", "sklearn.base, sklearn.utils.validation, scipy.stats",
-             "dpestim.local, dpestim.inspection, dpestim.datasets, dpestim.testing, dpestim.postprocessing")
-    heavy = "{'pandas', 'matplotlib', 'sqlite3', 'cryptography', 'polars', 'sklearn'}"
-    code = "import sys\n" + "".join(f"import {step}\nprint(*sorted({heavy} & set(sys.modules)))\n" for step in steps)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    first, theirs, ours = done.stdout.splitlines()
-    assert first == ""
-    # scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads
-    assert "sklearn" in theirs
-    assert ours == theirs
-
-
 def test_sub_packages_are_there_when_asked_for():
     for name in dpestim.__all__:
         assert getattr(dpestim, name)
@@ -258,20 +244,29 @@ def test_pages_have_kept_the_fences_of_their_examples():
         assert not lost, f"{page} has code that is not in a block: {lost[0]}"
 
 
-def test_all_examples_of_a_page_run_one_after_another(tmp_path):
+def test_importing_is_light_and_all_examples_of_a_page_run_one_after_another(tmp_path):
     """Nothing runs before the first one, which shows something; what is shown is what is printed, but for the noise."""
+    steps = ("dpestim", "sklearn.base, sklearn.utils.validation, scipy.stats",
+             "dpestim.local, dpestim.inspection, dpestim.datasets, dpestim.testing, dpestim.postprocessing")
+    heavy = "{'pandas', 'matplotlib', 'sqlite3', 'cryptography', 'polars', 'sklearn'}"
+    light = "import sys\n" + "".join(f"import {step}\nprint(*sorted({heavy} & set(sys.modules)))\n" for step in steps)
     for k, page in enumerate(BLOCKS):
         code = "\nprint('<end of a block>')\n".join([*blocks_of(page), ""])
         (tmp_path / f"{k}.py").write_text(code, encoding="utf-8")
     # each by itself, in one process: what they import takes longer than they do, also where workers would import it
-    code = (f"import functools, joblib, runpy\nfrom dpestim import datasets\n"
+    code = (f"{light}import functools, joblib, runpy\nfrom dpestim import datasets\n"
             f"joblib.parallel_config('threading')\n"
             f"datasets.load_us_military = functools.lru_cache(datasets.load_us_military)\n"  # no page changes it
             f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
             f"    print('<end of a page>')")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for page, output in zip(BLOCKS, done.stdout.split("<end of a page>\n")):
+    first, theirs, ours, pages = done.stdout.split("\n", 3)
+    assert first == ""
+    # scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads
+    assert "sklearn" in theirs
+    assert ours == theirs
+    for page, output in zip(BLOCKS, pages.split("<end of a page>\n")):
         printed = output.split("<end of a block>\n")
         assert printed[0].strip(), f"the first example of {page} shows nothing"
         for (block, shown), text in zip(examples_of(page), printed):

@@ -27,3 +27,12 @@ def test_older_scikit_learns_run_all_that_uses_it():
     selected = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))["SKLEARN_TESTS"]
     assert all((ROOT / "tests" / name).exists() for name in selected)
     assert files("sklearn") - NOT_ABOUT_SKLEARN <= {Path(name).name for name in selected}
+
+
+def test_planted_faults_still_fit_the_package():
+    faults = runpy.run_path(str(ROOT / "tests" / "mutations.py"))["faults"]()
+    assert len(faults) >= 10
+    for name, own in faults.items():
+        assert len(own) >= 10, name
+        lost = [(file, right) for file, right, _ in own if right not in (ROOT / "dpestim" / file).read_text()]
+        assert not lost, f"{name}: what is right is written otherwise now; change tests/mutations.txt: {lost}"
