@@ -3,6 +3,7 @@
 from collections import Counter
 from functools import cached_property
 
+from dpestim.docstrings import Documented
 from dpestim.privacy.concentrated import ZCDP
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.rounding import whole
@@ -11,12 +12,23 @@ from dpestim.privacy.rounding import whole
 _MOST = 100_000
 
 
-class Series(Curve):
+class Series(Documented, Curve):
     """A curve that is made of pieces, each so often; pieces are immutable.
 
     A piece answers `rho`; `of_groups`, the piece for groups, or None; and `order`, (family, size): of one family the
     larger says less. Of some families, whose `order` ends with True, many are as one that has the sum of their rhos.
     """
+
+    _texts = {"attributes of a series": """\
+        Attributes
+        ----------
+        n_releases : int
+            How many releases it is composed of.
+        rho : Fraction or None
+            An upper bound of the rho of concentrated privacy; None: not known.
+        is_sampled : bool
+            Whether it holds for add/remove neighbours only, because of Poisson sampling.
+    """}
 
     def __init__(self, pieces, is_sampled=False):
         self._pieces = pieces  # {piece: how often}

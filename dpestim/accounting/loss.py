@@ -60,14 +60,7 @@ class PrivacyLossDistribution(Series):
     rate below 0.0001 that makes small epsilons larger (by less than 0.001 at deltas from 1e-5 on), and deltas below
     1e-7 of thousands of them take seconds and are loose.
 
-    Attributes
-    ----------
-    n_releases : int
-        How many releases it is composed of.
-    rho : Fraction or None
-        An upper bound of the rho of concentrated privacy; None: not known.
-    is_sampled : bool
-        Whether it holds for add/remove neighbours only, because of Poisson sampling.
+    {attributes of a series}
 
     Notes
     -----

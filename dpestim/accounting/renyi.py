@@ -19,22 +19,11 @@ from dpestim.privacy.rounding import OUTWARD, amount, float_up, positive, ratio,
 _LAST = 256
 
 
-@dataclass(frozen=True)
-class _Laplace:
-    epsilon: float
-
-    @property
-    def rho(self):
-        return Fraction(self.epsilon) ** 2 / 2
-
-    @property
-    def order(self):
-        return (_Laplace,), self.epsilon
-
-    def of_groups(self, size):
-        return _Laplace(float_up(size * Fraction(self.epsilon)))
+class _Laplace(PureDPLoss):
+    """Laplace noise, which loses less than the worst of its epsilon."""
 
     def cgf(self, t):
+        """Return an upper bound of ln E[e^(t loss)]."""
         e, a, b = t * self.epsilon, (1 + t) / (1 + 2 * t), t / (1 + 2 * t)
         near = np.log1p(a * np.expm1(np.minimum(e, 1)) + b * np.expm1(-e - self.epsilon))
         far = e + np.log(a + b * np.exp(-2 * e - self.epsilon))
@@ -120,14 +109,7 @@ class RenyiCurve(Series):
 
     **Complexity.** O(1) orders for each different release; microseconds.
 
-    Attributes
-    ----------
-    n_releases : int
-        How many releases it is composed of.
-    rho : Fraction or None
-        An upper bound of the rho of concentrated privacy; None: not known.
-    is_sampled : bool
-        Whether it holds for add/remove neighbours only, because of Poisson sampling.
+    {attributes of a series}
 
     References
     ----------

@@ -74,9 +74,7 @@ n_users : int, default=None
     that `fit` sees; whoever encodes alone must know it.
 colluding : int, default=0
     How many of them may tell the analyser what they sent: the promise is kept by the others.
-{ledger of reports}
-{random_state of reports}
-{n_jobs}
+{payment of reports}
 
 Attributes
 ----------

@@ -122,4 +122,30 @@ Returns
 -------
 self
 """,
+    "payment of a fit": """\
+{ledger of a fit}
+{random_state}
+{n_jobs}
+""",
+    "payment of reports": """\
+{ledger of reports}
+{random_state of reports}
+{n_jobs}
+""",
+    "payment of rows": """\
+ledger : dpestim.accounting.Ledger, default=None
+    Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
+    block around, if there is one.
+{random_state}
+{n_jobs}
+""",
+    "rows to reports": """\
+Parameters
+----------
+X : array-like or data frame of shape (n_rows, n_columns)
+
+Returns
+-------
+ndarray of shape (n_rows, width)
+""",
 }

@@ -19,9 +19,7 @@ postprocess : None, str or callable, default=None
     law, or a callable of (estimates, standard_errors) that returns an array like estimates.
 sparse_output : bool, default=False
     Whether `transform` returns a SciPy CSR array.
-{ledger of reports}
-{random_state of reports}
-{n_jobs}
+{payment of reports}
 
 Attributes
 ----------
@@ -56,9 +54,7 @@ keys : None, int, array-like, Keys or Domain, default=None
 bounds : (low, high), default=(-1.0, 1.0)
     The public range of the values; values outside are clipped, and values within rounded to a 2^32th of it.
 {own}
-{ledger of reports}
-{random_state of reports}
-{n_jobs}
+{payment of reports}
 
 Attributes
 ----------
@@ -109,9 +105,7 @@ strategy : {strategies}, default="split"
     the k that makes the variance of the means least at worst (`n_sampled_`). A report of any strategy but "split"
     does not tell d: for a server that was never fitted, declare `bounds` with one number for each column.
 {own}
-{ledger of reports}
-{random_state of reports}
-{n_jobs}
+{payment of reports}
 
 Attributes
 ----------
@@ -143,9 +137,7 @@ candidates : int, default=2048
     Directions that a seed makes, a power of two from 4 to 65,536; there are at least twice as many as columns from
     64 columns on. With 128 the variance is at most 0.8 % larger up to epsilon = 2 and 16 columns, for less time.
 {own}
-{ledger of reports}
-{random_state of reports}
-{n_jobs}
+{payment of reports}
 
 Attributes
 ----------

@@ -74,9 +74,7 @@ class DPLogisticRegression(LinearClassifier):
         columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows. Small: features keep more of the norm that the noise is scaled to.
-    {ledger of a fit}
-    {random_state}
-    {n_jobs}
+    {payment of a fit}
 
     Attributes
     ----------

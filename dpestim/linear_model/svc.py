@@ -45,9 +45,7 @@ class DPLinearSVC(LinearClassifier):
         Without an intercept columns with bounds are divided by the larger of these, and 0 stays 0.
     intercept_scaling : float, default=0.25
         The constant a that is appended to rows.
-    {ledger of a fit}
-    {random_state}
-    {n_jobs}
+    {payment of a fit}
 
     Attributes
     ----------

@@ -45,13 +45,7 @@ class Client(PrivateEstimator):
     def privatize(self, X):
         """Randomise raw rows into reports, on the user's side.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
+        {rows to reports}
             C-contiguous, of one unsigned dtype, columns side by side; all that a server needs.
 
         Notes

@@ -110,11 +110,11 @@ class PureDPLoss:
     @property
     def order(self):
         """Its family and its size."""
-        return (PureDPLoss,), self.epsilon
+        return (type(self),), self.epsilon
 
     def of_groups(self, size):
         """Return that for groups."""
-        return PureDPLoss(float_up(size * Fraction(self.epsilon)))
+        return type(self)(float_up(size * Fraction(self.epsilon)))
 
     def cgf(self, t):
         """Return an upper bound of ln E[e^(t loss)]."""

@@ -146,13 +146,7 @@ class ShuffledEstimator(Calibrated):
     def encode(self, X):
         """Turn the rows of users into their messages, on the user's side: one report a row, with `local_epsilon_`.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
+        {rows to reports}
             C-contiguous, of one unsigned dtype, a row a user: to be shown to nobody but the shuffler.
 
         Notes

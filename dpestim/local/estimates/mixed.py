@@ -66,9 +66,7 @@ class MixedEstimator(Server, LongitudinalClient):
         over their domains; it depends on no data.
     shares : dict of float, default=None
         For "split": what each client's columns get together, by its name, in proportion. None: all columns the same.
-    {ledger of reports}
-    {random_state of reports}
-    {n_jobs}
+    {payment of reports}
 
     Attributes
     ----------

@@ -149,13 +149,7 @@ class PersonalizedEstimator(Combined, Server):
     def privatize(self, X):
         """Randomise raw rows into reports, on the users' side.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
+        {rows to reports}
             C-contiguous, of one unsigned dtype: the number of the group in `settings`, the report as the group's own
             estimator makes it, and zeros where that is shorter than others. All that a server of these settings needs.
 

@@ -85,11 +85,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, Client):
         unless epsilon is large; it depends on public numbers only.
     alpha : float, default=1.0
         Added to each count of (class, value), from 1e-10 to 1e10.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one.
-    {random_state}
-    {n_jobs}
+    {payment of rows}
 
     Attributes
     ----------

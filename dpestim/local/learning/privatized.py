@@ -97,11 +97,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         What `transform` does. "raw": features of true values (a category that was not declared has none), for users who
         evaluate a published model on their own devices; it costs nothing as nothing leaves them, and strict mode
         refuses it. "privatized": rows are reported again, which costs epsilon, and corrected in the same way.
-    ledger : dpestim.accounting.Ledger, default=None
-        Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-        block around, if there is one.
-    {random_state}
-    {n_jobs}
+    {payment of rows}
 
     Attributes
     ----------
