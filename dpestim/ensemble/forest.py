@@ -270,11 +270,12 @@ def random_splits(bins, n_trees, depth, structure):
         j = (open_ <= np.floor(draws[0] * open_[:, :, -1])[:, :, None]).sum(axis=2) * some
         a, b = low[tree, here, j], high[tree, here, j]
         cut = np.minimum(a + np.floor(draws[1] * (b - a)).astype(np.int64), np.maximum(b - 1, a))
-        # missing values apart from all numbers, or with either side of one of the cuts
-        with_missing = gone[tree, here, j]
-        option = np.floor(draws[1] * (2 * (b - a) + 1)).astype(np.int64) - 1
-        apart, right = with_missing & (option < 0), with_missing & (option >= 0) & (option % 2 == 1)
-        cut = np.where(with_missing & ~apart, a + option // 2, cut)
+        apart = right = np.False_
+        if gone.any():  # missing values apart from all numbers, or with either side of one of the cuts
+            with_missing = gone[tree, here, j]
+            option = np.floor(draws[1] * (2 * (b - a) + 1)).astype(np.int64) - 1
+            apart, right = with_missing & (option < 0), with_missing & (option >= 0) & (option % 2 == 1)
+            cut = np.where(with_missing & ~apart, a + option // 2, cut)
         one = np.floor(draws[1] * sizes[j]).astype(np.int64)  # (of categories, any one against all others)
         feature[:, nodes], shift[:, nodes] = j, np.where(ordered[j], right, one)
         threshold[:, nodes] = np.where(some, np.where(ordered[j] & ~apart, cut - right, 0), 255)
@@ -282,10 +283,11 @@ def random_splits(bins, n_trees, depth, structure):
         moved = ordered[j] & some & ~apart
         high[tree, 2 * here, j] = np.where(moved, cut, high[tree, 2 * here, j])
         low[tree, 2 * here + 1, j] = np.where(moved, cut + 1, low[tree, 2 * here + 1, j])
-        high[tree, 2 * here, j] = np.where(apart & some, low[tree, 2 * here, j], high[tree, 2 * here, j])
         gone = np.repeat(gone, 2, axis=1)
-        gone[tree, 2 * here, j] &= ~(apart | right)
-        gone[tree, 2 * here + 1, j] &= right
+        if gone.any():
+            high[tree, 2 * here, j] = np.where(apart & some, low[tree, 2 * here, j], high[tree, 2 * here, j])
+            gone[tree, 2 * here, j] &= ~(apart | right)
+            gone[tree, 2 * here + 1, j] &= right
     return feature, shift, threshold
 
 

@@ -177,9 +177,11 @@ class DPGaussianNB(NaiveBayes):
         return draw
 
     def _joint(self, rows, n_rows):
-        (low, high), may, lost = self.bounds_, self._missing_in(self.n_features_in_, False), np.isnan(rows)
-        # (strict mode lets other missing values through, as the middle)
-        rows = np.clip(np.where(lost, (low + high) / 2, rows), low, high)
+        (low, high), may = self.bounds_, self._missing_in(self.n_features_in_, False)
+        if self._is_strict() or may.any():  # (strict mode lets other missing values through, as the middle)
+            lost = np.isnan(rows)
+            rows = np.where(lost, (low + high) / 2, rows)
+        rows = np.clip(rows, low, high)
         out = np.empty((n_rows, len(self.classes_)))
         for c, (mean, var, gone) in enumerate(zip(self.theta_, self.var_, self.missing_log_prob_)):
             out[:, c] = -0.5 * (np.log(2 * np.pi * var).sum() + (np.square(rows - mean) / var).sum(axis=1))
