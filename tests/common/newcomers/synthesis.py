@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
+from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights, scores
 from dpestim.synthesis.marginals import AdaptivePlan
 from dpestim.synthesis.multiplicative_weights import FixedPlan
 
@@ -101,7 +101,7 @@ class LargestExactly(MultiplicativeWeights):
 
     def _released(self, codes, sizes, n_rows, plan, wanted, source):
         draw = ExponentialLaw.draw
-        ExponentialLaw.draw = lambda law, scores, words: int(np.argmax(scores))
+        ExponentialLaw.draw = lambda law, found, words: int(np.argmax(found))
         try:
             return super()._released(codes, sizes, n_rows, plan, wanted, source)
         finally:
@@ -115,8 +115,8 @@ class SensitivityOfOneTable(MultiplicativeWeights):
         moved = scores.SCALE
         draw = ExponentialLaw.draw
 
-        def louder(law, scores, words):
-            return draw(replace(law, sensitivity=max(1, law.sensitivity // moved // 8)), scores, words)
+        def louder(law, found, words):
+            return draw(replace(law, sensitivity=max(1, law.sensitivity // moved // 8)), found, words)
 
         ExponentialLaw.draw = louder
         try:
