@@ -10,7 +10,7 @@ from dpestim.inputs import CategoryEncoder, first_equals, learn_categories, list
 from dpestim.preprocessing.base import DPTransformer
 from dpestim.preprocessing.bins import one_hot
 from dpestim.preprocessing.names import feature_names
-from dpestim.statistics.tables import UnknownCategories
+from dpestim.statistics.unknown import UnknownCategories
 from dpestim.summaries import Summary
 
 #: Stands for the categories of a column of which none was selected.

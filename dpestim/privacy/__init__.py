@@ -1,14 +1,15 @@
 """Guarantees, neighbouring relations and exact rounding.
 
-    exact        epsilon as a Fraction, and the directed rounding of laws to integer weights (the only place for it,
-                 with `rappor` for bits that are randomised twice, and `pairs` for sets of (key, value) pairs)
+    exact        epsilon as a Fraction, and powers of e rounded on the side of privacy
+    category_weights, number_weights, key_value_weights, rappor
+                 laws rounded to integer weights on the side of privacy: the only places for it
     divergence   how far apart two laws are, exactly: worst ratios and deltas
     curve        what is known of a release besides (epsilon, delta): what all kinds answer, and what follows
     concentrated zCDP, the simplest of them (tighter ones are in `dpestim.accounting`)
     neighbours   the relations that guarantees speak about
     guarantee    `PrivacyGuarantee`, what `privacy_` holds
 
-Randomizers ask `exact` for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.
+Randomizers ask weights for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.
 """
 
 from dpestim.privacy.concentrated import ZCDP

@@ -4,7 +4,8 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dpestim.privacy.exact import WORD, GRRWeights, exp_lower, uses_enough, within
+from dpestim.privacy.category_weights import GRRWeights
+from dpestim.privacy.exact import WORD, exp_lower, uses_enough, within
 
 
 @lru_cache(maxsize=1024)

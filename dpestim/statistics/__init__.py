@@ -43,7 +43,8 @@ from dpestim.statistics.moments import Correlation, Covariance, StandardDeviatio
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.result import Result
 from dpestim.statistics.sums import Count, Mean, Sum
-from dpestim.statistics.tables import ContingencyTable, Histogram, UnknownCategories
+from dpestim.statistics.tables import ContingencyTable, Histogram
+from dpestim.statistics.unknown import UnknownCategories
 
 __all__ = [
     "ContingencyTable",

@@ -10,7 +10,8 @@ from dpestim.inputs.safe_errors import attempt
 from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.sums import Count, Mean, Sum
-from dpestim.statistics.tables import ContingencyTable, Histogram, UnknownCategories
+from dpestim.statistics.tables import ContingencyTable, Histogram
+from dpestim.statistics.unknown import UnknownCategories
 
 _TEXT = """{line}
 

@@ -1,7 +1,6 @@
-"""Tables of counts: histograms, contingency tables, and categories that nobody declared (`tables.md`)."""
+"""Tables of counts: histograms and contingency tables (`tables.md`)."""
 
 import math
-from collections import Counter
 from functools import partial
 from itertools import pairwise
 from numbers import Integral
@@ -9,8 +8,6 @@ from numbers import Integral
 import numpy as np
 
 from dpestim._core import cells
-from dpestim.central.base import checked_delta
-from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.inputs import (
     CategoryEncoder,
     bound_array,
@@ -22,19 +19,16 @@ from dpestim.inputs import (
 )
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.calibrated_noise import noise_for
-from dpestim.statistics.keys import key_of, order_of, published_key, shown_as
-from dpestim.statistics.plan import Frequent, Noisy, Plan
-from dpestim.statistics.summary import BLOCK, grids_of, named
-from dpestim.summaries import Summary
+from dpestim.statistics.keys import key_of
+from dpestim.statistics.plan import Noisy, Plan
+from dpestim.statistics.summary import BLOCK, grids_of
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
-_NO_KEY = ("X must hold strings, numbers, dates and times, None, or tuples of them, and whole numbers below 2^53 "
-           "(write larger ones, such as identifiers, as strings): of others equal ones may look different, and what is "
-           "published would show a row's")
 
 
-class _Table(DPStatistic):
+
+class Cells(DPStatistic):
     """Counts of cells, each row in exactly one of them."""
 
     _about = "the number of rows in each cell, each cell separately"
@@ -50,7 +44,7 @@ class _Table(DPStatistic):
 
         def finish(outcomes):
             noisy = outcomes[0].reshape(shape)
-            return noisy, np.full(shape, math.sqrt(noise.variance)), partial(_count_ends, noise, noisy), keys
+            return noisy, np.full(shape, math.sqrt(noise.variance)), partial(count_ends, noise, noisy), keys
 
         return Plan((Noisy(noise, counts),), finish)
 
@@ -67,12 +61,13 @@ def _labels(own, size):
     return [f"[{a}, {b}{']' if k == size - 1 else ')'}" for k, (a, b) in enumerate(pairwise(edges))]
 
 
-def _count_ends(noise, noisy, level):
+def count_ends(noise, noisy, level):
+    """Return the ends of the intervals of noisy counts."""
     width = noise.half_width(level)
     return noisy - width, noisy + width
 
 
-class Histogram(_Table):
+class Histogram(Cells):
     """Histogram of one or several columns of numbers: how many rows lie in each cell.
 
     For categories take `ContingencyTable`.
@@ -176,7 +171,7 @@ class Histogram(_Table):
         return tuple(len(own) - 1 for own in self._keys(n_columns))
 
 
-class ContingencyTable(_Table):
+class ContingencyTable(Cells):
     """Contingency table of categorical columns: how many rows have each combination of categories.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. The
@@ -291,148 +286,3 @@ def as_columns(X, strict):
     elif isinstance(X, list | tuple) and not any(isinstance(row, list | tuple | np.ndarray) for row in X):
         X, one = [[value] for value in X], True
     return columns_of(category_rows(X, strict=strict)), one
-
-
-class UnknownCategories(_Table):
-    """Histogram of categories that nobody declared: those with enough rows, and how many they have.
-
-    Where the categories can be declared, `ContingencyTable` needs no delta and hides none. Missing values are one
-    category, None, and tuples in a list are categories.
-
-    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. Counts of
-    categories that occur get discrete Laplace noise, and those that reach `threshold` are published. Delta is that of
-    the exact law: the threshold is the least integer that a category of one record reaches with probability delta, at
-    most. Whoever holds the data must be trusted.
-
-    **Utility.** Counts are unbiased before the threshold; rare categories stay hidden, about those with fewer than
-    ln(1 / delta) / epsilon rows (twice that for replaced records). Before the threshold an interval misses a
-    count with probability 1 - level, at most; a count near the threshold is published where its noise is large, and
-    then missed more often.
-
-    **Complexity.** O(n) time, O(categories) memory.
-
-    {parameters}
-    References
-    ----------
-    Korolova, Kenthapadi, Mishra, Ntoulas (2009), "Releasing search queries and clicks privately", WWW, algorithm 1.
-    Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson (2020), "Differentially private SQL with bounded user
-    contribution", PoPETs, section 3.3. The proof: ``tables.md``.
-
-    Examples
-    --------
-    >>> from dpestim.statistics import UnknownCategories
-    >>> drinks = ["tea"] * 300 + ["coffee"] * 200 + ["the secret one"]
-    >>> table = UnknownCategories(1.0, delta=1e-6, neighbours="add_remove", random_state=0).fit(drinks)
-    >>> table.result_.keys, table.threshold()
-    ((['coffee', 'tea'],), 15)
-    """
-
-    _more_parameters = "\n" + DELTA.replace("Where it is declared, noise is Gaussian if that is less;\n"
-                                            "        it is charged in any case.",
-                                            "It must be declared.") + USERS + "    "
-    _about = ("the number of rows of each category, each category separately. A category just above the threshold "
-              "was published because of high noise: its interval misses the number more often than the level says")
-
-    def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
-                 row_choice="first", ledger=None, random_state=None):
-        super().__init__(epsilon, delta=delta, neighbours=neighbours, max_rows_per_user=max_rows_per_user,
-                         row_choice=row_choice, ledger=ledger, random_state=random_state)
-        del self.bounds, self.bounds_fraction
-
-    @classmethod
-    def _test_params(cls):
-        return [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 1.0, "delta": 1e-3, "neighbours": "add_remove"}]
-
-    def __sklearn_tags__(self):
-        """Return scikit-learn's tags: one column."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array, tags.input_tags.two_d_array, tags.input_tags.categorical = True, False, True
-        return tags
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of a few categories."""
-        return np.array(["a", "b", "c", "d"], object)[np.random.default_rng(seed).integers(0, 4, n_rows)], None
-
-    def threshold(self):
-        """Return the least noisy count that is published; it is public."""
-        noise, most, (_, delta, _) = self._noise(), self._rows(), self._budget()
-        rate = noise.law.rate_of_decay
-
-        def lost(least):
-            # P[rows + Z >= least] = a^(least - rows) / (1 + a), for one row in each of several, or all in one
-            above = 1 + exp_bounds(rate, 40)[0]
-            ways = ((most, 1), (1, most))
-            return max(count * exp_bounds(rate * (least - rows), 40)[1] / above for count, rows in ways)
-
-        high = most + 1
-        while lost(high) > delta:
-            high *= 2
-        low = most + 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if lost(middle) <= delta else (middle + 1, high)
-        return high
-
-    def _noise(self):
-        moved = 2 if self._replaces else self._rows()
-        return noise_for(self._budget()[0], 0, moved, moved * moved, 1)
-
-    def _check(self):
-        super()._check()
-        checked_delta(self.delta)
-
-    def _read(self, X, users):
-        if isinstance(X, list | tuple) and not self._is_strict() and not all(
-                isinstance(row, list | np.ndarray) for row in X):
-            X, values = np.empty(len(X), object), X  # (a tuple is a category)
-            for i, value in enumerate(values):
-                X[i] = value
-        columns, _ = as_columns(X, self._is_strict())
-        if len(columns) != 1:
-            raise ValueError("X must have one column of categories, such as frame['town']: for combinations of "
-                             "several columns join their values into one column first")
-        keys = np.empty(len(columns[0]), object)
-        for i, value in enumerate(named(columns[0], len(keys), "X", self._is_strict())):
-            keys[i] = published_key(value)
-            if keys[i] is None:
-                if not self._is_strict():
-                    raise ValueError(_NO_KEY)
-                keys[i] = published_key(None)
-        return self._kept(keys.reshape(-1, 1), users, len(keys)), True
-
-    def _sums(self, rows, grids):
-        return dict(Counter(rows[:, 0].tolist()))
-
-    def _counted(self, column):
-        """Return the summary of a column, counted before its values get their keys where equal ones look alike."""
-        if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and column.dtype.itemsize <= 8:
-            values, counts = (part.tolist() for part in np.unique(column, return_counts=True))
-        else:
-            rows = column.tolist() if hasattr(column, "tolist") else column.to_list()
-            if not {str, float, type(None)}.issuperset(map(type, rows)):
-                return self._summary_of(*self._read(column, None))
-            values, counts = zip(*Counter(rows).items()) if rows else ((), ())
-        keys = Counter()
-        for value, count in zip(values, counts):
-            key = published_key(value)
-            if key is None:
-                if not self._is_strict():
-                    raise ValueError(_NO_KEY)
-                key = published_key(None)
-            keys[key] += count
-        return Summary(self._identity(1, True), len(column), dict(keys))
-
-    def _axes(self, shape, keys, names):
-        return (("category" if names is None else names[0], list(keys[0])),)
-
-    def _plan(self, summary, epsilon):
-        noise = self._noise()
-        counts = {key: summary.totals[key] for key in sorted(summary.totals, key=order_of)}
-
-        def finish(outcomes):
-            (shown,) = outcomes
-            value = np.array(list(shown.values()), np.int64)
-            error = np.full(value.shape, math.sqrt(noise.variance))
-            return value, error, partial(_count_ends, noise, value), ([shown_as(key) for key in shown],)
-
-        return Plan((Frequent(noise, counts, self.threshold()),), finish)

@@ -31,7 +31,8 @@ an estimator can do decides which:
     stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
     shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
     shuffled     what puts a local estimator behind a shuffler
-    statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, errors, intervals
+    statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
+    statistic_samples  ... releases against their laws, errors, intervals
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks

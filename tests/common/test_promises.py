@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.divergence import as_integers, worst_ratio
-from dpestim.privacy.exact import grr_weights
 from dpestim.testing import MechanismError
 from dpestim.testing.promises import at_most, keeps_promises
 

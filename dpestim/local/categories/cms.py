@@ -13,7 +13,7 @@ from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
 from dpestim.local.guessing import TIE
 from dpestim.local.reports import FieldReports
-from dpestim.privacy.exact import grr_weights
+from dpestim.privacy.category_weights import grr_weights
 from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.

@@ -9,7 +9,8 @@ from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.local.reports import FieldReports
-from dpestim.privacy.exact import WORD, sue_thresholds
+from dpestim.privacy.category_weights import sue_thresholds
+from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage
 
 #: Buckets: the place of a window is drawn from 32 bits, uniform within a relative 2**-20.

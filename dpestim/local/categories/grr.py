@@ -9,7 +9,7 @@ from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.guessing import Runs
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import grr_weights
+from dpestim.privacy.category_weights import grr_weights
 from dpestim.rng import Stage
 
 

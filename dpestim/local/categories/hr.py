@@ -10,7 +10,8 @@ from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.guessing import TIE, levels_of
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import exp_lower, grr_weights
+from dpestim.privacy.category_weights import grr_weights
+from dpestim.privacy.exact import exp_lower
 from dpestim.rng import Stage
 
 

@@ -6,7 +6,7 @@ from dpestim._core import grr
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised, composed, instant_weights
-from dpestim.privacy.exact import grr_weights
+from dpestim.privacy.category_weights import grr_weights
 from dpestim.rng import Stage
 
 

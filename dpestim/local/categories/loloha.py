@@ -5,7 +5,8 @@ import numpy as np
 from dpestim._core import grr, olh
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised, composed, instant_weights
 from dpestim.local.categories.olh import LocalHashing, best_n_buckets
-from dpestim.privacy.exact import canonical_epsilon, grr_weights
+from dpestim.privacy.category_weights import grr_weights
+from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import Stage
 
 

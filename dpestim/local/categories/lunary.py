@@ -9,7 +9,8 @@ from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.unary import LARGEST_UNARY, Unary
 from dpestim.local.patterns import draw_patterns
-from dpestim.privacy.exact import WORD, exp_lower, oue_thresholds, uses_enough
+from dpestim.privacy.category_weights import oue_thresholds
+from dpestim.privacy.exact import WORD, exp_lower, uses_enough
 from dpestim.rng import Stage
 
 

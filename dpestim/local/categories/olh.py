@@ -10,7 +10,8 @@ from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.reports import FieldReports
-from dpestim.privacy.exact import exp_lower, grr_weights
+from dpestim.privacy.category_weights import grr_weights
+from dpestim.privacy.exact import exp_lower
 from dpestim.rng import Stage
 
 #: Largest deviation of a pair's collision rate from the nominal one, relative to p* - q*: far below any noise.

@@ -11,7 +11,8 @@ from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.projective import best_space, same_points
 from dpestim.local.guessing import TIE, levels_of
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import WORD, cap_weights, uses_enough
+from dpestim.privacy.category_weights import cap_weights
+from dpestim.privacy.exact import WORD, uses_enough
 from dpestim.rng import Stage
 
 #: Counts of the server, and the largest prime, must stay small; local hashing and Hadamard response have no such limit.

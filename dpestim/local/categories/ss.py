@@ -11,7 +11,8 @@ from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Subset, success_of_sets
 from dpestim.local.reports import PackedBits
-from dpestim.privacy.exact import WORD, subset_weights
+from dpestim.privacy.category_weights import subset_weights
+from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage
 
 #: How much likelier one subset of the other values may be than another; it bounds the bias and is paid for in epsilon.

@@ -10,7 +10,8 @@ from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.local.reports import PackedBits
-from dpestim.privacy.exact import WORD, oue_thresholds, sue_thresholds, uses_enough
+from dpestim.privacy.category_weights import oue_thresholds, sue_thresholds
+from dpestim.privacy.exact import WORD, uses_enough
 
 #: A record's random words, two bits a bit, and room for its ties must stay far below the memory of a client.
 LARGEST_UNARY = 1 << 24

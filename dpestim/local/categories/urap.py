@@ -9,7 +9,8 @@ from dpestim._core import relaxed, unary
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import Unary
 from dpestim.local.categories.urr import NonSensitive, UtilityOptimised
-from dpestim.privacy.exact import WORD, urap_thresholds
+from dpestim.privacy.category_weights import urap_thresholds
+from dpestim.privacy.exact import WORD
 
 
 class URAP(UtilityOptimised, Unary):

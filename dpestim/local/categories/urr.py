@@ -12,7 +12,7 @@ from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.relaxed import Relaxed
 from dpestim.local.law import ALL, Promise
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import grr_weights
+from dpestim.privacy.category_weights import grr_weights
 from dpestim.rng import Stage
 
 

@@ -12,7 +12,8 @@ from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.law import FRACTION, NumericRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import PackedBits
-from dpestim.privacy.exact import WORD, duchi_weights, joint_duchi_weights, uses_enough
+from dpestim.privacy.exact import WORD, uses_enough
+from dpestim.privacy.number_weights import duchi_weights, joint_duchi_weights
 from dpestim.rng import Stage
 
 #: Numbers a row at most: beyond, half a byte of memory a random bit is felt.

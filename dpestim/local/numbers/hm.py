@@ -10,7 +10,8 @@ from dpestim.local.channel import Beside, Dense
 from dpestim.local.guessing import Runs
 from dpestim.local.numbers.law import LARGEST_GRID, NumericRandomizer, WindowRandomizer
 from dpestim.local.numbers.transformer import FineTransformer
-from dpestim.privacy.exact import WORD, hybrid_weights, uses_enough, within
+from dpestim.privacy.exact import WORD, uses_enough, within
+from dpestim.privacy.number_weights import hybrid_weights
 from dpestim.rng import Stage
 
 _UNUSED = 1 << 63  # weights of a window that no word falls into

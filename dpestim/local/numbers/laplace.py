@@ -5,7 +5,8 @@ from fractions import Fraction
 
 from dpestim.local.numbers.law import NumericRandomizer, too_small
 from dpestim.local.numbers.transformer import NumericTransformer
-from dpestim.privacy.exact import WORD, laplace_beyond, uses_enough
+from dpestim.privacy.exact import WORD, uses_enough
+from dpestim.privacy.number_weights import laplace_beyond
 
 
 class Laplace(NumericRandomizer):

@@ -255,9 +255,9 @@ def cells_of(row, bits):
 class WindowRandomizer(NumericRandomizer):
     """Laws with a window of likely codes over a constant: input g has the window g, ..., g + W - 1.
 
-    A sub-class hands to ``__init__`` a function that gives its integer weights (`dpestim.privacy.exact.pm_weights`, for
-    instance). Whatever the window is, the codes stand for evenly spaced positions that make the law exactly unbiased;
-    all of it is linear in the grid.
+    A sub-class hands to ``__init__`` a function that gives its integer weights, for instance
+    `dpestim.privacy.number_weights.pm_weights`. Whatever the window is, the codes stand for evenly spaced positions
+    that make the law exactly unbiased; all of it is linear in the grid.
     """
 
     smallest_grid, largest_grid = 2, LARGEST_GRID  # an odd window is narrower than the grid

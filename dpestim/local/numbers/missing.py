@@ -9,7 +9,8 @@ from dpestim.local.guessing import Runs
 from dpestim.local.law import Randomizer
 from dpestim.local.numbers.law import FRACTION
 from dpestim.local.reports import CodeReports
-from dpestim.privacy.exact import WORD, missing_thresholds, uses_enough, within
+from dpestim.privacy.exact import WORD, uses_enough, within
+from dpestim.privacy.number_weights import missing_thresholds
 from dpestim.rng import Stage
 
 #: The part of epsilon that the number has; the bit has the rest.

@@ -2,7 +2,7 @@
 
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
 from dpestim.local.numbers.transformer import FineTransformer
-from dpestim.privacy.exact import pm_weights
+from dpestim.privacy.number_weights import pm_weights
 
 
 class PM(WindowRandomizer):

@@ -17,7 +17,8 @@ from dpestim.local.numbers.ball import BallColumn, centre_of, radius_of
 from dpestim.local.numbers.joint import JointRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import FieldReports
-from dpestim.privacy.exact import WORD, cap_weights, uses_enough
+from dpestim.privacy.category_weights import cap_weights
+from dpestim.privacy.exact import WORD, uses_enough
 from dpestim.rng import Stage
 
 LARGEST_DIMENSION, MOST_CANDIDATES = 1 << 16, 1 << 16

@@ -15,7 +15,8 @@ from dpestim.local.numbers.inversion import numbers_of_least_variance
 from dpestim.local.numbers.law import FRACTION, LARGEST_GRID, NO_ZONE, WindowRandomizer
 from dpestim.local.numbers.sdpm_channel import channel_of
 from dpestim.local.numbers.transformer import NumericTransformer
-from dpestim.privacy.exact import WORD, log_upper, pm_weights
+from dpestim.privacy.exact import WORD, log_upper
+from dpestim.privacy.number_weights import pm_weights
 
 
 class SDPM(WindowRandomizer):

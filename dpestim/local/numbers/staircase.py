@@ -6,7 +6,8 @@ from numbers import Real
 
 from dpestim.local.numbers.law import NumericRandomizer, too_small
 from dpestim.local.numbers.transformer import NumericTransformer
-from dpestim.privacy.exact import WORD, staircase_beyond, uses_enough
+from dpestim.privacy.exact import WORD, uses_enough
+from dpestim.privacy.number_weights import staircase_beyond
 
 
 class Staircase(NumericRandomizer):

@@ -2,7 +2,7 @@
 
 from dpestim.local.numbers.law import LARGEST_GRID, WindowRandomizer
 from dpestim.local.numbers.transformer import FineTransformer
-from dpestim.privacy.exact import sw_weights
+from dpestim.privacy.number_weights import sw_weights
 
 
 class SW(WindowRandomizer):

@@ -16,7 +16,7 @@ from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.olh import OLH
 from dpestim.local.categories.pgr import PGR
 from dpestim.local.categories.unary import OUE
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 
 
 class CoarseThreshold(OUE):
@@ -88,7 +88,7 @@ class RatioViolatedDownwards(GRR):
         total = self.weights.total
         keep = total // (20 * n_categories)
         other = (total - keep) // (n_categories - 1)
-        self.weights = exact.GRRWeights(self.n_words, total - (n_categories - 1) * other, other)
+        self.weights = category_weights.GRRWeights(self.n_words, total - (n_categories - 1) * other, other)
         self.p_star, self.q_star = (type(self.p_star)(w, total) for w in (self.weights.keep, other))
 
 

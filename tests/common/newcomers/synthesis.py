@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
-from dpestim.synthesis import base as base
+from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights, scores
 from dpestim.synthesis.marginals import AdaptivePlan
 from dpestim.synthesis.multiplicative_weights import FixedPlan
 
@@ -93,7 +92,7 @@ class EmptyCellsStayEmpty(MarginalSynthesizer):
         model = super()._released(codes, sizes, n_rows, plan, wanted, source)
         for own, (table, precision) in list(model.known.items()):
             if len(own) == 1:
-                model.known[own] = table * (base.counted(codes, own, sizes) > 0), precision
+                model.known[own] = table * (scores.counted(codes, own, sizes) > 0), precision
         return model
 
 
@@ -102,7 +101,7 @@ class LargestExactly(MultiplicativeWeights):
 
     def _released(self, codes, sizes, n_rows, plan, wanted, source):
         draw = ExponentialLaw.draw
-        ExponentialLaw.draw = lambda law, scores, words: int(np.argmax(scores))
+        ExponentialLaw.draw = lambda law, found, words: int(np.argmax(found))
         try:
             return super()._released(codes, sizes, n_rows, plan, wanted, source)
         finally:
@@ -113,11 +112,11 @@ class SensitivityOfOneTable(MultiplicativeWeights):
     """Scores of tables of several columns move by as many cells, and the law knows of one."""
 
     def _released(self, codes, sizes, n_rows, plan, wanted, source):
-        moved = base.SCALE
+        moved = scores.SCALE
         draw = ExponentialLaw.draw
 
-        def louder(law, scores, words):
-            return draw(replace(law, sensitivity=max(1, law.sensitivity // moved // 8)), scores, words)
+        def louder(law, found, words):
+            return draw(replace(law, sensitivity=max(1, law.sensitivity // moved // 8)), found, words)
 
         ExponentialLaw.draw = louder
         try:

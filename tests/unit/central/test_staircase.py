@@ -14,7 +14,8 @@ from dpestim.local.numbers.hm import HM
 from dpestim.local.numbers.laplace import Laplace
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.staircase import Staircase
-from dpestim.privacy.exact import canonical_epsilon, log_ratio, staircase_beyond, within
+from dpestim.privacy.exact import canonical_epsilon, log_ratio, within
+from dpestim.privacy.number_weights import staircase_beyond
 
 
 def best_gamma(b):

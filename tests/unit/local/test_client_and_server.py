@@ -44,7 +44,9 @@ from dpestim.local.extend import (
 )
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
-from dpestim.privacy.exact import WORD, exp_lower, grr_weights, pm_weights
+from dpestim.privacy.category_weights import grr_weights
+from dpestim.privacy.exact import WORD, exp_lower
+from dpestim.privacy.number_weights import pm_weights
 from dpestim.testing import check_mechanism
 
 ROOM = Path(dpestim.local.__file__).parent

@@ -18,7 +18,8 @@ from dpestim.local import (
     PrivUnitTransformer,
 )
 from dpestim.local.numbers.duchi import Duchi, JointDuchi
-from dpestim.privacy.exact import WORD, duchi_weights, joint_duchi_weights, log_ratio, within
+from dpestim.privacy.exact import WORD, log_ratio, within
+from dpestim.privacy.number_weights import duchi_weights, joint_duchi_weights
 from dpestim.rng import WordSource
 
 ALPHA = 1e-6

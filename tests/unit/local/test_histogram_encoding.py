@@ -11,7 +11,7 @@ from dpestim.local import SHEFrequencyEstimator
 from dpestim.local.categories.histogram_encoding import SHE, THE, histogram_weights, the_thresholds
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.guessing import BestGuess, Runs
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 
 EPSILONS = [Fraction(e) for e in ("1/1000000", "1/10", "1", "4", "20", "80")]
 
@@ -108,7 +108,7 @@ def test_best_guess_is_that_of_the_matrix():
 
 def test_one_step_would_be_symmetric_unary_encoding():
     """The family that SHE is of: with a grid of one step its codes are the bits of SUE."""
-    true, false = exact.sue_thresholds(Fraction(2))
+    true, false = category_weights.sue_thresholds(Fraction(2))
     row = histogram_weights(Fraction(2), 1)
     assert abs(row[0] - true) <= 1
     assert abs(row[1] - false) <= 1

@@ -11,7 +11,8 @@ from dpestim.local import DistributionEstimator, HMTransformer, MeanEstimator
 from dpestim.local.channel import Beside, Dense
 from dpestim.local.numbers.hm import HM
 from dpestim.local.numbers.pm import PM
-from dpestim.privacy.exact import ALL_SIGNS, WORD, canonical_epsilon, hybrid_weights, log_ratio, within
+from dpestim.privacy.exact import WORD, canonical_epsilon, log_ratio, within
+from dpestim.privacy.number_weights import ALL_SIGNS, hybrid_weights
 
 
 def closed_form(epsilon, x):

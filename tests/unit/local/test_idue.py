@@ -8,7 +8,8 @@ import pytest
 from dpestim.local import IDUEFrequencyEstimator
 from dpestim.local.categories.idue import IDUE
 from dpestim.local.categories.unary import OUE
-from dpestim.privacy.exact import WORD, exp_lower, sue_thresholds
+from dpestim.privacy.category_weights import sue_thresholds
+from dpestim.privacy.exact import WORD, exp_lower
 
 LEVELS = (0.5,) * 5 + (1.0,) * 20 + (2.0,) * 75
 

@@ -29,7 +29,8 @@ from dpestim.local import (
 )
 from dpestim.local.numbers.missing import MISSING, NumberOrMissing
 from dpestim.local.numbers.transformer import NumericTransformer
-from dpestim.privacy.exact import WORD, missing_thresholds, uses_enough, within
+from dpestim.privacy.exact import WORD, uses_enough, within
+from dpestim.privacy.number_weights import missing_thresholds
 
 AGES = Domain({"age": Numbers(17, 90, missing=True)})
 #: All of the registry that say so, and those that are not listed there must not be forgotten.

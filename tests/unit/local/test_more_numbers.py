@@ -15,7 +15,8 @@ from dpestim.local.numbers.law import NumericRandomizer
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sw import SW
 from dpestim.local.numbers.transformer import NumericTransformer
-from dpestim.privacy.exact import WORD, canonical_epsilon, laplace_beyond, log_ratio, sw_weights, within
+from dpestim.privacy.exact import WORD, canonical_epsilon, log_ratio, within
+from dpestim.privacy.number_weights import laplace_beyond, sw_weights
 
 EPSILONS = [0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0]
 

@@ -33,7 +33,8 @@ from dpestim.local.estimates.distribution import _wasserstein
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
 from dpestim.postprocessing.em import maximise
-from dpestim.privacy.exact import WORD, pm_weights, within
+from dpestim.privacy.exact import WORD, within
+from dpestim.privacy.number_weights import pm_weights
 
 LAWS = [
     PM.make(1.0, 8),

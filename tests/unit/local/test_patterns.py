@@ -10,7 +10,7 @@ from scipy import stats
 from dpestim._core import unary as kernel
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.patterns import BitPatterns, bit_patterns
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 from dpestim.rng import Stage, WordSource
 
 WHOLE = 1 << 512
@@ -19,7 +19,7 @@ WHOLE = 1 << 512
 def thresholds():
     """Those of both mechanisms, tiny to enormous epsilon, and ends of the range."""
     some = [exact.canonical_epsilon(e) for e in (1e-9, 0.1, 1.0, 5.0, 12.0, 40.0)]
-    of_laws = {f(e)[1] for e in some for f in (exact.oue_thresholds, exact.sue_thresholds)}
+    of_laws = {f(e)[1] for e in some for f in (category_weights.oue_thresholds, category_weights.sue_thresholds)}
     return sorted({1, 12_345, (1 << 63) - 1} | of_laws)
 
 

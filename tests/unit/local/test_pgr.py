@@ -11,7 +11,7 @@ from dpestim.local.categories.hr import HR
 from dpestim.local.categories.pgr import PGR
 from dpestim.local.categories.projective import Space, best_space, is_prime, n_points, next_prime, same_points
 from dpestim.local.guessing import BestGuess, Runs
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 
 SPACES = [(2, 2), (2, 3), (2, 5), (3, 2), (3, 4), (5, 3), (7, 2), (7, 3)]
 
@@ -64,7 +64,7 @@ def test_geometry_is_that_of_brute_force(q, t):
 def test_every_slot_of_a_word_is_another_symbol(q, t, blocks):
     space, meets = Space(q, t, blocks), orthogonal(q, t)
     s, n = space.orthogonal, blocks * space.points
-    inside, outside = exact.cap_weights(Fraction(13, 10), s, n)
+    inside, outside = category_weights.cap_weights(Fraction(13, 10), s, n)
     assert s * inside + (n - s) * outside == exact.WORD
     assert exact.within(inside, outside, Fraction(13, 10))
     first = [k * inside for k in range(s)] + [s * inside + k * outside for k in range(n - s)]
@@ -81,7 +81,7 @@ def test_every_slot_of_a_word_is_another_symbol(q, t, blocks):
 
 def test_kernel_refuses_what_it_cannot_index():
     codes, words, out = np.zeros(3, np.uint8), np.zeros(3, np.uint64), np.zeros(3, np.uint8)
-    inside, outside = exact.cap_weights(Fraction(1), 1, 3)
+    inside, outside = category_weights.cap_weights(Fraction(1), 1, 3)
     kernel.privatize(codes, words, 2, 2, 1, inside, outside, out)
     for bad in ((1, 2, 1, inside, outside), (2, 1, 1, inside, outside), (2, 2, 0, inside, outside),
                 (2, 40, 1, inside, outside), (2, 2, 1, inside + 1, outside), (2, 2, 1, 0, outside)):

@@ -11,7 +11,7 @@ from dpestim._core import privunit
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local import DistributionEstimator, MeanEstimator, PMTransformer, PrivUnitTransformer
 from dpestim.local.numbers.privunit import PrivUnit
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 from dpestim.testing import check_mechanism
 from dpestim.testing.sample import reports_of
 
@@ -81,12 +81,12 @@ def test_weights_against_rationals():
         epsilon = exact.canonical_epsilon(round(10 ** rng.uniform(-4, 1.4), 6))
         n = 1 << int(rng.integers(1, 17))
         k = int(rng.integers(1, n // 2 + 1))
-        inside, outside = exact.cap_weights(epsilon, k, n)
+        inside, outside = category_weights.cap_weights(epsilon, k, n)
         assert k * inside + (n - k) * outside == WORD
         assert 0 < outside <= inside <= exact.exp_lower(epsilon) * outside
         assert exact.uses_enough(inside, outside, epsilon)
     with pytest.raises(ValueError, match="epsilon is too small"):
-        exact.cap_weights(exact.canonical_epsilon(1e-19), 3, 8)
+        category_weights.cap_weights(exact.canonical_epsilon(1e-19), 3, 8)
 
 
 def test_large_epsilons_state_their_slack():

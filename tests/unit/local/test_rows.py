@@ -22,7 +22,8 @@ from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import CodeReports
 from dpestim.local.sampling import SampledColumns, draw
-from dpestim.privacy.exact import WORD, grr_weights
+from dpestim.privacy.category_weights import grr_weights
+from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage, WordSource
 
 ALPHA = 1e-6

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from dpestim._core import binary, encode, grr, hadamard, olh, subset, unary
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 
 WORD = 1 << 64
 
@@ -23,7 +23,7 @@ def grr_answer(x, u, keep, other):
 
 @pytest.mark.parametrize(("epsilon", "d"), [(1.0, 2), (1.0, 4), (0.01, 1000), (5.0, 70_000), (30.0, 200), (40.0, 3)])
 def test_grr_answers_every_word_as_the_law_says(epsilon, d):
-    weights = exact.grr_weights(exact.canonical_epsilon(epsilon), d)
+    weights = category_weights.grr_weights(exact.canonical_epsilon(epsilon), d)
     assert weights.n_words == 1
     keep, other = weights.keep, weights.other
     edges = [0, 1, keep - 1, keep, keep + 1, WORD - 1, WORD - 2]
@@ -54,7 +54,7 @@ def test_grr_quotients_at_every_size_of_the_divisor(other):
 
 
 def test_grr_with_two_words():
-    weights = exact.grr_weights(exact.canonical_epsilon(1e-6), 1 << 32)
+    weights = category_weights.grr_weights(exact.canonical_epsilon(1e-6), 1 << 32)
     assert weights.n_words == 2
     keep, other = weights.keep, weights.other
     d = 1 << 32
@@ -156,7 +156,7 @@ def test_unary_count_at_the_largest_sums(bits):
 def test_olh_against_python_integers(bits, g):
     n, d, mod = 40, 37, 1 << bits
     dtype = np.uint32 if bits == 32 else np.uint64
-    weights = exact.grr_weights(exact.canonical_epsilon(2.0), g)
+    weights = category_weights.grr_weights(exact.canonical_epsilon(2.0), g)
     seeds = random_words(n * (bits // 32), seed=g)
     words = random_words(n * weights.n_words, seed=g + 1)
     codes = (np.arange(n) % d).astype(np.uint8)
@@ -210,7 +210,7 @@ def test_fwht_refuses_other_lengths(bad):
     ("epsilon", "n_blocks", "half"), [(1.0, 1, 8), (3.0, 4, 2), (5.0, 8, 1), (1e-9, 1, 1 << 20), (1e-12, 1, 1 << 30)]
 )
 def test_hadamard_symbols_against_the_matrix(epsilon, n_blocks, half):
-    weights = exact.grr_weights(exact.canonical_epsilon(epsilon), 2 * n_blocks, half)
+    weights = category_weights.grr_weights(exact.canonical_epsilon(epsilon), 2 * n_blocks, half)
     assert weights.n_words == (2 if epsilon < 1e-10 else 1)
     size, log_half, log_blocks = 2 * half, half.bit_length() - 1, n_blocks.bit_length() - 1
     d = min(n_blocks * (size - 1), 200)

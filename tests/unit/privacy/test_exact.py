@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpestim.privacy import exact
+from dpestim.privacy import category_weights, exact
 
 N_RANDOM = 2_000
 
@@ -77,7 +77,7 @@ def test_exp_bounds_enclose_and_are_tight(x):
 def test_grr_weights_keep_epsilon_in_both_directions_and_use_it():
     n_words = []
     for epsilon, d in random_laws(N_RANDOM, seed=1):
-        weights = exact.grr_weights(epsilon, d)
+        weights = category_weights.grr_weights(epsilon, d)
         assert weights.keep + (d - 1) * weights.other == weights.total == 2 ** (64 * weights.n_words)
         assert 0 < weights.other <= weights.keep  # so the inverse ratio is at most 1
         ratio = Fraction(weights.keep, weights.other)
@@ -100,7 +100,7 @@ def test_one_word_rounding_without_the_check_would_break_a_guarantee():
 
 def test_oue_thresholds_keep_epsilon_in_both_directions_and_use_it():
     for epsilon, _ in random_laws(N_RANDOM, seed=3):
-        true, false = exact.oue_thresholds(epsilon)
+        true, false = category_weights.oue_thresholds(epsilon)
         p, q = Fraction(true, exact.WORD), Fraction(false, exact.WORD)
         assert 0 < q < p == Fraction(1, 2)
         ratio = p * (1 - q) / ((1 - p) * q)
@@ -111,7 +111,7 @@ def test_oue_thresholds_keep_epsilon_in_both_directions_and_use_it():
 
 def test_sue_thresholds_keep_epsilon_in_both_directions_and_use_it():
     for epsilon, _ in random_laws(N_RANDOM, seed=4):
-        true, false = exact.sue_thresholds(epsilon)
+        true, false = category_weights.sue_thresholds(epsilon)
         assert true + false == exact.WORD
         assert 0 < false < true
         ratio = Fraction(true, false) ** 2
@@ -123,7 +123,7 @@ def test_sue_thresholds_keep_epsilon_in_both_directions_and_use_it():
 def test_grr_weights_of_a_share_of_the_words(share):
     for epsilon, d in random_laws(2000, seed=5):
         slots = 1 << (d % 20 + 1)
-        weights = exact.grr_weights(epsilon, slots, share)
+        weights = category_weights.grr_weights(epsilon, slots, share)
         assert weights.keep + (slots - 1) * weights.other == weights.total == 2 ** (64 * weights.n_words) // share
         assert 0 < weights.other <= weights.keep
         assert certainly_at_most(Fraction(weights.keep, weights.other), enclosure(epsilon))
@@ -135,7 +135,7 @@ def test_subset_weights_keep_epsilon_with_the_unevenness_paid_for():
     for _ in range(1500):
         epsilon = exact.canonical_epsilon(10 ** rng.uniform(-3, 1))
         d = max(2, int(2 ** rng.uniform(1, 20)))
-        weights = exact.subset_weights(epsilon, d, Fraction(1, 10**7))
+        weights = category_weights.subset_weights(epsilon, d, Fraction(1, 10**7))
         k, rho, p = weights.k, 1 + weights.uneven, Fraction(weights.include, exact.WORD)
         assert 1 <= k < d
         ratio = p * (d - k) / ((1 - p) * k)
@@ -158,7 +158,7 @@ def test_the_subset_size_is_the_best_integer(d):
             return q * (1 - q) / (p - q) ** 2
 
         best = min(variance(k) for k in range(1, d))
-        found = exact.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7)).k
+        found = category_weights.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7)).k
         assert variance(found) == pytest.approx(best, rel=1e-12)
 
 
@@ -175,7 +175,7 @@ def test_the_bound_on_unevenness_covers_the_exact_one():
 
 @pytest.mark.parametrize(("epsilon", "d"), [(1, 1024), (1, 3000), (0.1, 500), (3, 10_000)])
 def test_the_stated_unevenness_covers_the_exact_one(epsilon, d):
-    weights = exact.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7))
+    weights = category_weights.subset_weights(exact.canonical_epsilon(epsilon), d, Fraction(1, 10**7))
     ranges = [d - 1 - i for i in range(weights.k)]
     exactly = Fraction(1)
     for first in range(0, weights.k, weights.batch):
@@ -186,7 +186,7 @@ def test_the_stated_unevenness_covers_the_exact_one(epsilon, d):
 
 def test_draws_that_are_too_uneven_are_refused():
     with pytest.raises(ValueError, match="subset selection"):
-        exact.subset_weights(Fraction(1), 1 << 20, Fraction(1, 10**30))
+        category_weights.subset_weights(Fraction(1), 1 << 20, Fraction(1, 10**30))
 
 
 @pytest.mark.parametrize("ratio", [Fraction(3), Fraction(10**9 + 1, 10**9), Fraction(10**17)])
@@ -199,12 +199,12 @@ def test_log_upper(ratio):
 @pytest.mark.parametrize(("epsilon", "d"), [(Fraction(1, 10**60), 2), (Fraction(1, 10**30), 1 << 32)])
 def test_laws_that_two_words_cannot_express_are_refused(epsilon, d):
     with pytest.raises(ValueError, match="epsilon"):
-        exact.grr_weights(epsilon, d)
+        category_weights.grr_weights(epsilon, d)
 
 
 def test_oue_refuses_an_epsilon_below_the_resolution_of_a_word():
     with pytest.raises(ValueError, match="epsilon"):
-        exact.oue_thresholds(Fraction(1, 10**300))
+        category_weights.oue_thresholds(Fraction(1, 10**300))
 
 
 def test_within_and_uses_enough_are_strict_about_the_wrong_side():
@@ -222,7 +222,7 @@ def test_log_ratio():
 
 def test_urap_thresholds_keep_epsilon_in_both_directions_and_use_it():
     for epsilon, _ in random_laws(N_RANDOM, seed=9):
-        true, false, reveal = exact.urap_thresholds(epsilon)
+        true, false, reveal = category_weights.urap_thresholds(epsilon)
         assert 0 < false < true == exact.WORD - false
         assert 0 < reveal < exact.WORD
         hidden = Fraction(exact.WORD - reveal, exact.WORD)
@@ -234,4 +234,4 @@ def test_urap_thresholds_keep_epsilon_in_both_directions_and_use_it():
 
 def test_urap_refuses_an_epsilon_below_the_resolution_of_a_word():
     with pytest.raises(ValueError, match="epsilon is too small"):
-        exact.urap_thresholds(Fraction(1, 10**300))
+        category_weights.urap_thresholds(Fraction(1, 10**300))
