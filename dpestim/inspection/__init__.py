@@ -2,6 +2,8 @@
 
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
     release_report        questions, answers with intervals, and the budget, as a table and a page
+    ResultDisplay         any result: numbers with their intervals (`result.plot()`)
+    GuaranteeDisplay      the least epsilon at each delta (`guarantee.plot()`)
     FrequencyDisplay      the frequencies of a column of categories
     DistributionDisplay   the distribution of a column of numbers
     MechanismComparisonDisplay   errors of mechanisms against what they cost, from a plan or from estimators
@@ -16,12 +18,15 @@ from dpestim.inspection.curves import ShapeFunctionDisplay
 from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
 from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
 from dpestim.inspection.releases import release_report
+from dpestim.plots import GuaranteeDisplay, ResultDisplay
 
 __all__ = [
     "DistributionDisplay",
     "EpsilonCurveDisplay",
     "FrequencyDisplay",
+    "GuaranteeDisplay",
     "MechanismComparisonDisplay",
+    "ResultDisplay",
     "ShapeFunctionDisplay",
     "privacy_card",
     "release_report",

@@ -186,7 +186,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
     def __sklearn_is_fitted__(self):
-        return hasattr(self, "result_")
+        return "result_" in vars(self)
 
     # ---------------------------------------------------------------- what a sub-class brings
 
