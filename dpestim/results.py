@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim.inputs.units import units_of
 from dpestim.tables import NumberTable
 
 #: What models learn under a name of scikit-learn's, and what its axes are (the last of these, where it has fewer).
@@ -72,6 +73,8 @@ class Estimates(NumberTable):
         A copy, as it was fitted.
     level : float or None
         The level of the intervals; None where there are none.
+    units : dict of str
+        The unit of each column whose unit is declared.
     privacy : PrivacyGuarantee
         What the release promises.
 
@@ -86,7 +89,8 @@ class Estimates(NumberTable):
 
     def __init__(self, estimator, level=0.95):
         self.estimator = copy(estimator)
-        self.privacy = estimator.privacy_
+        self.privacy, self.units = estimator.privacy_, units_of(
+            estimator, getattr(estimator, "feature_names_in_", None))
         self._parts = tuple(self.estimator._result_parts(level))
         if not self._parts:
             raise AttributeError(_NOTHING.format(type(estimator).__name__))
@@ -126,7 +130,7 @@ class Estimates(NumberTable):
     def _remarks(self):
         name = type(self.estimator).__name__
         return (f"From {name}." if self.level is None else
-                f"From {name}; its confidence_interval says what an interval covers.",)
+                f"From {name}; its confidence_interval says what an interval covers.", *self._units())
 
     def _repr_html_(self):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")

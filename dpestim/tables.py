@@ -4,6 +4,7 @@ import itertools
 import math
 from html import escape
 from numbers import Integral, Real
+from types import MappingProxyType
 
 from dpestim.plots import ResultDisplay
 
@@ -90,6 +91,8 @@ class NumberTable(Table):
     _plotted = ("value", "low", "high")
     #: The level of the intervals that are shown; None where there are none.
     level = None
+    #: {name: unit} of columns whose unit is declared.
+    units = MappingProxyType({})
     _has_errors = True
 
     def _names(self):
@@ -101,6 +104,21 @@ class NumberTable(Table):
     @property
     def _n_labels(self):
         return len(self._names())
+
+    def to_frame(self):
+        """Return a pandas frame with a row for each number: labels, value, standard error, and ends of the interval.
+
+        ``frame.attrs["units"]`` has the declared units of columns.
+        """
+        frame = super().to_frame()
+        if self.units:
+            frame.attrs["units"] = dict(self.units)
+        return frame
+
+    def _units(self):
+        """Return a sentence about units, where some are declared."""
+        told = ", ".join(f"{name} in {unit}" for name, unit in self.units.items())
+        return (f"Units of columns: {told}.",) * bool(told)
 
     def _columns(self):
         return (*self._names(), "value", "standard_error", "low", "high")

@@ -1,6 +1,7 @@
 """Privacy cards, and displays that plot results with their intervals.
 
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
+    Estimates             what a fitted estimator tells, `estimator.result_`: numbers with labels and intervals
     release_report        questions, answers with intervals, and the budget, as a table and a page
     ResultDisplay         any result: numbers with their intervals (`result.plot()`)
     GuaranteeDisplay      the least epsilon at each delta (`guarantee.plot()`)
@@ -19,10 +20,12 @@ from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
 from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
 from dpestim.inspection.releases import release_report
 from dpestim.plots import GuaranteeDisplay, ResultDisplay
+from dpestim.results import Estimates
 
 __all__ = [
     "DistributionDisplay",
     "EpsilonCurveDisplay",
+    "Estimates",
     "FrequencyDisplay",
     "GuaranteeDisplay",
     "MechanismComparisonDisplay",

@@ -1,7 +1,7 @@
 """What a statistic releases: a value, how far off it may be, and what was promised; nothing in it is exact."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from numbers import Real
@@ -37,6 +37,8 @@ class Result(NumberTable):
         of columns, quantiles, bins or categories.
     level : float or None
         The level of the intervals that are shown; None where no interval was released.
+    units : dict of str
+        The unit of each column whose unit the `dpestim.Domain` of the statistic says.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Result(NumberTable):
     _ends: Callable | None = field(default=None, repr=False)
     axes: tuple = ()
     level: float | None = None
+    units: Mapping = field(default_factory=dict)
 
     def interval(self, level=0.95):
         """Return (low, high), each of the shape of the value: ends that enclose the exact statistic.
@@ -105,8 +108,9 @@ class Result(NumberTable):
 
     def _remarks(self):
         if not np.ndim(self.value):
-            return ()
-        return (f"Intervals enclose {self.about}." if self.level is not None else f"Values estimate {self.about}.",)
+            return self._units()
+        what = "Intervals enclose" if self.level is not None else "Values estimate"
+        return (f"{what} {self.about}.", *self._units())
 
     def _repr_html_(self):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")
@@ -136,6 +140,11 @@ class GroupResults(NumberTable, dict):
         return self._one().level
 
     @property
+    def units(self):
+        """The unit of each column whose unit is declared."""
+        return self._one().units
+
+    @property
     def privacy(self):
         """What all groups together promise: as much as one of them, since groups share no row."""
         return self._one().privacy
@@ -157,8 +166,8 @@ class GroupResults(NumberTable, dict):
         return ((group, *row) for group, result in self.items() for row in result._cells())
 
     def _remarks(self):
-        one = self._one()
-        return (f"Intervals enclose {one.about}." if one.level is not None else f"Values estimate {one.about}.",)
+        what = "Intervals enclose" if self.level is not None else "Values estimate"
+        return (f"{what} {self._one().about}.", *self._units())
 
 
 def _scalar(value):

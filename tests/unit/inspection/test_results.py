@@ -5,11 +5,13 @@ import math
 import pickle
 import pkgutil
 
+import _host
 import numpy as np
 import pytest
 from _html import Balanced
 
 import dpestim
+from dpestim import Domain, Numbers
 from dpestim.accounting import Ledger
 from dpestim.anonymity import homogeneity_attack
 from dpestim.audit import BayesianAdversary, mistakes
@@ -18,14 +20,14 @@ from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
 from dpestim.inspection import privacy_card, release_report
 from dpestim.linear_model import DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator, plan
+from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import check_pipeline
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.results import Estimates
 from dpestim.shuffle import plan as plan_behind
-from dpestim.statistics import Count, Mean, group_by, mean
+from dpestim.statistics import Count, Mean, group_by, histogram, mean
 from dpestim.tables import NumberTable, Table
 
 pandas = pytest.importorskip("pandas")
@@ -77,6 +79,8 @@ MADE = {
         "How many <b>?": Count(1.0, random_state=0).fit([True] * 9), "By group?": groups(), "Which?": frequencies()}),
     "anonymity.attacks.Attack": lambda: homogeneity_attack([["<x>", "y"]] * 3, [0], 1),
     "audit.adversary.Success": spy,
+    "inputs.domain.DomainCheck": lambda: Domain({"<age>": (17, 90), "gone": (0, 1)}).check(
+        pandas.DataFrame({"<age>": [1.0, 20.0]})),
     "audit.gallery.mistake.Mistakes": mistakes,
     "a search": lambda: search().result_,
     "no guarantee": lambda: PrivacyGuarantee(math.inf, notes=("It is <not> here.",)),
@@ -182,3 +186,67 @@ def test_a_result_stays_what_it_was_when_more_reports_come():
     np.testing.assert_array_equal(before.interval(0.9), ends)
     assert str(est.result_) != text
     assert isinstance(before, Estimates)
+
+
+def test_units_that_a_domain_declares_are_shown_and_no_others():
+    frame = pandas.DataFrame({"age": np.arange(20.0, 60.0), "height": 1.7})
+    domain = Domain({"age": Numbers(17, 90, unit="years"), "height": Numbers(1, 2.5, unit="m"),
+                     "weight": Numbers(30, 200, unit="kg")})
+    grouped = group_by(Mean(1.0, bounds=domain, neighbours="add_remove", random_state=0), frame, ["a", "b"] * 20,
+                       ["a", "b"])
+    reported = MeanEstimator(PMTransformer(4.0, bounds=domain, random_state=0)).fit(frame)
+    for result in (mean(frame, epsilon=1.0, bounds=domain, random_state=0), grouped, reported.result_):
+        sentence = "Units of columns: age in years, height in m."
+        assert sentence in str(result)
+        assert sentence in Balanced(result._repr_html_()).seen
+        assert result.to_frame().attrs["units"] == {"age": "years", "height": "m"}
+        assert str(pickle.loads(pickle.dumps(result))) == str(result)
+    plain = mean(frame, epsilon=1.0, bounds=([17, 1], [90, 2.5]), random_state=0)
+    assert "Units" not in str(plain)
+    assert plain.to_frame().attrs == {}
+
+
+def test_plots_and_frames_say_what_to_install():
+    code = """
+import sys
+sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = sys.modules["pandas"] = None
+from dpestim.accounting import Ledger
+from dpestim.local import plan
+from dpestim.privacy import PrivacyGuarantee
+for result in (plan(n_categories=4, n_users=1000, epsilon=1.0), PrivacyGuarantee(1), Ledger(1.0)):
+    assert str(result) and result._repr_html_()
+    for method, extra in (("plot", "plot"), ("to_frame", "pandas")):
+        try:
+            getattr(result, method)()
+        except ImportError as error:
+            assert f"pip install 'dpestim[{extra}]'" in str(error), error
+        else:
+            raise SystemExit(f"{method} of {type(result).__name__}")
+print("told")
+"""
+    assert _host.run(code).stdout.strip() == "told"
+
+
+def test_results_are_compared_on_the_same_axes_and_long_ones_are_not_drawn():
+    est = frequencies()
+    axes.clear()
+    first = est.result_.plot(axes, label="first", offset=-0.1)
+    second = est.result_.plot(axes, label="second", offset=0.1)
+    assert first.ax_ is second.ax_
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["first", "second"]
+    assert axes.get_xlabel() == "frequency"  # (what all numbers share stands on the axis, and not on each label)
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["<a>", "b"]
+    with pytest.raises(ValueError, match=r"at most 10,000 numbers .* to_frame"):
+        histogram(np.arange(3.0), epsilon=1.0, bins=10_001, bounds=(0, 1), random_state=0).plot(axes)
+    empty = Ledger(1.0, durability="fast")
+    axes.clear()
+    assert len(empty.plot(axes).values) == 0
+    assert "nothing yet" in str(privacy_card(empty))
+
+
+def test_a_report_for_others_takes_what_any_estimator_has_released():
+    report = release_report({"Who smokes?": frequencies(), "How many?": Count(1.0, random_state=0).fit([True] * 9)})
+    frame = report.to_frame()
+    assert frame["of"].tolist()[:2] == ["frequency, 0, <a>", "frequency, 0, b"]
+    assert frame["of"].isna().tolist() == [False, False, True]
+    assert report.privacy.epsilon == 2
