@@ -69,8 +69,8 @@ class Estimates(NumberTable):
 
     Attributes
     ----------
-    estimator : estimator
-        A copy, as it was fitted.
+    estimator : estimator or None
+        A copy, as it was fitted. A pickle leaves it out, as an estimator may hold an exact summary of its rows.
     level : float or None
         The level of the intervals; None where there are none.
     units : dict of str
@@ -91,6 +91,7 @@ class Estimates(NumberTable):
         self.estimator = copy(estimator)
         self.privacy, self.units = estimator.privacy_, units_of(
             estimator, getattr(estimator, "feature_names_in_", None))
+        self._name = type(estimator).__name__
         self._parts = tuple(self.estimator._result_parts(level))
         if not self._parts:
             raise AttributeError(_NOTHING.format(type(estimator).__name__))
@@ -108,14 +109,21 @@ class Estimates(NumberTable):
         Raises
         ------
         ValueError
-            Where the estimator knows no intervals.
+            Where the estimator knows no intervals, or a result that was pickled has them of another level.
         """
         if self.level is None:
-            raise ValueError(f"{type(self.estimator).__name__} knows no intervals of what it tells")
-        cells = list(_cells_of(self.estimator._result_parts(level), self._names()))
+            raise ValueError(f"{self._name} knows no intervals of what it tells")
+        if self.estimator is None and level != self.level:
+            raise ValueError(f"level must be {self.level:g}: this result was pickled, and has no other intervals. Ask "
+                             "result_ of the estimator")
+        parts = self._parts if level == self.level else self.estimator._result_parts(level)
+        cells = list(_cells_of(parts, self._names()))
         return tuple(np.array([np.nan if row[k] is None else row[k] for row in cells]) for k in (-2, -1))
 
     # ---------------------------------------------------------------- inside
+
+    def __getstate__(self):
+        return {**vars(self), "estimator": None}
 
     def _names(self):
         return tuple(dict.fromkeys(["quantity", *(name for part in self._parts for name, _ in part.axes)]))
@@ -125,12 +133,11 @@ class Estimates(NumberTable):
 
     def _about(self):
         kinds = ", ".join(dict.fromkeys(part.quantity for part in self._parts))
-        return f"{kinds}, through {type(self.estimator).__name__}."
+        return f"{kinds}, through {self._name}."
 
     def _remarks(self):
-        name = type(self.estimator).__name__
-        return (f"From {name}." if self.level is None else
-                f"From {name}; its confidence_interval says what an interval covers.", *self._units())
+        return (f"From {self._name}." if self.level is None else
+                f"From {self._name}; its confidence_interval says what an interval covers.", *self._units())
 
     def _repr_html_(self):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")

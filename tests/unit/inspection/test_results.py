@@ -19,7 +19,7 @@ from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
 from dpestim.inspection import privacy_card, release_report
-from dpestim.linear_model import DPLogisticRegression
+from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.model_selection import PrivateSearchCV
@@ -28,6 +28,7 @@ from dpestim.privacy import PrivacyGuarantee
 from dpestim.results import Estimates
 from dpestim.shuffle import plan as plan_behind
 from dpestim.statistics import Count, Mean, group_by, histogram, mean
+from dpestim.summaries import Summary
 from dpestim.tables import NumberTable, Table
 
 pandas = pytest.importorskip("pandas")
@@ -175,6 +176,34 @@ def test_estimators_say_what_they_have_released(name, cls):
     check_says_what_it_is(result)
     assert result.privacy == est.privacy_
     assert str(pickle.loads(pickle.dumps(result))) == str(result)
+
+
+def test_a_pickle_of_a_result_has_no_exact_summary():
+    """What is handed on must not hold what was never released: the estimator may still have the sums of its rows."""
+    secret = 1234567.25
+    model = DPLinearRegression(1.0, bounds=(-1e7, 1e7), target_bounds=(-1, 1), random_state=0)
+    model.summarize([[secret]] * 40, [0.5] * 40).release()
+    assert model.summary_.n_rows == 40
+    restored = pickle.loads(pickle.dumps(model.result_))
+    assert restored.estimator is None
+    assert not any(isinstance(part, Summary) for part in reached(restored))
+    assert any(isinstance(part, Summary) for part in reached(model))  # (and is seen where there is one)
+    est = frequencies()
+    restored = pickle.loads(pickle.dumps(est.result_))
+    np.testing.assert_array_equal(restored.interval(0.95), est.result_.interval(0.95))
+    with pytest.raises(ValueError, match=r"must be 0.95: .* pickled"):
+        restored.interval(0.9)
+
+
+def reached(value, seen=None):
+    """Return all objects that a pickle of a value holds, but for what is in arrays."""
+    seen = {} if seen is None else seen
+    if id(value) not in seen:
+        seen[id(value)] = value
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        for part in (*parts, *getattr(value, "__dict__", {}).values()):
+            reached(part, seen)
+    return seen.values()
 
 
 def test_a_result_stays_what_it_was_when_more_reports_come():
