@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import inspect
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
@@ -14,6 +14,7 @@ from dpestim.docstrings import Documented, SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import get_config, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
+from dpestim.results import ResultOf, learned_parts
 from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
@@ -25,11 +26,14 @@ SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tre
 _CHECKS_OF_PARAMETERS = ("_check", "_check_parameters", "_check_call_parameters", "_checked_bounds")
 
 
-class _Repr:
-    """`__repr__` of instances; the class has that of scikit-learn, by which it knows where lines may be broken."""
+class BoundRepr:
+    """`__repr__` of instances: what scikit-learn shows, and what they and their parts are bound to.
+
+    The class has that of scikit-learn, by which it knows where lines may be broken.
+    """
 
     def __get__(self, instance, owner):
-        return BaseEstimator.__repr__ if instance is None else instance._shown
+        return BaseEstimator.__repr__ if instance is None else partial(_shown, instance)
 
 
 class PrivateEstimator(Documented, BaseEstimator):
@@ -53,6 +57,7 @@ class PrivateEstimator(Documented, BaseEstimator):
     #: Name of the proof file, where it is not that of the module.
     _proof_name = None
     __signature__ = SignatureOfInit()
+    result_ = ResultOf()
 
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
@@ -272,14 +277,11 @@ class PrivateEstimator(Documented, BaseEstimator):
             return super()._repr_html_
         return lambda: notebook.show(self)
 
-    def _shown(self, N_CHAR_MAX=700):
-        """Return what scikit-learn shows, and what this is bound to besides its parameters."""
-        (ledger, strict), relation = self._bound, self._bound_relation
-        bound = [f"bound to {ledger!r}"] * (ledger is not None) + ["strict mode"] * strict
-        bound += [f'neighbours="{relation}" by its block'] * (relation is not None)
-        return ", ".join([super().__repr__(N_CHAR_MAX), *bound])
+    def _result_parts(self, level):
+        """Return what `result_` shows (`dpestim.results.Part`), with intervals of this level; none: nothing is kept."""
+        return learned_parts(self, level)
 
-    __repr__ = _Repr()
+    __repr__ = BoundRepr()
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)
@@ -288,6 +290,23 @@ class PrivateEstimator(Documented, BaseEstimator):
     def _test_data(self, n_rows, seed=0):
         """Return (X, y or None) that suit the declared domain of this setting; the registry's checks use it."""
         raise TypeError(f"{type(self).__name__} does not say what data it takes")
+
+
+def _shown(estimator, N_CHAR_MAX=700):
+    """Return what scikit-learn shows, and what an estimator and its parts are bound to besides their parameters."""
+    own, parts = _bindings(estimator), []
+    for name, part in estimator.get_params(deep=True).items():
+        parts += [f"{name}: {each}" for each in _bindings(part) if each not in own]
+    return ", ".join([BaseEstimator.__repr__(estimator, N_CHAR_MAX), *own, *parts])
+
+
+def _bindings(estimator):
+    """Return what an estimator is bound to, in words: a ledger, strict mode, and a relation, of a block."""
+    if not isinstance(estimator, PrivateEstimator):
+        return []
+    (ledger, strict), relation = estimator._bound, estimator._bound_relation
+    return ([f"bound to {ledger!r}"] * (ledger is not None) + ["strict mode"] * strict
+            + [f'neighbours="{relation}" by its block'] * (relation is not None))
 
 
 def all_estimators(packages=SUBPACKAGES):

@@ -1,25 +1,50 @@
-"""How results are shown: a table of facts as text, as HTML in notebooks, and as a pandas frame."""
+"""How results are shown: a table of facts as text, as HTML in notebooks, as a pandas frame, and as a picture."""
 
 import itertools
 import math
 from html import escape
 from numbers import Integral, Real
+from types import MappingProxyType
+
+from dpestim.plots import ResultDisplay
 
 #: Rows of a table that are shown in a notebook; a frame has all of them.
 _MOST_ROWS = 200
 
 
 class Table:
-    """Base of what is shown as a table: a sub-class brings `_head`, the names of columns, `_rows`, and `_remarks`."""
+    """Base of what is shown as a table: a sub-class brings `_head`, the names of columns, `_rows`, and `_remarks`.
+
+    A sub-class whose frame has more than its text brings `_columns` and `_records`, too.
+    """
 
     #: Rows that are shown as text.
     _most_lines = 20
     #: Columns on the left that hold labels.
     _n_labels = 1
+    #: What `plot` draws: the columns of the values, and of the ends of their intervals (None: they have none).
+    _plotted = (None, None, None)
 
     def to_frame(self):
         """Return all rows as a pandas frame."""
-        return frame_of(self._rows(), self._head())
+        return frame_of(self._records(), self._columns())
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the numbers as points, the first one on top, and their intervals as lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes new ones.
+        **kwargs
+            For matplotlib's `plot` of the points.
+
+        Returns
+        -------
+        dpestim.inspection.ResultDisplay
+            With `ax_` and `figure_`.
+        """
+        return ResultDisplay.from_result(self, ax=ax, **kwargs)
 
     def __str__(self):
         lines, more = _shown(self, self._most_lines)
@@ -43,6 +68,81 @@ class Table:
     def _remarks(self):
         """Return sentences that belong below the table."""
         return ()
+
+    def _about(self):
+        """Return what this is about, in a sentence, for a privacy card."""
+        return f"What is in this {type(self).__name__}."
+
+    def _columns(self):
+        """Return the names of the columns of a frame."""
+        return self._head()
+
+    def _records(self):
+        """Return an iterable of the rows of a frame, none of whose numbers is rounded."""
+        return self._rows()
+
+
+class NumberTable(Table):
+    """Base of numbers with labels, standard errors and intervals; a sub-class brings `_names`, of labels, and `_cells`.
+
+    A cell is (labels, value, standard error, low, high), with None for what is not known.
+    """
+
+    _plotted = ("value", "low", "high")
+    #: The level of the intervals that are shown; None where there are none.
+    level = None
+    #: {name: unit} of columns whose unit is declared.
+    units = MappingProxyType({})
+    _has_errors = True
+
+    def _names(self):
+        raise TypeError(f"{type(self).__name__} does not say what its labels are")
+
+    def _cells(self):
+        raise TypeError(f"{type(self).__name__} does not say what its numbers are")
+
+    @property
+    def _n_labels(self):
+        return len(self._names())
+
+    def to_frame(self):
+        """Return a pandas frame with a row for each number: labels, value, standard error, and ends of the interval.
+
+        ``frame.attrs["units"]`` has the declared units of columns.
+        """
+        frame = super().to_frame()
+        if self.units:
+            frame.attrs["units"] = dict(self.units)
+        return frame
+
+    def _units(self):
+        """Return a sentence about units, where some are declared."""
+        told = ", ".join(f"{name} in {unit}" for name, unit in self.units.items())
+        return (f"Units of columns: {told}.",) * bool(told)
+
+    def _columns(self):
+        return (*self._names(), "value", "standard_error", "low", "high")
+
+    def _records(self):
+        return self._cells()
+
+    def _head(self):
+        return (*self._names(), "value", *["standard error"] * self._has_errors,
+                *([] if self.level is None else [f"{100 * self.level:g} % interval"]))
+
+    def _rows(self):
+        for *labels, value, error, low, high in self._cells():
+            yield (*map(called, labels), value, *[None if error is None else f"{error:.3g}"] * self._has_errors,
+                   *(() if self.level is None else (_ends(low, high),)))
+
+
+def _ends(low, high):
+    return "-" if low is None or low != low else f"{as_text(low)} to {as_text(high)}"
+
+
+def called(label):
+    """Return a label as text; one of several columns is a tuple of their values, and None stands for no label."""
+    return "-" if label is None else ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _shown(table, most):

@@ -1,5 +1,6 @@
 """What anonymous tables tell all the same: attacks that need nothing but the tables and a stranger's knowledge."""
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from dpestim.anonymity.measures import Counts
 from dpestim.anonymity.table import Table, looked_up
+from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.tables import Table as Printed
 
 
@@ -30,6 +32,18 @@ class Attack(Printed):
     n_learned: int
     share: float
     learned: np.ndarray
+
+    _n_labels = 0
+    _plotted = ("share", None, None)
+
+    @property
+    def privacy(self):
+        """None: an attack compares with the exact sensitive values."""
+        return PrivacyGuarantee(math.inf, model="central", neighbours=Neighbours.SUBSTITUTION, notes=(
+            "k-anonymous tables are exact releases, and so is a share of people whose value is known.",))
+
+    def _about(self):
+        return f"Released tables of {self.n_people:,} people who were looked for."
 
     def __str__(self):
         return f"the sensitive value of {self.n_learned:,} of {self.n_people:,} people is known ({self.share:.1%})"

@@ -1,22 +1,32 @@
 """The Bayesian adversary: it knows the law and a prior, sees one report, and guesses the most probable value."""
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpestim.local.client import Client
 from dpestim.local.guessing import TIE, BestGuess, guess_likeliest
 from dpestim.local.reports import CodeReports
 from dpestim.local.server import Server
+from dpestim.privacy import PrivacyGuarantee
 from dpestim.rng import check_random_state
+from dpestim.tables import NumberTable
 
 #: Scores of reports and inputs that are compared at a time.
 _CELLS = 1 << 20
 
 
-class Success(NamedTuple):
-    """A share of right guesses, measured.
+class _Success(NamedTuple):
+    value: float
+    standard_error: float
+    n: int
+
+
+class Success(NumberTable, _Success):
+    """A share of right guesses, measured: a tuple (value, standard_error, n) that is shown as a table.
 
     Attributes
     ----------
@@ -32,11 +42,45 @@ class Success(NamedTuple):
     >>> from dpestim.audit import Success
     >>> Success(0.5, 0.05, 100).n
     100
+    >>> low, high = Success(0.5, 0.05, 100).interval(0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.404, 0.596)
     """
 
-    value: float
-    standard_error: float
-    n: int
+    __slots__ = ()
+    level = 0.95
+
+    def interval(self, level=0.95):
+        """Return (low, high): the score interval (Wilson 1927) of the probability of a right guess.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            In (0, 1); a normal approximation of `n` independent guesses.
+        """
+        if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError("level must be a number between 0 and 1")
+        square = float(ndtri(0.5 + level / 2)) ** 2
+        center = (self.value + square / (2 * self.n)) / (1 + square / self.n)
+        reach = math.sqrt(square * (self.value * (1 - self.value) / self.n + square / (4 * self.n**2)))
+        return center - reach / (1 + square / self.n), center + reach / (1 + square / self.n)
+
+    @property
+    def privacy(self):
+        """None: guesses were compared with raw values."""
+        return PrivacyGuarantee(math.inf, notes=("The share of right guesses was measured on raw values.",))
+
+    def _about(self):
+        return f"{self.n:,} guesses of an adversary, compared with raw values."
+
+    def _names(self):
+        return ()
+
+    def _cells(self):
+        yield self.value, self.standard_error, *self.interval(self.level)
+
+    def _remarks(self):
+        return (f"The share of {self.n:,} guesses that were right.",)
 
 
 class BayesianAdversary:

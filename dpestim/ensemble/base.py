@@ -19,6 +19,7 @@ from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
+from dpestim.tree.importances import shares
 
 #: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
 _MERGED, _SIDE = 64, 16
@@ -67,6 +68,8 @@ standard_errors_ : ndarray of shape (n_bins of all terms, n_outputs)
     above all (bands of four such columns covered .51 to .97, in place of .95), and no value marks those columns:
     nothing that is released tells which columns go together. NaN for a class that noise hides: where noise alone
     moves its share of the rows by a tenth.
+feature_importances_ : ndarray of shape (n_features,)
+    Importances of columns, from noisy scores, and biased by their noise; they add up to 1.
 term_features_ : list of tuple of int
     The column or columns of each term.
 bins_ : tuple
@@ -168,6 +171,8 @@ class Boosting(BinnedColumns, CentralModel):
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
+        # (what terms add to a score, on average over rows, by noisy counts)
+        trial._term_sizes = np.array([float(c.mean(np.abs(c.scores - m)).sum()) for c, m in zip(curves, means)][1:])
         unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                            / cost.n_rounds, kind)
         trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
@@ -176,6 +181,21 @@ class Boosting(BinnedColumns, CentralModel):
         vars(trial).update(learned)
         held = *self.get_params(deep=False), "_bound", "_stays_bound", "_bound_relation", "_reservations"
         return self._become({name: value for name, value in vars(trial).items() if name not in held})
+
+    @property
+    def feature_importances_(self):
+        """Importance of each column, an array of shape (n_features,) that adds up to 1; 0 for all where scores are 0.
+
+        What the terms of a column add to the score, without its sign, on average over the rows (and over the outputs);
+        a pair's counts half for each of its columns. Scores and rows are noisy ones, so that it costs nothing more.
+        **It is biased by the noise:** the score of a column that tells nothing is rarely 0, so that its importance is
+        above 0, the more so the smaller epsilon is.
+        """
+        check_is_fitted(self)
+        sizes = np.zeros(self.n_features_in_)
+        for term, size in zip(self.term_features_, self._term_sizes):
+            sizes[list(term)] += size / len(term)
+        return shares(sizes)
 
     @property
     def term_scores_(self):

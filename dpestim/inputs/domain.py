@@ -1,6 +1,7 @@
 """The public description of a table: `Domain`, declared once and given to every estimator."""
 
 import html
+import math
 from numbers import Integral
 
 import numpy as np
@@ -13,8 +14,9 @@ from dpestim.inputs.frames import as_array, columns_of, is_frame, refuse_contain
 from dpestim.inputs.kinds import Categories, Keys, Numbers, Text, column_of
 from dpestim.inputs.numbers import kind_of, series_numbers
 from dpestim.inputs.safe_errors import attempt
-from dpestim.privacy import ambient
+from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient
 from dpestim.privacy.config import get_config
+from dpestim.tables import Table
 
 #: Whole numbers of so few values are a draft of categories.
 _FEW = 12
@@ -228,7 +230,7 @@ class Domain:
         return f"<table><thead><tr>{head}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
 
 
-class DomainCheck(dict):
+class DomainCheck(Table, dict):
     """What `Domain.check` found: exact counts of the rows, and therefore as private as they are."""
 
     @property
@@ -239,11 +241,33 @@ class DomainCheck(dict):
     def __repr__(self):
         return f"{dict(self)!r}\n{_EXACT}"
 
-    def __str__(self):
-        rows = [(str(name), *(("column is absent", "") if found.get("absent") else (str(found["outside"]),
-                                                                                    str(found["missing"]))))
-                for name, found in self.items()]
-        return _aligned([("column", "not declared", "missing, not declared"), *rows]) + f"\n{_EXACT}"
+    _most_lines = 1000
+    _plotted = ("outside", None, None)
+
+    @property
+    def privacy(self):
+        """None: the counts are exact."""
+        return PrivacyGuarantee(math.inf, model="central", neighbours=Neighbours.SUBSTITUTION, notes=(_EXACT,))
+
+    def _about(self):
+        return f"{len(self):,} columns, compared with what is declared of them."
+
+    def _head(self):
+        return "column", "not declared", "missing, not declared"
+
+    def _rows(self):
+        for name, absent, outside, missing in self._records():
+            yield str(name), *(("column is absent", "") if absent else (str(outside), str(missing)))
+
+    def _remarks(self):
+        return (_EXACT,)
+
+    def _columns(self):
+        return "column", "absent", "outside", "missing"
+
+    def _records(self):
+        return ((name, bool(found.get("absent")), found.get("outside"), found.get("missing"))
+                for name, found in self.items())
 
 
 _EXACT = "Exact counts of these rows: not differentially private, do not publish them."

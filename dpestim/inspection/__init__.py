@@ -1,7 +1,10 @@
 """Privacy cards, and displays that plot results with their intervals.
 
     privacy_card          what was collected, from whom, and what is and is not protected, as a page
+    Estimates             what a fitted estimator tells, `estimator.result_`: numbers with labels and intervals
     release_report        questions, answers with intervals, and the budget, as a table and a page
+    ResultDisplay         any result: numbers with their intervals (`result.plot()`)
+    GuaranteeDisplay      the least epsilon at each delta (`guarantee.plot()`)
     FrequencyDisplay      the frequencies of a column of categories
     DistributionDisplay   the distribution of a column of numbers
     MechanismComparisonDisplay   errors of mechanisms against what they cost, from a plan or from estimators
@@ -16,12 +19,17 @@ from dpestim.inspection.curves import ShapeFunctionDisplay
 from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
 from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
 from dpestim.inspection.releases import release_report
+from dpestim.plots import GuaranteeDisplay, ResultDisplay
+from dpestim.results import Estimates
 
 __all__ = [
     "DistributionDisplay",
     "EpsilonCurveDisplay",
+    "Estimates",
     "FrequencyDisplay",
+    "GuaranteeDisplay",
     "MechanismComparisonDisplay",
+    "ResultDisplay",
     "ShapeFunctionDisplay",
     "privacy_card",
     "release_report",

@@ -1,11 +1,15 @@
 """The privacy card: what was collected, from whom, whom to trust, what epsilon means, what is not protected."""
 
+from collections import Counter
 from html import escape
 
-from dpestim.pipeline.report import report_on
+from dpestim.pipeline.report import PipelineReport, report_on
 from dpestim.pipeline.traversal import LEAKING
 from dpestim.privacy import Neighbours
+from dpestim.privacy.account import RELEASE, SCORE
+from dpestim.privacy.ledger import Ledger
 from dpestim.privacy.text import bound, odds, posterior
+from dpestim.tables import Table
 
 _TRUST = {
     "local": "Nobody, where people's own devices randomise: then only reports leave them.",
@@ -23,23 +27,23 @@ _ALWAYS = (
 )
 
 
-def privacy_card(estimator):
-    """Return what an estimator or a pipeline promises about whose data, as a self-contained page.
+def privacy_card(of):
+    """Return what an estimator, a pipeline, a result, a plan, a ledger or a guarantee promises, as a page.
 
     Parameters
     ----------
-    estimator : estimator, Pipeline, ColumnTransformer, FeatureUnion or search
+    of : estimator, Pipeline, ColumnTransformer, FeatureUnion, search, result, plan, report, Ledger or PrivacyGuarantee
         Of dpestim, or with some of dpestim's in it. What learns from raw values on any path is named.
 
     Returns
     -------
     PrivacyCard
-        ``str(card)`` is text, ``card.html`` a piece of HTML without any outside reference; notebooks show it.
+        ``str(card)`` is text, ``card.html`` a self-contained piece of HTML; notebooks show it.
 
     Raises
     ------
     ValueError
-        Where no part of the estimator is private.
+        Where no part is private.
 
     Examples
     --------
@@ -49,28 +53,50 @@ def privacy_card(estimator):
     >>> print(card.sections["The odds"])
     Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.11 % instead of 50 %.
     """
-    report = report_on(estimator)
+    if isinstance(of, type):
+        raise ValueError(f"of must be an object: call privacy_card({of.__name__}(...))")
+    if isinstance(of, Ledger):
+        return _card("Ledger", of.spent(), *_of_ledger(of))
+    if isinstance(of, Table) and not isinstance(of, PipelineReport):
+        return _card(type(of).__name__, of.privacy, of._about())
+    report = of if isinstance(of, PipelineReport) else report_on(of)
     private, unprotected = [step for step in report.steps if step.privacy is not None], _sentences(report)
     if not private:
-        raise ValueError("estimator must be one of dpestim's, or a pipeline with one in it; of a result, such as "
-                         "that of statistics.mean, print result.privacy")
-    guarantee = sum(step.privacy for step in private)
-    trust = _TRUST[guarantee.model]
+        raise ValueError(f"of must be an estimator of dpestim or a pipeline with one in it, or a result, plan, report, "
+                         f"ledger or guarantee of dpestim; got {type(of).__name__}, of which no part is private")
+    collected = " ".join(_collected(step.name, step.estimator, step.privacy) for step in private)
+    return _card(type(of).__name__, sum(step.privacy for step in private), collected, unprotected)
+
+
+def _card(title, guarantee, collected, unprotected=()):
+    """Return the card of a guarantee, from what was collected and what is done without protection, in sentences."""
+    trust, unprotected = _TRUST[guarantee.model], list(unprotected)
     if unprotected:
         trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
     if guarantee.relaxation is not None:
         unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
     elif not guarantee.is_finite:
         unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
-    sections = {
-        "What was collected": " ".join(_collected(step.name, step.estimator) for step in private),
+    return PrivacyCard(title, {
+        "What was collected": collected,
         "From whom": f"The promise is about {_WHO[guarantee.neighbours]}.",
         "Who must be trusted": trust,
         "The promise": str(guarantee),
         "The odds": _odds(guarantee),
         "What is not protected": " ".join((*unprotected, *_ALWAYS)),
-    }
-    return PrivacyCard(type(estimator).__name__, sections)
+    })
+
+
+def _of_ledger(ledger):
+    """Return what is in a ledger, and what it has recorded without protection, in sentences."""
+    entries = ledger.entries()
+    released = Counter(e["estimator"] or "unnamed releases" for e in entries if e["kind"] == RELEASE)
+    what = ", ".join(f"{name} ({n:,})" for name, n in released.items()) or "nothing yet"
+    scores, seeds = (sum(map(test, entries)) for test in (
+        lambda e: e["kind"] == SCORE, lambda e: e["seeded"] == "yes"))
+    said = [f"{scores:,} results were compared with raw data, or computed from them."] * bool(scores)
+    said += [f"{seeds:,} releases have noise from a seed: whoever knows it can remove the noise."] * bool(seeds)
+    return f"Releases by estimator, and how many: {what}.", said
 
 
 class PrivacyCard:
@@ -120,9 +146,8 @@ def _sentences(report):
     return list(dict.fromkeys(said))
 
 
-def _collected(name, step):
+def _collected(name, step, privacy):
     """Return a sentence about the columns and the mechanism of a step; numbers only where they are public."""
-    privacy = step.privacy_
     columns = getattr(step, "feature_names_in_", None)
     n = getattr(step, "n_features_in_", None)
     what = ", ".join(map(str, columns)) if columns is not None else f"{n} columns" if n else "columns"

@@ -5,9 +5,10 @@ from numbers import Real
 import numpy as np
 from scipy.special import ndtri
 
-from dpestim.inspection.displays import Display, check_has, pyplot
+from dpestim.inspection.displays import check_has
+from dpestim.plots import MOST_NAMES, Display, plain, pyplot
 
-#: Names of categories that are longer in all are written at an angle.
+#: Bars with names that are longer in all lie; of pairs, such names are written at an angle.
 _SHORT = 50
 
 
@@ -80,7 +81,8 @@ class ShapeFunctionDisplay(Display):
         label : str or None, default=None
         {ax}
         **kwargs
-            For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
+            For matplotlib's `stairs`, `bar` of categories (`barh` where their names are long), or `pcolormesh` of a
+            pair.
 
         Returns
         -------
@@ -102,7 +104,7 @@ class ShapeFunctionDisplay(Display):
         names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(estimator.n_features_in_)])
         display = cls(edges=edges, scores=scores[:, output].reshape(shape), level=level, label=label,
                       standard_errors=errors[:, output].reshape(shape), names=[str(names[j]) for j in columns],
-                      categories=[_called(estimator.bins_[j]) for j in columns])
+                      categories=[_called(estimator, j, n) for j, n in zip(columns, shape)])
         return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax=None, **kwargs):
@@ -112,7 +114,8 @@ class ShapeFunctionDisplay(Display):
         ----------
         {ax}
         **kwargs
-            For matplotlib's `stairs`, `bar` of categories, or `pcolormesh` of a pair.
+            For matplotlib's `stairs`, `bar` of categories (`barh` where their names are long), or `pcolormesh` of a
+            pair.
 
         Returns
         -------
@@ -122,29 +125,39 @@ class ShapeFunctionDisplay(Display):
             raise ValueError("level must be None or a number above 0 and below 1")
         ax = self._open(ax)
         self.band_ = None
-        for axis, called in zip((ax.xaxis, ax.yaxis), self.categories or ()):
-            if called is not None:
-                axis.set_ticks(range(len(called)), called)
-                if axis is ax.xaxis and sum(map(len, called)) > _SHORT:
-                    ax.tick_params(axis="x", labelrotation=45)
+        x, y = [*(self.categories or ()), None, None][:2]
+        lies = x is not None and sum(map(len, x)) > _SHORT
         if len(self.edges) == 2:
+            _name(ax.xaxis, x, **({"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if lies else {}))
+            _name(ax.yaxis, y)
             self.curve_ = ax.pcolormesh(*self.edges, np.asarray(self.scores).T, **kwargs)
             self.figure_.colorbar(self.curve_, ax=ax, label="added to the score")
-            return self._close(xlabel=self.names[0], ylabel=self.names[1])
+            return self._close(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
         has_band = (self.level is not None and self.standard_errors is not None
                     and np.isfinite(self.standard_errors).all())
         wide = ndtri((1 + self.level) / 2) * np.asarray(self.standard_errors) if has_band else None
-        if self.categories and self.categories[0] is not None:
-            self.curve_ = ax.bar(range(len(self.scores)), self.scores, label=self.label, **kwargs)
-            if has_band:
-                self.band_ = ax.errorbar(range(len(self.scores)), self.scores, wide, fmt="none", ecolor="black",
-                                         capsize=3)
-            return self._close(xlabel=self.names[0], ylabel="added to the score")
+        if x is not None:
+            return self._draw_bars(ax, x, wide, lies, kwargs)
         self.curve_ = ax.stairs(self.scores, self.edges[0], baseline=None, label=self.label, **kwargs)
         if has_band:
             self.band_ = ax.stairs(self.scores + wide, self.edges[0], baseline=self.scores - wide, fill=True,
                                    alpha=0.25, color=self.curve_.get_edgecolor())
-        return self._close(xlabel=self.names[0], ylabel="added to the score")
+        return self._close(xlabel=plain(self.names[0]), ylabel="added to the score")
+
+    def _draw_bars(self, ax, called, wide, lies, kwargs):
+        """Draw a bar for each category; where names are long bars lie, the first one on top."""
+        places = range(len(self.scores))
+        self.curve_ = (ax.barh if lies else ax.bar)(places, self.scores, label=self.label, **kwargs)
+        if wide is not None:
+            ends = (self.scores, places) if lies else (places, self.scores)
+            self.band_ = ax.errorbar(*ends, **{"xerr" if lies else "yerr": wide}, fmt="none", ecolor="black",
+                                     capsize=3 if len(called) <= MOST_NAMES else 0)
+        name, score = plain(self.names[0]), "added to the score"
+        _name(ax.yaxis if lies else ax.xaxis, called)
+        if not lies:
+            return self._close(xlabel=name, ylabel=score)
+        ax.set_ylim(len(called) - 0.5, -0.5)
+        return self._close(xlabel=score, ylabel=name)
 
 
 def _place(estimator, term):
@@ -164,6 +177,21 @@ def _place(estimator, term):
     return int(term)
 
 
-def _called(bins):
-    """Return what codes of categories are called, the last of which is for all others; None of numbers."""
-    return None if bins.ordered else [*(str(value) for _, value in bins.values), "other"]
+def _called(estimator, j, n):
+    """Return what so many codes of a column of categories are called, the last of which is for all others; None of
+    numbers. Of pairs, neighbouring categories may have one code."""
+    bins = estimator.bins_[j]
+    if bins.ordered:
+        return None
+    names = [*(str(value) for _, value in bins.values), "other"]
+    if n == len(names):
+        return names
+    groups = [[name for name, pool in zip(names, estimator.pools_[j]) if pool == k] for k in range(n)]
+    return [own[0] if len(own) == 1 else f"{own[0]} ... {own[-1]}" for own in groups]
+
+
+def _name(axis, called, **style):
+    """Write names of categories along an axis, as many as there is room for; None: numbers stay."""
+    if called is not None:
+        every = -(-len(called) // MOST_NAMES)
+        axis.set_ticks(range(0, len(called), every), called[::every], parse_math=False, **style)

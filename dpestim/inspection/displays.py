@@ -9,61 +9,9 @@ from numbers import Integral
 
 import numpy as np
 
-from dpestim.docstrings import Documented
 from dpestim.exceptions import NoIntervalError
+from dpestim.plots import MOST_NAMES, Display, plain, pyplot
 from dpestim.privacy.text import bound
-
-#: More categories than this have no room for their names.
-_MOST_NAMES = 40
-
-
-class Display(Documented):
-    """What displays share: the axes, their labels, the legend, and texts of docstrings."""
-
-    _texts = {
-        "ax": """\
-            ax : matplotlib Axes or None, default=None
-                None makes new ones.
-        """,
-        "options of points": """\
-            **kwargs
-                For matplotlib's `plot` of the points.
-        """,
-        "label": """\
-            label : str or None, default=None
-                For the legend.
-        """,
-        "column": """\
-            column : int or str, default=0
-                The number of the column, or its name.
-        """,
-        "drawn on": """\
-            ax_ : matplotlib Axes
-            figure_ : matplotlib Figure
-        """,
-        "label or name": """\
-            label : str or None, default=None
-                For the legend; None: the name of the estimator and its epsilon.
-        """,
-        "level": """\
-            level : float or None, default=0.95
-                Level of the intervals; None draws none.
-        """,
-    }
-
-    def _open(self, ax):
-        """Set `ax_` and `figure_`: those given, or new ones."""
-        plt = pyplot(type(self).__name__)
-        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        return self.ax_
-
-    def _close(self, **labels):
-        """Write the labels of the axes and, where there is something to tell apart, the legend."""
-        self.ax_.set(**labels)
-        if self.label is not None:
-            self.ax_.legend(frameon=False)
-        return self
 
 
 class FrequencyDisplay(Display):
@@ -151,18 +99,8 @@ class FrequencyDisplay(Display):
         FrequencyDisplay
             This object.
         """
-        ax = self._open(ax)
-        y = np.arange(len(self.categories))
-        style = {"marker": "o", "linestyle": "none", "markersize": 4, "label": self.label, **kwargs}
-        (self.points_,) = ax.plot(self.frequencies, y + offset, **style)
-        self.intervals_ = None
-        if self.intervals is not None:
-            low, high = np.asarray(self.intervals).T
-            self.intervals_ = ax.hlines(y + offset, low, high, color=self.points_.get_color(), linewidth=1)
-        if len(y) <= _MOST_NAMES:
-            ax.set_yticks(y, [str(c) for c in self.categories], parse_math=False)
-        ax.set_ylim(len(y) - 0.5, -0.5)
-        name = "category" if len(y) <= _MOST_NAMES else "number of the category"
+        self._draw_points(ax, self.categories, self.frequencies, self.intervals, offset, kwargs)
+        name = "category" if len(self.categories) <= MOST_NAMES else "number of the category"
         return self._close(xlabel="frequency", ylabel=name if self.feature is None else plain(self.feature))
 
 
@@ -275,16 +213,6 @@ class DistributionDisplay(Display):
         return self._close(xlabel="value" if self.feature is None else plain(self.feature), ylabel="density")
 
 
-def pyplot(name):
-    """Return `matplotlib.pyplot`; `name` says in the error what needs it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{name} needs matplotlib: pip install 'dpestim[plot]'") from error
-
-    return plt
-
-
 def check_has(item, parameter, *names):
     """Refuse what is no such estimator, or plan; an unfitted one says so itself when its attributes are read."""
     for name in names:
@@ -317,8 +245,3 @@ def name_and_promise(estimator):
     else:
         promise = "no guarantee"
     return f"{type(estimator).__name__}, {promise}"
-
-
-def plain(name):
-    """Return a name in which matplotlib sees no formula."""
-    return name.replace("$", r"\$")

@@ -6,8 +6,9 @@ They read plans (`dpestim.local.plan`), or the laws of estimators: no data, and 
 import numpy as np
 from sklearn.base import clone
 
-from dpestim.inspection.displays import Display, check_has, column_of, name_and_promise, plain, pyplot
+from dpestim.inspection.displays import check_has, column_of, name_and_promise
 from dpestim.local.costs import cost_of
+from dpestim.plots import Display, plain, pyplot
 
 #: What costs are called on an axis.
 _COSTS = {

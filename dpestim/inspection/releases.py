@@ -6,8 +6,7 @@ from html import escape
 from pathlib import Path
 
 from dpestim.privacy.text import bound
-from dpestim.statistics.result import GroupResults, Result, called
-from dpestim.tables import Table
+from dpestim.tables import NumberTable, Table, called
 
 
 def release_report(answers, *, ledger=None, title="Release report"):
@@ -19,7 +18,7 @@ def release_report(answers, *, ledger=None, title="Release report"):
     ----------
     answers : dict
         From the question, in words, to its answer: what a function of `dpestim.statistics` returned, or a fitted
-        statistic.
+        estimator with a `result_`.
     ledger : dpestim.accounting.Ledger, default=None
         Whose budget is reported below the table.
     title : str, default="Release report"
@@ -33,7 +32,7 @@ def release_report(answers, *, ledger=None, title="Release report"):
     Raises
     ------
     ValueError
-        Where `answers` is no dict, is empty, or has an answer that is no result of a statistic.
+        Where `answers` is no dict, is empty, or has an answer that is no result.
 
     Examples
     --------
@@ -59,15 +58,22 @@ class ReleaseReport(Table):
     Attributes
     ----------
     title : str
-    results : dict of Result or GroupResults
+    results : dict of Result, GroupResults or Estimates
     budget : tuple of str
         Sentences about the ledger.
     """
 
     _most_lines = 200
+    _n_labels = 2
+    _plotted = ("answer", "low", "high")
 
     def __init__(self, results, budget, title):
         self.results, self.budget, self.title = results, budget, title
+
+    @property
+    def privacy(self):
+        """What all answers together promise: the sum, as the same people may be in all of them."""
+        return sum(result.privacy for result in self.results.values())
 
     def save(self, path):
         """Write the report as an HTML page without outside references; an existing file is replaced whole.
@@ -94,12 +100,10 @@ class ReleaseReport(Table):
 
     def _rows(self):
         for question, result in self.results.items():
-            each = result.items() if isinstance(result, GroupResults) else [(None, result)]
-            for group, one in each:
-                epsilon, delta = (float(bound(part)) for part in (one.privacy.epsilon, one.privacy.delta))
-                for *labels, value, _, low, high in one._cells():
-                    of = [called(label) for label in ([] if group is None else [group]) + labels]
-                    yield question, ", ".join(of) or None, value, low, high, one.level, epsilon, delta
+            epsilon, delta = (float(bound(part)) for part in (result.privacy.epsilon, result.privacy.delta))
+            for *labels, value, _, low, high in result._cells():
+                of = ", ".join(called(label) for label in labels if label is not None)
+                yield question, of or None, value, low, high, result.level, epsilon, delta
 
     def _remarks(self):
         return ("The exact answer lies between low and high with a probability of at least level, for each number by "
@@ -109,9 +113,9 @@ class ReleaseReport(Table):
 
 def _result(question, answer):
     found = getattr(answer, "result_", answer)
-    if not isinstance(found, Result | GroupResults):
+    if not isinstance(found, NumberTable):
         raise ValueError(f"the answer to {str(question)!r} must be a result of dpestim.statistics or a fitted "
-                         f"statistic, got {type(answer).__name__}: print a model's privacy_card instead")
+                         f"estimator with a result_, got {type(answer).__name__}: print its privacy_card instead")
     return found
 
 

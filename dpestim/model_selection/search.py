@@ -19,6 +19,7 @@ from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on
 from dpestim.privacy import ambient
 from dpestim.privacy.config import config_context
+from dpestim.results import Part, object_array
 from dpestim.rng import WordSource
 
 #: Parts of a search: none of them shares a word with another.
@@ -236,6 +237,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Return the score of the chosen model on rows, which is **not private**: an exact release of these rows."""
         self._refuse_in_strict("score compares with raw data")
         return self._chosen().score(X, y)
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: the parameters that were chosen, and their noisy score."""
+        axes = (("parameter", list(self.best_params_)),)
+        score = [] if self.best_score_ is None else [Part("best score", (), self.best_score_)]
+        return [Part("chosen", axes, object_array(list(self.best_params_.values()))), *score]
 
     # ---------------------------------------------------------------- inside
 

@@ -4,7 +4,7 @@ import contextlib
 
 from sklearn.pipeline import Pipeline
 
-from dpestim.base import PrivateEstimator
+from dpestim.base import BoundRepr, PrivateEstimator
 from dpestim.inputs import is_sparse
 from dpestim.inputs.safe_errors import restated
 from dpestim.pipeline.report import check_pipeline
@@ -76,6 +76,7 @@ class PrivatePipeline(Pipeline):
 
     #: The walk goes inside, and trusts the steps for which the caller vouches.
     _caller_vouches = True
+    __repr__ = BoundRepr()
 
     def __init__(self, steps, *, trusted=(), verbose=False):
         super().__init__(steps, verbose=verbose)

@@ -50,6 +50,13 @@ class PipelineReport(Table):
         return replace(total, epsilon=math.inf, delta=0, relaxation=None, relaxed_epsilon=None,
                        notes=(f"Learned from raw values without any guarantee: {names}.",))
 
+    _plotted = ("epsilon", None, None)
+
+    @property
+    def privacy(self):
+        """The same as `privacy_`, under the name that all results have."""
+        return self.privacy_
+
     def __str__(self):
         raw = ("Raw values leave the pipeline: do not publish its output." if self._transforms else
                "Predictions are functions of the rows that they are for: those for private rows are not private.")

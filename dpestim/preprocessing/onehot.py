@@ -10,6 +10,7 @@ from dpestim.inputs import CategoryEncoder, first_equals, learn_categories, list
 from dpestim.preprocessing.base import DPTransformer
 from dpestim.preprocessing.bins import one_hot
 from dpestim.preprocessing.names import feature_names
+from dpestim.results import Part, labels_of
 from dpestim.statistics.unknown import UnknownCategories
 from dpestim.summaries import Summary
 
@@ -207,6 +208,13 @@ class DPOneHotEncoder(DPTransformer):
             return {"categories_": known, "counts_": np.concatenate(counts)}
 
         return draw
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: noisy numbers of rows of categories that were not declared."""
+        lists = self.categories_ if len(self.counts_) else []
+        counts = np.split(self.counts_, np.cumsum([len(own) for own in lists])[:-1])
+        return [Part("count", (("feature", [name]), ("category", own.tolist())), each[None])
+                for name, own, each in zip(labels_of(self, "feature", len(lists)), lists, counts) if len(own)]
 
     def _widths(self):
         """Return how many columns each column becomes: one of zeros where nothing was selected."""

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpestim.plots import GuaranteeDisplay
 from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
@@ -249,6 +250,30 @@ class PrivacyGuarantee(Table):
         if self.relaxation is None or not self.relaxed_epsilon < self.epsilon:
             return ""
         return f" Under the relaxation {self.relaxation} epsilon is {bound(self.relaxed_epsilon)}."
+
+    @property
+    def privacy(self):
+        """The guarantee itself, under the name that all results have."""
+        return self
+
+    def _about(self):
+        return "What this guarantee is the promise of."
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the least epsilon that is known to hold at each delta: one number of both says less.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            None makes new ones.
+        **kwargs
+            For matplotlib's `plot` of the line.
+
+        Returns
+        -------
+        dpestim.inspection.GuaranteeDisplay
+        """
+        return GuaranteeDisplay.from_guarantee(self, ax=ax, **kwargs)
 
     def _head(self):
         return "epsilon", "delta", "model", "neighbours", "seeded", "relaxation", "relaxed epsilon"

@@ -22,15 +22,15 @@ from dpestim.privacy.entering import Entering, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
+from dpestim.privacy.shown import ShownLedger
 from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transaction
-from dpestim.tables import frame_of
 
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
 _longest = {}
 
 
-class Ledger:
+class Ledger(ShownLedger):
     """A budget, and the account of everything that was spent from it.
 
     Each release is charged in one transaction *before* its random words are drawn; what would overdraw is refused and
@@ -365,30 +365,6 @@ class Ledger:
 
     def __bool__(self):
         return True  # also without entries: `ledger or Ledger(1)` must not open another budget
-
-    def to_frame(self):
-        """Return a pandas frame with one row an entry; amounts are exact Fractions (dtype object).
-
-        ``frame.attrs["composition"]`` says how they add up; what was charged stands in the columns ``charged_...``.
-        """
-        layout = self._read().layout
-        frame = frame_of(self.entries(), ["number", *layout.entry, "hash"])
-        frame.attrs["composition"] = layout.way.name
-        return frame.astype({"time": "datetime64[us, UTC]", "n_rows": "Int64"})
-
-    def report(self, format="text"):
-        """Return the account as a page, in the `format` "text" or "html": budget, spent, left, spent by estimator."""
-        from dpestim.privacy.report import as_html, as_text  # only here: most processes never print one
-
-        if format not in ("text", "html"):
-            raise ValueError("format must be 'text' or 'html'")
-        head, state = self.verify(), self._read()
-        facts = {"path": self.path, "terms": state.terms, "state": state, "way": state.layout.way,
-                 "length": state.length, "head": head, "spent": self.spent(), "entries": self.entries()}
-        return (as_text if format == "text" else as_html)(facts)
-
-    def _repr_html_(self):
-        return self.report("html")
 
     def verify(self):
         """Check every entry against the hash chain and the totals; raises LedgerError; returns the chain's head.

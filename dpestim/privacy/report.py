@@ -1,4 +1,4 @@
-"""A ledger's account as a page to read, in text and in HTML; sees facts, never a file."""
+"""A ledger's account as a page to read, in text, in HTML and as a picture; sees facts, never a file."""
 
 import math
 from fractions import Fraction
@@ -6,12 +6,49 @@ from html import escape
 
 from dpestim.privacy.account import GIVEN_BACK, RESERVATION, SCORE, names, names_of
 from dpestim.privacy.text import bound
+from dpestim.tables import Table, as_lines
 
 
-def _table(facts):
-    """Return the head, and a row for each (estimator, users, kind, amount): how often, and what was charged in all."""
-    way, state = facts["way"], facts["state"]
-    shown, groups = [way.units[k] for k in way.shown(state.spent, state.budget)], {}
+class Account(Table):
+    """What was charged to a ledger, by estimator, users and amount; text and HTML begin with budget, spent and left."""
+
+    _n_labels = 3
+
+    def __init__(self, facts):
+        way, state = facts["way"], facts["state"]
+        self._shown, self._facts = [way.units[k] for k in way.shown(state.spent, state.budget)], _facts(facts)
+        self._groups = _groups(facts, self._shown)
+        self.privacy = facts["spent"]
+        self._plotted = (f"charged_{self._shown[0]}", None, None)
+
+    def __str__(self):
+        head, rows = self._head(), list(self._rows())
+        return "\n".join([*(f"{name + ':':<19}{value}" for name, value in self._facts), "",
+                          *as_lines(head, rows, len(head))])
+
+    def _repr_html_(self):
+        facts = "".join(f"<dt><b>{name}</b></dt><dd>{escape(str(value))}</dd>" for name, value in self._facts)
+        return super()._repr_html_().replace(">", f"><dl>{facts}</dl>", 1)
+
+    def _head(self):
+        names = [unit.replace("_", " ") for unit in self._shown]
+        return "kind", "estimator", "users", "times", f"{names[0]} each", *names
+
+    def _rows(self):
+        for (kind, estimator, users, each), (n, *totals) in self._groups.items():
+            yield kind, estimator or "?", users or "(all)", str(n), bound(each[0]), *map(bound, totals)
+
+    def _columns(self):
+        return "kind", "estimator", "users", "times", *(f"charged_{unit}" for unit in self._shown)
+
+    def _records(self):
+        for (kind, estimator, users, _), (n, *totals) in self._groups.items():
+            yield kind, estimator or "?", users or "(all)", n, *totals
+
+
+def _groups(facts, shown):
+    """Return, for each (kind, estimator, users, amounts), how often, and what was charged in all."""
+    groups = {}
     for e in facts["entries"]:
         if e["kind"] in (RESERVATION, GIVEN_BACK):
             continue  # (what is left of reservations is a fact of its own)
@@ -19,11 +56,7 @@ def _table(facts):
         key = (e["kind"], e["estimator"], e["users"], each)
         count, *totals = groups.get(key, (0, *(0 for _ in shown)))
         groups[key] = (count + 1, *(total + one for total, one in zip(totals, each)))
-    names = [unit.replace("_", " ") for unit in shown]
-    return ("kind", "estimator", "users", "times", f"{names[0]} each", *names), [
-        (kind, estimator or "?", users or "(all)", str(n), bound(each[0]), *map(bound, totals))
-        for (kind, estimator, users, each), (n, *totals) in groups.items()
-    ]
+    return groups
 
 
 def _reserved(facts):
@@ -58,28 +91,6 @@ def _facts(facts):
         ("file", facts["path"]),
         ("head of the chain", facts["head"]),
     )
-
-
-def as_text(facts):
-    """Return the account as lines of text."""
-    lines = [f"{name + ':':<19}{value}" for name, value in _facts(facts)]
-    head, rows = _table(facts)
-    rows = [head, *rows]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-    lines += ["", *("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows)]
-    return "\n".join(lines)
-
-
-def as_html(facts):
-    """Return the account as a self-contained piece of HTML."""
-    head, rows = _table(facts)
-    head = "".join(f"<th>{name}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    facts = "".join(f"<dt><b>{name}</b></dt><dd>{escape(str(value))}</dd>" for name, value in _facts(facts))
-    return (f"<div style='font-family:sans-serif;max-width:60em'><dl>{facts}</dl>"
-            f"<table style='border-spacing:1em 0;text-align:left'><tr>{head}</tr>{body}</table></div>")
 
 
 def _budget(text):

@@ -12,12 +12,13 @@ from scipy.special import ndtri
 from dpestim.central.base import checked_delta
 from dpestim.local.categories.choice import spread_of
 from dpestim.local.estimates.planning import rounded_up
+from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
 from dpestim.privacy.rounding import whole
 from dpestim.shuffle.choice import SHORT_LIST, options
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
-from dpestim.tables import Table, frame_of, short
+from dpestim.tables import Table, short
 
 #: More categories, or users, than this are not planned; significant digits of what is found.
 _MOST_CATEGORIES, _MOST_USERS, _DIGITS = 1 << 16, 10**15, 3
@@ -44,6 +45,7 @@ class ShufflePlan(Table):
     """
 
     _most_lines = 1000
+    _plotted = ("rmse", None, None)
     n_users: int
     n_categories: int
     epsilon: float
@@ -57,9 +59,20 @@ class ShufflePlan(Table):
         """The row of the least error."""
         return self.rows[0]
 
-    def to_frame(self):
-        """Return the rows as a pandas frame."""
-        return frame_of(self.rows, ShuffleRow._fields)
+    @property
+    def privacy(self):
+        """What the shuffled messages of all users would promise; the plan itself costs nothing."""
+        return PrivacyGuarantee(self.epsilon, self.delta, "shuffle", Neighbours.SUBSTITUTION)
+
+    def _columns(self):
+        return ShuffleRow._fields
+
+    def _records(self):
+        return self.rows
+
+    def _about(self):
+        return (f"Nothing yet: a plan reads no data. It is about shuffled messages of {self.n_users:,} users on "
+                f"{self.n_categories:,} categories, through {self.best.mechanism}.")
 
     def _head(self):
         return ShuffleRow._fields

@@ -304,6 +304,8 @@ class ShuffledEstimator(Calibrated):
             return getattr(self._server, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    _result_parts = property(lambda self: self._server._result_parts)  # (what the wrapped estimator shows)
+
     def __sklearn_is_fitted__(self):
         return self._server is not None
 

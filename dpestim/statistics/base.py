@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.central.base import LEAST_EPSILON, CentralMechanism, checked_delta
+from dpestim.inputs.units import units_of
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -53,6 +54,8 @@ class DPStatistic(Mergeable, CentralMechanism):
     _about = "the statistic of the rows as they were read"
     #: Whether columns are numbers between bounds, which may be found privately.
     _bounded = True
+    #: {column: unit}, where what declares it is no longer a parameter.
+    _units = None
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
     _more_parameters = """
@@ -186,7 +189,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
     def __sklearn_is_fitted__(self):
-        return hasattr(self, "result_")
+        return "result_" in vars(self)
 
     # ---------------------------------------------------------------- what a sub-class brings
 
@@ -347,7 +350,8 @@ class DPStatistic(Mergeable, CentralMechanism):
         if ends is not None:
             level = float(getattr(self, "level", None) or 0.95)
         axes = self._axes(np.shape(value), keys, names)
-        return Result(value, error, self._guarantee(), self._about, keys, ends, axes, level)
+        return Result(value, error, self._guarantee(), self._about, keys, ends, axes, level,
+                      units_of(self, names) if self._units is None else self._units)
 
     def _axes(self, shape, keys, names):
         """Return (what it is, the label of each entry) of each axis of a value."""

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from dpestim.inputs import CategoryEncoder, Domain, settle
+from dpestim.inputs.units import units_of
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource
 from dpestim.statistics.base import DPStatistic
@@ -119,6 +120,7 @@ def planned(statistic, X, by, groups, users=None):
     if statistic.max_rows_per_user is not None and statistic._budget()[1]:
         raise ValueError("statistic must have no delta where users have several rows: they may be in several groups")
     strict = statistic._is_strict()
+    statistic._units = units_of(statistic, names_of(X, 1))
     settle(statistic, X)
     columns, one = as_columns(by, strict)
     if not isinstance(groups, list | tuple) or len(columns) != len(groups) or any(np.ndim(own) != 1 for own in groups):

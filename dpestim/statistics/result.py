@@ -1,7 +1,7 @@
 """What a statistic releases: a value, how far off it may be, and what was promised; nothing in it is exact."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from numbers import Real
@@ -9,13 +9,11 @@ from numbers import Real
 import numpy as np
 
 from dpestim.privacy import PrivacyGuarantee
-from dpestim.tables import Table, as_text, frame_of
-
-_NUMBERS = "value", "standard_error", "low", "high"
+from dpestim.tables import NumberTable
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Table):
+class Result(NumberTable):
     """A released statistic: ``print(result)`` shows the numbers with their intervals, labels and names of columns.
 
     Attributes
@@ -39,6 +37,8 @@ class Result(Table):
         of columns, quantiles, bins or categories.
     level : float or None
         The level of the intervals that are shown; None where no interval was released.
+    units : dict of str
+        The unit of each column whose unit the `dpestim.Domain` of the statistic says.
 
     Examples
     --------
@@ -59,6 +59,7 @@ class Result(Table):
     _ends: Callable | None = field(default=None, repr=False)
     axes: tuple = ()
     level: float | None = None
+    units: Mapping = field(default_factory=dict)
 
     def interval(self, level=0.95):
         """Return (low, high), each of the shape of the value: ends that enclose the exact statistic.
@@ -85,15 +86,17 @@ class Result(Table):
         low, high = self._ends(float(level))
         return (low, high) if np.ndim(self.value) else (_scalar(low), _scalar(high))
 
-    def to_frame(self):
-        """Return a pandas frame with a row for each number: labels, value, standard error, and ends of the interval."""
-        return frame_of(self._cells(), (*(name for name, _ in self.axes), *_NUMBERS))
-
     # ---------------------------------------------------------------- inside
 
+    def _about(self):
+        return f"{', '.join(map(str, self._names())) or 'one number'}: {self.about}."
+
     @property
-    def _n_labels(self):
-        return len(self.axes)
+    def _has_errors(self):
+        return self.standard_error is not None
+
+    def _names(self):
+        return tuple(name for name, _ in self.axes)
 
     def _cells(self):
         """Yield (labels, value, standard error, low, high) of each number; None where one was not released."""
@@ -103,54 +106,68 @@ class Result(Table):
             labels = (labels[k] for (_, labels), k in zip(self.axes, place))
             yield (*labels, *(None if part is None else part[place].item() for part in parts))
 
-    def _head(self):
-        names = [name for name, _ in self.axes]
-        return (*names, "value", *(["standard error"] if self.standard_error is not None else []),
-                *([] if self.level is None else [f"{100 * self.level:g} % interval"]))
-
-    def _rows(self):
-        for *labels, value, error, low, high in self._cells():
-            yield (*map(str, labels), value, *(() if self.standard_error is None else (f"{error:.3g}",)),
-                   *(() if self.level is None else (f"{as_text(low)} to {as_text(high)}",)))
-
     def _remarks(self):
         if not np.ndim(self.value):
-            return ()
-        return (f"Intervals enclose {self.about}." if self.level is not None else f"Values estimate {self.about}.",)
+            return self._units()
+        what = "Intervals enclose" if self.level is not None else "Values estimate"
+        return (f"{what} {self.about}.", *self._units())
 
     def _repr_html_(self):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")
 
 
-def called(group):
-    """Return what a group is called in text; one of several columns is a tuple of their values."""
-    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
-
-
-class GroupResults(Table, dict):
+class GroupResults(NumberTable, dict):
     """Results by group, a dict in the order of the groups; ``print`` shows one table of all, `to_frame` returns it."""
 
-    def to_frame(self):
-        """Return a pandas frame with a row for each number of each group."""
-        return frame_of(([group, *row] for group, result in self.items() for row in result._cells()),
-                        ("group", *(name for name, _ in self._one().axes), *_NUMBERS))
+    def interval(self, level=0.95):
+        """Return {group: (low, high)}: for each group, the ends that enclose its exact statistic.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            In (0, 1): the least probability, for each number by itself.
+
+        Raises
+        ------
+        ValueError
+            Where no interval of this level was released.
+        """
+        return {group: result.interval(level) for group, result in self.items()}
+
+    @property
+    def level(self):
+        """The level of the intervals that are shown; None where no interval was released."""
+        return self._one().level
+
+    @property
+    def units(self):
+        """The unit of each column whose unit is declared."""
+        return self._one().units
+
+    @property
+    def privacy(self):
+        """What all groups together promise: as much as one of them, since groups share no row."""
+        return self._one().privacy
+
+    @property
+    def _has_errors(self):
+        return self._one()._has_errors
+
+    def _about(self):
+        return f"{len(self):,} groups: {self._one().about}."
 
     def _one(self):
         return next(iter(self.values()))
 
-    def _head(self):
-        return ("group", *self._one()._head())
+    def _names(self):
+        return ("group", *self._one()._names())
 
-    def _rows(self):
-        return ((called(group), *row) for group, result in self.items() for row in result._rows())
+    def _cells(self):
+        return ((group, *row) for group, result in self.items() for row in result._cells())
 
     def _remarks(self):
-        one = self._one()
-        return (f"Intervals enclose {one.about}." if one.level is not None else f"Values estimate {one.about}.",)
-
-    @property
-    def _n_labels(self):
-        return 1 + self._one()._n_labels
+        what = "Intervals enclose" if self.level is not None else "Values estimate"
+        return (f"{what} {self._one().about}.", *self._units())
 
 
 def _scalar(value):

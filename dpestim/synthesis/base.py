@@ -15,6 +15,7 @@ from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.results import Part
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
 from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
@@ -204,6 +205,17 @@ class Synthesizer(CentralModel):
         check_is_fitted(self)
         known = self._columns[self._places([column])[0]]
         return (known.encoder.categories if hasattr(known, "encoder") else known.edges).copy()
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: how many rows there are, and the shares of the values of each column."""
+        out = [Part("rows", (), self.n_rows_)]
+        places = self._schema.labels or range(len(self._columns))
+        for name, column in zip(places, self._columns):
+            known, shares = self.levels(name), self.marginal([name])
+            labels = known.tolist() if hasattr(column, "encoder") else [
+                *(f"{a:g} to {b:g}" for a, b in itertools.pairwise(known)), "missing"][: len(shares)]
+            out.append(Part("share", (("feature", [name]), ("value", labels)), shares[None]))
+        return out
 
     def workload_error(self, X, degree=None):
         """Return the mean distance of tables of the model from those of rows X, which is **not private**.

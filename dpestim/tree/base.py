@@ -28,6 +28,7 @@ from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import grids_of
 from dpestim.tree.columns import COLUMNS, MISSING, BinnedColumns
+from dpestim.tree.importances import SplitImportances
 
 BINS = COLUMNS.replace("{n_bins}", "32").replace("{missing}", MISSING)
 NEIGHBOURS = """\
@@ -62,7 +63,7 @@ class BinnedSchema:
     target: object
 
 
-class BinnedModel(BinnedColumns, CentralModel):
+class BinnedModel(SplitImportances, BinnedColumns, CentralModel):
     """Base of models on codes; with `ClassTarget` or `NumberTarget`, and `_check_own`."""
 
     _checked_as, _template = "tree", "rows"
@@ -250,7 +251,7 @@ class ClassTarget(CentralClassifier):
         values, known = shrunk(leaves)
         values = np.maximum(values, 1e-6)
         return {"values_": values / values.sum(axis=2, keepdims=True), "classes_": self._class_array(target),
-                "_known": known}
+                "_known": known, "_leaf_rows": rows_of(leaves)}
 
 
 class NumberTarget(CentralRegressor):
@@ -313,7 +314,7 @@ class NumberTarget(CentralRegressor):
         values = number(values[..., 1])
         # (what several trees say is put together before it is clipped: they are wrong on both sides)
         return {**found, "values_": np.clip(values, grid.low, grid.high) if len(values) == 1 else values,
-                "_known": known}
+                "_known": known, "_leaf_rows": rows_of(leaves)}
 
 
 @dataclass(frozen=True)
@@ -327,6 +328,11 @@ class Leaves:
     variance: float
     root: np.ndarray | None = None
     root_variance: float = 0.0
+
+
+def rows_of(leaves):
+    """Return how many rows noisy leaves have, of shape (trees, leaves): at least 0."""
+    return np.maximum(leaves.noisy.sum(axis=2), 0.0)
 
 
 def root_weights(n_leaves, times, normal, many):

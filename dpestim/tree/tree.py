@@ -47,6 +47,8 @@ _MORE = """
         The splits: node k has the children 2 k + 1 and 2 k + 2.
     values_ : ndarray of shape (1, 2^depth, n_classes), or without the last axis for numbers
         What noisy leaves say.
+    feature_importances_ : ndarray of shape (n_features,)
+        Importances of columns, from noisy leaves, and biased by their noise; they add up to 1.
     depth_ : int
     bins_ : tuple
         The public bins of columns.

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dpestim.audit.exact import hockey_stick, max_loss
+from dpestim.privacy import PrivacyGuarantee
+from dpestim.tables import Table
 
 #: What is above the claimed number by less than this part of it is the claimed one, rounded.
 _ROUNDING = 1e-9
@@ -69,8 +71,11 @@ class Mistake(NamedTuple):
         return f"<{self.name}: claimed {_text(self.claimed)}, found {_text(self.found)}>"
 
 
-class Mistakes(Sequence):
+class Mistakes(Table, Sequence):
     """The entries of the gallery, in order; printed, a table."""
+
+    _most_lines = 1000
+    _plotted = ("found_epsilon", "claimed_epsilon", "found_epsilon")
 
     def __init__(self, entries):
         self._entries = tuple(entries)
@@ -84,10 +89,27 @@ class Mistakes(Sequence):
         return len(self._entries)
 
     def __repr__(self):
-        head = ("mistake", "claimed", "found", "repaired")
-        rows = [head] + [(m.name, *map(_text, (m.claimed, m.found, m.repaired))) for m in self]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return str(self)
+
+    @property
+    def privacy(self):
+        """Nothing was released: losses are those of laws."""
+        return PrivacyGuarantee(0, notes=("The gallery computes losses of mechanisms, and reads no data.",))
+
+    def _about(self):
+        return "Nothing: losses are computed from the laws of published mechanisms."
+
+    def _head(self):
+        return "mistake", "claimed", "found", "repaired"
+
+    def _rows(self):
+        return ((m.name, *map(_text, (m.claimed, m.found, m.repaired))) for m in self)
+
+    def _columns(self):
+        return "mistake", *(f"{which}_{part}" for which in ("claimed", "found", "repaired") for part in Loss._fields)
+
+    def _records(self):
+        return ((m.name, *m.claimed, *m.found, *m.repaired) for m in self)
 
 
 def _text(loss):

@@ -250,6 +250,16 @@ class MixedEstimator(Server, LongitudinalClient):
         return pd.DataFrame(lines, columns=["feature", "quantity", "value", "estimate", "standard_error", "ci_low",
                                             "ci_high"])
 
+    def _result_parts(self, level):
+        """Return what `result_` shows: what the estimators of the columns do, by the labels of these."""
+        out = []
+        for part, server in zip(self._columns.members, self._servers().values()):
+            for own in server._result_parts(level):
+                axes = [(name, [part.labels[at] if isinstance(at, int) else at for at in labels]
+                         if name == "feature" else labels) for name, labels in own.axes]
+                out.append(own._replace(axes=tuple(axes)))
+        return out
+
     def randomizer(self, column=0):
         """Return the law of a column, by its name or its number in the order of `transformers`."""
         return super().randomizer(column)

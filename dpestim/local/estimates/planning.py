@@ -19,8 +19,9 @@ from dpestim.base import all_estimators
 from dpestim.local.categories.choice import candidates, spread_of
 from dpestim.local.costs import Cost, Spread, cost_of
 from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
-from dpestim.tables import Table, frame_of, short
+from dpestim.tables import Table, short
 
 #: The smallest epsilon that is looked for, and how many significant digits one is found with.
 _LEAST_EPSILON, _DIGITS = 1e-6, 3
@@ -76,6 +77,7 @@ class SurveyPlan(Table):
     """
 
     _most_lines = 1000
+    _plotted = ("rmse", None, None)
     n_users: int
     epsilon: float
     target_rmse: float | None
@@ -112,9 +114,21 @@ class SurveyPlan(Table):
             for name in (row.mechanism for row in self.rows)
         }
 
-    def to_frame(self):
-        """Return the rows as a pandas frame."""
-        return frame_of(self.rows, PlanRow._fields)
+    @property
+    def privacy(self):
+        """What reports of one user would promise; the plan itself costs nothing."""
+        return PrivacyGuarantee(self.epsilon)
+
+    def _columns(self):
+        return PlanRow._fields
+
+    def _records(self):
+        return self.rows
+
+    def _about(self):
+        what = f"{self.n_categories} categories" if self.n_columns is None else f"{self.n_columns} columns of numbers"
+        return (f"Nothing yet: a plan reads no data. It is about reports of {self.n_users:,} users on {what}, through "
+                f"{self.best.mechanism}.")
 
     def _head(self):
         return (*PlanRow._fields[:-1], "") if any(row.parameters for row in self.rows) else PlanRow._fields[:-1]

@@ -10,6 +10,7 @@ from dpestim.local.columns import Columns
 from dpestim.local.keyvalue.column import PairColumn
 from dpestim.local.keyvalue.estimates import estimate
 from dpestim.local.server import Server
+from dpestim.results import Part
 
 
 class KeyValueEstimator(Server, Client):
@@ -89,6 +90,13 @@ class KeyValueEstimator(Server, Client):
             parts |= {name: values, f"{name}_standard_error": errors, f"{name}_ci_low": ends[:, 0],
                       f"{name}_ci_high": ends[:, 1]}
         return pd.DataFrame(parts)
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: how often keys are held, and means of their values."""
+        axes = (("key", self.keys_.tolist()),)
+        return [Part("frequency", axes, self.frequencies_, self.frequency_standard_errors_,
+                     self.confidence_interval(level, of="frequencies")),
+                Part("mean", axes, self.means_, self.mean_standard_errors_, self.confidence_interval(level))]
 
     # ---------------------------------------------------------------- the domain
 

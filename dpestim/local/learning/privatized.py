@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpestim.local.numbers.column import NumberColumn
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.results import Part, labels_of
 
 _CHOICES = {"remainder": ("drop", "passthrough"), "correction": ("posterior", "unbiased", None),
             "predict_on": ("raw", "privatized")}
@@ -243,6 +245,15 @@ class PrivatizedColumns(TransformerMixin, Client):
         """Estimated distributions of the chosen columns."""
         return [prior.copy() for prior in self._priors]
 
+    def _result_parts(self, level):
+        """Return what `result_` shows: the distributions that reports are corrected by."""
+        if self.correction != "posterior":
+            return []
+        places = [j for _, _, own in self.transformers_ for j in own]
+        names = labels_of(self, "feature", self.n_features_in_)
+        return [Part("share", (("feature", [names[j]]), ("category", _labels(column, len(prior)))), prior[None])
+                for j, column, prior in zip(places, self._columns, self._priors)]
+
     # ---------------------------------------------------------------- inside
 
     def _learn(self, X):
@@ -453,3 +464,10 @@ def _columns_at(table, places):
     if hasattr(table, "iloc"):
         return table.iloc[:, places]
     return table[:, places] if not is_frame(table) else table.select([table.columns[j] for j in places])
+
+
+def _labels(column, size):
+    """Return what the entries of a distribution are called: categories, or the bins of a number."""
+    if isinstance(column, CategoryColumn):
+        return np.asarray(column.categories).tolist()
+    return [f"{a:g} to {b:g}" for a, b in pairwise(column.to_units(np.linspace(0.0, 1.0, size + 1)))]

@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from dpestim.local.numbers.column import NumberColumn
 from dpestim.local.numbers.transformer import NumberClient
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.results import Part, axes_of
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 
 #: Columns at most whose number is found out from the width of messages.
@@ -58,6 +59,12 @@ class SumProtocol(ShuffleProtocol, NumberClient):
             raise ValueError("level must be a number strictly between 0 and 1")
         reach = ndtri(0.5 + level / 2) * self.standard_error_
         return np.stack([self.sum_ - reach, self.sum_ + reach], axis=1)
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: sums and means."""
+        ends, errors, n = self.confidence_interval(level), self.standard_error_, self._n_users
+        axes = axes_of(self, ("feature",), errors.shape)
+        return [Part("sum", axes, self.sum_, errors, ends), Part("mean", axes, self.mean_, errors / n, ends / n)]
 
     def score(self, X, y=None):
         """Return minus the squared error against the plain means of X, averaged over the columns.

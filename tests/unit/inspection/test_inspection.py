@@ -101,7 +101,7 @@ def test_searches_say_what_they_leave_out_and_strangers_are_refused():
     text = str(privacy_card(search))
     assert "-differential privacy" in text
     assert "compare 4 further fits with raw data" in text
-    with pytest.raises(ValueError, match="one of dpestim's"):
+    with pytest.raises(ValueError, match="an estimator of dpestim or a pipeline"):
         privacy_card(LogisticRegression())
 
 

@@ -11,10 +11,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import dpestim
+from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.central import LaplaceMechanism
+from dpestim.model_selection import PrivateSearchCV
 from dpestim.naive_bayes import DPGaussianNB
+from dpestim.pipeline import PrivatePipeline
 from dpestim.preprocessing import DPStandardScaler
 from dpestim.privacy import Neighbours
 
@@ -112,3 +115,21 @@ def test_the_repr_says_what_is_bound():
     assert "strict mode" in repr(make_pipeline(est)[0])  # (scikit-learn prints a pipeline from parameters alone)
     long = DPGaussianNB(2.0, bounds=(0, 1), classes=["a" * 30, "b" * 30], priors=[0.5, 0.5], var_smoothing=0.5)
     assert max(map(len, repr(long).splitlines())) < 80  # (scikit-learn breaks lines by the repr of the class)
+
+
+def test_what_parts_are_bound_to_is_shown_where_they_are():
+    """A search and a private pipeline show what their own steps would charge, though both were made outside."""
+    book_ = book()
+    with book_, config_context(neighbours="add_remove"):
+        step = DPGaussianNB(bounds=(0, 1), classes=[0, 1])
+    search = PrivateSearchCV(step, {"bounds": [(0, 1)]})
+    for whole, name in ((search, "estimator"), (PrivatePipeline([("nb", step)]), "nb"),
+                        (PrivateSearchCV(make_pipeline(step), {}), "estimator__dpgaussiannb")):
+        assert f', {name}: bound to {book_!r}, {name}: neighbours="add_remove" by its block' in repr(whole)
+        assert str(whole) == repr(whole)
+    with book_:
+        both = PrivateSearchCV(step, {})
+    assert repr(both).count(repr(book_)) == 1  # (said once of both)
+    assert repr(book_) not in repr(book_.detach(search))
+    with config_context(strict=True):
+        assert repr(DPGaussianNB()).endswith(", strict mode")
