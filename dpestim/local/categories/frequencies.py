@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpestim.inputs import CategoryEncoder, at_least_two, columns_of, learn_categories
-from dpestim.local.categories.estimates import check_postprocess, ends, postprocessed
+from dpestim.local.categories.estimates import check_postprocess, postprocessed
+from dpestim.local.interval_ends import ends
 
 
 class Frequencies:

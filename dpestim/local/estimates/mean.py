@@ -6,9 +6,9 @@ from numbers import Real
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dpestim.local.categories.estimates import ends
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.collector import Collector
+from dpestim.local.interval_ends import ends
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.privunit import PrivUnitTransformer

@@ -7,8 +7,8 @@ import numpy as np
 
 from dpestim import inputs
 from dpestim.inputs import in_order, is_by_column
-from dpestim.local.categories.estimates import ends
 from dpestim.local.columns import Column
+from dpestim.local.interval_ends import ends
 
 
 class NumberColumn(Column):

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.distributions import SHAPES, clients
 from dpestim.exceptions import NoIntervalError
 from dpestim.local import DistributionEstimator, LaplaceTransformer, PersonalizedEstimator, PMTransformer
-from dpestim.local.categories.estimates import ends
 from dpestim.local.estimates.intervals import unified
+from dpestim.local.interval_ends import ends
 
 Z = 1.959963984540054
 #: Trials, and the deviation of their average that chance exceeds once in a million.
