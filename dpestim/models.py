@@ -24,6 +24,7 @@ from dpestim.inputs import (
     target_numbers,
 )
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
+from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.numbers import IMPUTE
 from dpestim.privacy import PrivacyGuarantee, ambient
 from dpestim.rng import WordSource
@@ -162,6 +163,7 @@ class PrivateModel(PrivateEstimator):
 
     def _checked_columns(self, X, *, reset):
         """Return (columns of categories, how many rows there are); strict mode looks at nothing but dtype and shape."""
+        refuse_parts(X, "X")
         strict = self._is_strict()
         none = len(getattr(X, "shape", ())) == 2 and not X.shape[0]
         table = X if strict and none else category_rows(X, strict=strict)

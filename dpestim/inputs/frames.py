@@ -79,8 +79,16 @@ def is_series(data):
     return len(getattr(data, "shape", ())) == 1 and (hasattr(data, "iloc") or hasattr(data, "null_count"))
 
 
+def refuse_parts(data, name):
+    """Raise ValueError for data that an engine holds in parts."""
+    if type(data).__module__.partition(".")[0] in ("dask", "dask_expr", "pyspark"):
+        raise ValueError(f"{name} is in parts, which Dask or Spark holds: call dpestim.distributed.fit(estimator, "
+                         f"{name}), or privatize of the same module")
+
+
 def refuse_containers(data, name):
     """Raise ValueError for what has no rows that can be read one by one."""
+    refuse_parts(data, name)
     if hasattr(data, "collect") and hasattr(data, "lazy"):
         raise ValueError(f"{name} must not be a lazy frame: collect() it first")
     if isinstance(data, np.ma.MaskedArray):

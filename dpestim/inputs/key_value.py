@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.inputs.columns import is_missing, parts
-from dpestim.inputs.frames import columns_of, is_frame, refuse_empty
+from dpestim.inputs.frames import columns_of, is_frame, refuse_empty, refuse_parts
 from dpestim.inputs.numbers import series_numbers
 from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.sparse import is_sparse, sparse_rows
@@ -16,6 +16,7 @@ TWICE = "X must have each key of a user at most once"
 
 def check_pairs(X):
     """Return X where it is of a kind that is read, or raise ValueError; its values are not looked at."""
+    refuse_parts(X, "X")
     if X.shape[1] == 3 if is_frame(X) else is_sparse(X) and len(X.shape) == 2:
         refuse_empty(X.shape)
         return X

@@ -17,6 +17,7 @@ from dpestim.inputs import (
     lists_of,
     names_of_columns,
 )
+from dpestim.inputs.frames import refuse_parts
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.keys import key_of
@@ -276,6 +277,7 @@ def encode(encoders, columns, strict):
 
 def as_columns(X, strict):
     """Return the columns of a table of categories, or of one column, and whether it was that."""
+    refuse_parts(X, "X")
     shape = getattr(X, "shape", None)
     one = shape is not None and len(shape) == 1
     if (shape and shape[0] == 0) or (isinstance(X, list | tuple) and not X):  # how many rows there are may be secret

@@ -14,6 +14,7 @@ from dpestim.central.model import CentralModel
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
+from dpestim.inputs.frames import refuse_parts
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.results import Part
 from dpestim.rng import check_random_state
@@ -120,6 +121,7 @@ class Synthesizer(CentralModel):
         """
         self._check()
         strict, trial = self._is_strict(), self._trial()
+        refuse_parts(X, "X")
         table = category_rows(X, strict=strict) if np.shape(X)[:1] != (0,) or not strict else X
         validate_data(trial, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
         schema = Schema(X if hasattr(X, "columns") else table, getattr(trial, "feature_names_in_", None))

@@ -1,5 +1,6 @@
 """Dask with two processes: the result of one machine, whoever holds the rows, and workers that are killed."""
 
+import inspect
 import os
 import signal
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from dpestim import distributed
 from dpestim.accounting import Ledger
+from dpestim.base import all_estimators
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.statistics import Mean
@@ -101,3 +103,13 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
         assert len(ledger.entries()) == 1
     assert (tmp_path / "killed").exists()
     assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
+
+
+@pytest.mark.parametrize("cls", [pytest.param(cls, id=name) for name, cls in all_estimators() if hasattr(cls, "fit")])
+def test_fit_of_an_estimator_says_where_to_go(cls):
+    frame = dask.dataframe.from_pandas(FRAME[NUMBERS].iloc[:40], npartitions=2)
+    for X in (frame, array.from_array(FRAME[NUMBERS].to_numpy()[:40], chunks=(20, 2))):
+        est = cls(**cls._test_params()[0])
+        y = [np.arange(40) % 2] if "y" in inspect.signature(cls.fit).parameters else []
+        with pytest.raises(ValueError, match=r"dpestim\.distributed\.fit"):
+            est.fit(X, *y)
