@@ -1,8 +1,8 @@
 """Passes: what a fit asks of all rows, as requests that any engine can answer part by part.
 
-``estimator.passes(example)`` is a generator. It yields a request, takes the merged answer of all parts by ``send``, and
-ends when the estimator is fitted. A request is a picklable function of the rows of one part; two answers add up by
-``request.add``, in any order. All charges and all noise of the central model stay where the generator runs.
+``estimator.fit_parts(ask, example)`` calls ``ask(request)`` whenever it needs something of all rows, once or in several
+rounds, and goes on with the merged answer. A request is a picklable function of the rows of one part; two answers add
+up by ``request.add``, in any order. All charges and all noise of the central model stay where `fit_parts` runs.
 """
 
 from dataclasses import dataclass, field
@@ -78,6 +78,22 @@ class Summarize:
     @staticmethod
     def add(one, other):
         """Return the summary of both; neither is changed."""
+        return one + other
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Asks for the number of rows: exact, and public where neighbours have one row replaced."""
+
+    needs_order = False
+
+    def __call__(self, rows, place=None):
+        """Return the number of rows; None where there are none."""
+        return size(rows) or None
+
+    @staticmethod
+    def add(one, other):
+        """Return the number of rows of both."""
         return one + other
 
 

@@ -167,16 +167,18 @@ class Mergeable:
         self._refuse_others(other.summary_, "merge needs a summary of the same columns, with the same parameters")
         return self._add_summary(other.summary_)
 
-    def passes(self, example):
-        """Yield the one request of a fit; see `dpestim.passes`. Charges after the answer, before noise is drawn.
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked once; charges after the answer, before noise is drawn.
 
         Parameters
         ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
         example : tuple of what `fit` takes
             One made-up row with the columns and types of the data: no value of it matters.
         """
         self._check_mergeable()
-        self._fit_summary((yield Summarize(Blueprint.of(self))))
+        self._fit_summary(ask(Summarize(Blueprint.of(self))))
 
     def _fit_summary(self, summary):
         """Release, and keep what `fit` keeps."""

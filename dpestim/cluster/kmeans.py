@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.central.base import checked_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster.coreset import cell_shares, nearest, normal_cells, packed, weighted_kmeans
-from dpestim.cluster.rounds import Plan, Rows
+from dpestim.cluster.rounds import PartRows, Plan, Rows, Tally
 from dpestim.parallel import check_n_jobs
+from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
@@ -135,16 +136,53 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         -------
         self
         """
-        epsilon, delta = self._check()
+        self._check()
         trial = self._declared_trial(X)
         rows = trial._checked_X(X, reset=True, total=self._is_strict())
-        n, d = rows.shape
-        bounds = checked_box(range_of(rows, apart=False) if self.bounds is None else trial.bounds, d)
+        bounds = range_of(rows, apart=False) if self.bounds is None else trial.bounds
+
+        def asked(low, high, free, answers):
+            varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
+            return self._asked(varied, low, high, answers, self.n_jobs, self._replaces)
+
+        return self._fit_to(asked, trial, len(rows), bounds)
+
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked in several rounds; charges before the first noisy one.
+
+        Parameters
+        ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        self._check()
+        if self.bounds is None:
+            raise ValueError("bounds must be declared: no part of the data may decide what others count. Give bounds")
+        trial = self._trial(*example)
+        trial._checked_X(example[0], reset=True, total=self._is_strict())
+        blueprint = replace(Blueprint.of(self), state=read_schema(trial))
+        n_rows = ask(CountRows()) if self._replaces else None
+
+        def asked(low, high, free, answers):
+            return PartRows(ask, Tally(blueprint, low, high, free, ()), n_rows, answers)
+
+        self._fit_to(asked, trial, n_rows, trial.bounds)
+
+    def _rows_of_part(self, X):
+        """Return the rows of a part as `fit` reads them: with the columns of the others."""
+        return self._checked_X(X, reset=False, total=self._is_strict())
+
+    def _fit_to(self, make, trial, n, bounds):
+        """Plan, pay and draw; `make` returns what answers of rows (low, high, which columns vary, what adds noise)."""
+        epsilon, delta = self._check()
+        d = trial.n_features_in_
+        bounds = checked_box(bounds, d)
         low, high = (np.broadcast_to(end, d).astype(float) for end in bounds)
         free = high > low  # (in a constant column there is nothing to learn, and no row moves anything)
         widths = (high - low)[free] if free.any() else [1.0]
-        replaces = self._replaces
-        public = n if replaces else None
+        public = n if self._replaces else None
         plan = Plan.of(epsilon, delta, public, widths, int(self.n_iter), int(self.n_clusters))
         guarantee = self._guarantee(epsilon, delta)
         if plan.budget.normal and guarantee.is_finite:  # (all rounds together are one normal number: `kmeans.md`)
@@ -153,8 +191,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         def draw(source):
             centers = np.tile(low, (int(self.n_clusters), 1))
             if free.any():
-                varied = rows if free.all() else np.ascontiguousarray(rows[:, free])
-                asked = self._asked(varied, low[free], high[free], self._answers(source), self.n_jobs, replaces)
+                asked = make(low[free], high[free], free, self._answers(source))
                 centers[:, free] = _fitted(asked, plan, len(centers))
             return {"cluster_centers_": np.clip(centers, low, high), "bounds_": (low, high)}
 

@@ -10,6 +10,7 @@ from dpestim._core import kmeans
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.parallel import run
+from dpestim.passes import Blueprint, size
 
 #: Steps that a row counts at most: of half a range in the first round, of the widest limit in later ones.
 COARSE, FINE = 1 << 10, 1 << 12
@@ -245,3 +246,71 @@ class Rows:
         noisy = self._noisy(law, sums).reshape(sums.shape)
         deviation = math.sqrt(law.variance_steps)
         return noisy[:, 0] / weight, noisy[:, 1:] / scale, deviation / weight, deviation / scale
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Asks rows in parts for the exact sums of `Rows`, of all rows or of the sample."""
+
+    blueprint: Blueprint
+    low: np.ndarray
+    high: np.ndarray
+    free: np.ndarray
+    #: (centers, scales, limits)
+    asked: tuple
+    #: The sample has the blocks below `n_blocks` whose number is a multiple of this; 1: all rows.
+    every: int = 1
+    n_blocks: int = 0
+
+    @property
+    def needs_order(self):
+        """Which rows are in the sample follows from their places."""
+        return self.every > 1
+
+    def __call__(self, rows, place):
+        """Return exact sums and squares; None where there are no rows."""
+        if not size(rows):
+            return None
+        X = self.blueprint.build()._rows_of_part(rows[0])[:, self.free]
+        if self.every > 1:
+            block = (place.before + np.arange(len(X))) // kmeans.LANES
+            X = X[(block % self.every == 0) & (block < self.n_blocks)]
+        part = Rows(np.ascontiguousarray(X), self.low, self.high, None, None)
+        return part._sums(part._blocks, len(X), *self.asked)
+
+    @staticmethod
+    def add(one, other):
+        """Return the sums of both; neither is changed."""
+        return tuple(a + b for a, b in zip(one, other))
+
+
+class PartRows(Rows):
+    """Rows in parts, that answer as `Rows` do: they are asked by a function, and none of them is here.
+
+    Parameters
+    ----------
+    ask : callable
+        Returns the merged answer to a request.
+    tally : Tally
+        Of which `asked` is replaced.
+    n_rows : int or None
+        Public, or None where it is secret.
+    """
+
+    def __init__(self, ask, tally, n_rows, answers):
+        half = (tally.high - tally.low) / 2
+        self.unit, self.middle = half.max(), tally.low + half
+        self.half = np.maximum(half / self.unit, 2.0**-20)
+        self._ask, self._tally, self._n, self._answers = ask, tally, n_rows, answers
+        self._replaces, self.known, self._blocks = n_rows is not None, n_rows, tally
+
+    def _sums(self, blocks, n, *asked):
+        return self._ask(replace(blocks, asked=asked))
+
+    def sample(self):
+        """Return (the request for the rows of the sample, how many these are as far as is known)."""
+        every = -(-self._n // kmeans.LANES) >> 10 if self._replaces else 0
+        if every < 2:
+            return self._tally, self.known
+        n_blocks = self._n // kmeans.LANES
+        return replace(self._tally, every=every, n_blocks=n_blocks), -(-n_blocks // every) * kmeans.LANES

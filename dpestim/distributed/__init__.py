@@ -5,7 +5,7 @@
     aggregate    counts of reports in parts
 
 No engine is here, and no estimator is known here: data say how a request is answered part by part (`parts`), and an
-estimator says what it asks (`passes`, ``dpestim.passes``). What comes back from parts of the central model are exact
+estimator says what it asks (`fit_parts`, ``dpestim.passes``). What comes back from parts of the central model are exact
 sums, as secret as the rows. They meet where `fit` was called, which charges the ledger and draws the noise, once. In
 the local model each part sends counts of reports only. The noise of a row follows from a key and the row's place, so
 that a part that an engine reads twice gives the same reports, and is counted once.
@@ -59,21 +59,19 @@ def fit(estimator, data, y=None, *, users=None):
     >>> bool(mean.value_ == Mean(1.0, bounds=(0, 1), random_state=0).fit(rows.ravel()).value_)
     True
     """
-    passes = getattr(estimator, "passes", None)
-    if passes is None:
+    if not hasattr(estimator, "fit_parts"):
         raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows, or take "
                          'an estimator whose attribute merges is "summaries" or "reports"')
     parts = parts_of(data, y, users)
-    asking = passes(parts.example)
-    request = next(asking)
-    while True:
+
+    def ask(request):
         answer = parts.answer(request)
         if answer is None:
             raise ValueError("the data must have at least one row")
-        try:
-            request = asking.send(answer)
-        except StopIteration:
-            return estimator
+        return answer
+
+    estimator.fit_parts(ask, parts.example)
+    return estimator
 
 
 def privatize(estimator, data, y=None):

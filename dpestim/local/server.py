@@ -126,18 +126,20 @@ class Server(PrivateEstimator):
         self._fit(X, restart=False)
         return self
 
-    def passes(self, example):
-        """Yield the one request of a fit (`dpestim.passes`); charges before it, for all rows that answer.
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), which are asked once: charges before, for all rows that answer.
 
         Parameters
         ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
         example : tuple of what `fit` takes
             One made-up row with the columns and types of the data: no value of it matters.
         """
         client = self._client(restart=True)
         columns = client._columns_like(example[0])
         self._check_columns(columns)
-        found = yield client._asks(CountReports, self, columns)
+        found = ask(client._asks(CountReports, self, columns))
         self._bind_as(client)
         with self._alone():
             self._forget()

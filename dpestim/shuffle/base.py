@@ -122,7 +122,7 @@ class ShuffleProtocol(Server):
             raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
         return super().privatize(X)
 
-    def passes(self, example):
+    def fit_parts(self, ask, example):
         """Refuse: users hide among all others, whose number must be known before the first of them is randomised."""
         raise ValueError(f"{type(self).__name__} needs all rows at once: let users encode, bring all messages to one "
                          "shuffler, and call analyse")

@@ -99,15 +99,17 @@ class RowMechanism(CentralMechanism):
         promised, value = self._guarantee(), self.release(summary)
         return self._become({**learned, "value_": value, "_kept_promise": promised})
 
-    def passes(self, example):
-        """Yield the one request of a fit; see `dpestim.passes`. Charges after the answer, before noise is drawn.
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked once; charges after the answer, before noise is drawn.
 
         Parameters
         ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
         example : tuple of what `fit` takes
             One made-up row with the columns and types of the data: no value of it matters.
         """
-        summary = yield Summarize(Blueprint.of(self))
+        summary = ask(Summarize(Blueprint.of(self)))
         learned = {"n_features_in_": summary.n_columns}
         if summary.names is not None and not summary.one:
             learned["feature_names_in_"] = np.array(summary.names, object)

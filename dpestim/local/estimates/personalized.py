@@ -141,7 +141,7 @@ class PersonalizedEstimator(Combined, Server):
 
     _client_here = None
 
-    def passes(self, example):
+    def fit_parts(self, ask, example):
         """Refuse: the words of a row depend on how many rows of its group came before."""
         raise ValueError("PersonalizedEstimator needs all rows at once: fit the estimator of each group to its rows, "
                          "in parts, or aggregate reports")

@@ -153,11 +153,13 @@ class PrivKVMEstimator(PrivKVEstimator):
                 self._take(read, source.part(number), not number)
         return self
 
-    def passes(self, example):
-        """Yield a request for each round; see `dpestim.passes`. Charges before the first one, for all of them.
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked once a round: charges before the first, for all of them.
 
         Parameters
         ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
         example : tuple of what `fit` takes
             One made-up row with the columns and types of the data: no value of it matters.
         """
@@ -173,7 +175,7 @@ class PrivKVMEstimator(PrivKVEstimator):
                 self.next_round()
             words, told = source.part(number), vars(self.client())
             state = {name: told[name] for name in ("_rounds", "_published", "_answered", "_columns") if name in told}
-            found = yield CountReports(replace(Blueprint.of(self), state=state), words.key_for_workers(), words.seeded)
+            found = ask(CountReports(replace(Blueprint.of(self), state=state), words.key_for_workers(), words.seeded))
             with self._alone():
                 self._merge(found, "disjoint")
                 self._n_batches = 1
