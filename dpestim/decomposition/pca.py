@@ -10,9 +10,11 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.covariance.base import ScatterModel, units_of
-from dpestim.decomposition.power import MOST_ROWS, Rows, components_of, power_law
+from dpestim.decomposition.power import MOST_ROWS, PartRows, PartSums, Rows, components_of, power_law
 from dpestim.inputs import number_rows
 from dpestim.parallel import one_thread
+from dpestim.passes import Blueprint, CountRows
+from dpestim.summaries import read_schema
 
 #: Rows that are transformed at a time, which stay in the cache.
 _BLOCK = 1 << 11
@@ -229,15 +231,48 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         if self.method == "covariance":
             return super()._planned(data, n_rows, n_columns, epsilon, delta)
-        domain, k, rounds = self._domain(n_columns, data), int(self.n_components), int(self.iterated_power)
+        domain = self._domain(n_columns, data)
+        finite = self._finite(data, domain)
+        return self._drawn(lambda law, answers: self._asked(finite, domain, law, answers), n_rows, domain, epsilon,
+                           delta)
+
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked in several rounds where the method is "power".
+
+        Parameters
+        ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        epsilon, delta = self._check()
+        if self.method == "covariance":
+            super().fit_parts(ask, example)
+            return
+        super()._check_mergeable()
+        trial = self._trial(*example)
+        _, _, n_columns = trial._read(*example, None, True)
+        domain, n_rows = trial._domain(n_columns), ask(CountRows())
+        request = PartSums(replace(Blueprint.of(self), state=read_schema(trial)), domain)
+        draw = trial._drawn(lambda law, answers: PartRows(ask, request, law, answers), n_rows, domain, epsilon, delta)
+        self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
+
+    def _rows_of_part(self, X, domain):
+        """Return the rows of a part as `fit` reads them: with the columns of the others."""
+        return self._finite(self._read(X, None, False)[0], domain)
+
+    def _drawn(self, make, n_rows, domain, epsilon, delta):
+        """Return what draws all rounds; `make` returns what answers of rows (the law, what adds noise)."""
+        k, rounds = int(self.n_components), int(self.iterated_power)
         if n_rows >= MOST_ROWS:
             raise ValueError(f"X must have fewer than {MOST_ROWS} rows for method='power'")
-        law, finite = power_law(epsilon, delta, rounds, k, domain.fit_intercept), self._finite(data, domain)
+        law = power_law(epsilon, delta, rounds, k, domain.fit_intercept)
 
         def draw(source):
             with np.errstate(all="ignore"):
                 vectors, values, mean, total, deviation = components_of(
-                    self._asked(finite, domain, law, self._answers(source)), domain, n_rows, k, rounds)
+                    make(law, self._answers(source)), domain, n_rows, k, rounds)
                 again = n_rows / max(1, n_rows - 1)
                 return self._kept(vectors, values * again, total * again, mean, deviation, domain, n_rows)
 

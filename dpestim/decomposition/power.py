@@ -4,6 +4,7 @@ The proof: `power.md`.
 """
 
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.covariance.base import units_of
 from dpestim.parallel import one_thread
+from dpestim.passes import Blueprint, size
 from dpestim.statistics.row_moments import REACH
 
 #: Weights of sums of rows, of sums of squares, and of rounds; bits to which products of a row with a basis are rounded.
@@ -72,11 +74,7 @@ class Rows:
 
         Weights are public, from 0 to 1.
         """
-        d = self._rows.n_columns
-        sums, squares, whole = np.zeros(d, np.int64), 0, np.rint(weights * 1024.0)
-        for block in self._blocks():  # (all integers below 2^53)
-            sums += block.sum(axis=0).astype(np.int64)
-            squares += int(np.floor(np.square(block) @ whole / (1024.0 * REACH)).sum())
+        sums, squares = self.column_sums(np.rint(weights * 1024.0))
         asked = np.append(sums * _COLUMNS if centred else np.zeros(0, np.int64), squares * _SQUARES)
         noisy = self._noisy(asked)
         return noisy[:-1] / (_COLUMNS * REACH) if centred else None, float(noisy[-1]) / (_SQUARES * REACH)
@@ -84,12 +82,25 @@ class Rows:
     def product(self, basis):
         """Return (noisy sums of x (x P)^T over rows x of norm 1 at most, P itself: a basis nearly as it was)."""
         whole = public_basis(basis)
-        sums = np.zeros(basis.shape, np.int64)
+        (sums,) = self.products(whole)
+        return self._noisy(sums * _ROUND) / float(_ROUND * REACH << _BITS), whole * 2.0**-_BASIS
+
+    def column_sums(self, whole):
+        """Return exact (sums of columns, sum of squares with these whole weights)."""
+        sums, squares = np.zeros(self._rows.n_columns, np.int64), 0
+        for block in self._blocks():  # (all integers below 2^53)
+            sums += block.sum(axis=0).astype(np.int64)
+            squares += int(np.floor(np.square(block) @ whole / (1024.0 * REACH)).sum())
+        return sums, squares
+
+    def products(self, whole):
+        """Return exact (sums of the products of rows with a whole basis,)."""
+        sums = np.zeros(whole.shape, np.int64)
         for block in self._blocks():
             # exact: x P is an integer below 2^53, in whatever order it is added up; so are sums over a block
             told = np.rint(block @ whole * 2.0 ** (_BITS - _BASIS) / REACH)
             sums += (block.T @ told).astype(np.int64)
-        return self._noisy(sums * _ROUND) / float(_ROUND * REACH << _BITS), whole * 2.0**-_BASIS
+        return (sums,)
 
     # ---------------------------------------------------------------- inside
 
@@ -105,6 +116,49 @@ class Rows:
 
     def _noisy(self, whole):
         return self._answers.add(self._law, whole).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PartSums:
+    """Asks rows in parts for the exact sums of `Rows`."""
+
+    blueprint: Blueprint
+    #: how rows become integers
+    row_map: object
+    #: "column_sums" or "products", and what it takes
+    name: str = ""
+    whole: np.ndarray = None
+
+    needs_order = False
+
+    def __call__(self, rows, place=None):
+        """Return exact sums; None where there are no rows."""
+        if not size(rows):
+            return None
+        X = self.blueprint.build()._rows_of_part(rows[0], self.row_map)
+        with np.errstate(all="ignore"):
+            return getattr(Rows(X, self.row_map, None, None), self.name)(self.whole)
+
+    @staticmethod
+    def add(one, other):
+        """Return the sums of both; neither is changed."""
+        return tuple(a + b for a, b in zip(one, other))
+
+
+class PartRows(Rows):
+    """Rows in parts, which answer as `Rows` do; `ask` returns the merged answer to a request."""
+
+    def __init__(self, ask, request, law, answers):
+        super().__init__(None, request.row_map, law, answers)
+        self._ask, self._request = ask, request
+
+    def column_sums(self, whole):
+        """Return the sums of all parts."""
+        return self._ask(replace(self._request, name="column_sums", whole=whole))
+
+    def products(self, whole):
+        """Return the sums of all parts."""
+        return self._ask(replace(self._request, name="products", whole=whole))
 
 
 def components_of(asked, rows, n_rows, n_components, n_rounds):

@@ -20,7 +20,7 @@ from dpestim.statistics import Mean
 from dpestim.testing.tools import same_state
 
 #: Settings that need all rows at once, by what they say.
-WHOLE = "all rows at once|edges_fraction must be 0|of 'power' need them again"
+WHOLE = "all rows at once|edges_fraction must be 0"
 N_ROWS = 40
 #: Where rows are cut: one part, two, five of which two are empty.
 CUTS = ([], [13], [13, 13, 27, 40])
