@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.accounting import RenyiCurve
 from dpestim.central.model import CentralModel
 from dpestim.ensemble.pairs import Pairs, grouped
+from dpestim.ensemble.parts import PartHistograms
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
+from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
@@ -124,12 +126,67 @@ class Boosting(BinnedColumns, CentralModel):
 
         {fit of rows and targets}
         """
-        epsilon, delta = self._check_parameters()
+        epsilon, _ = self._check_parameters()
         strict, trial = self._is_strict(), self._declared_trial(X, y)
         (numbers, columns), n_rows = trial._rows(X, True)
         targets, kind, learned = trial._targets(y, n_rows, strict)
         trial._declare(trial._bins(trial.n_features_in_, numbers))
-        find, rest = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
+        edges = trial._edges_to_find(numbers, n_rows, trial.n_features_in_, epsilon)
+
+        def make(sizes, *more):
+            codes = trial._term_codes(numbers, columns)
+            return self._histograms(codes, sizes, targets, kind, *more, self.n_jobs)
+
+        return self._fit_to(make, lambda first: trial._term_codes(numbers, columns, first), trial, kind, learned,
+                            n_rows, edges)
+
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked for each term in each round; charges before the first noise.
+
+        Parameters
+        ----------
+        ask : callable
+            Takes a request, and returns the merged answer of all parts.
+        example : tuple of what `fit` takes
+            One made-up row with the columns and types of the data: no value of it matters.
+        """
+        epsilon, _ = self._check_parameters()
+        if self._inferred() or self._fraction_of_edges():
+            raise ValueError(f"{type(self).__name__} needs all rows at once to find bounds, classes or edges: declare "
+                             "them, with edges_fraction=0")
+        X, y = example
+        trial = self._trial(X, y)
+        trial._rows(X, True)
+        kind, learned = trial._of_targets()
+        trial._declare(trial._bins(trial.n_features_in_))
+        n_rows = ask(CountRows()) if self._replaces else None
+        names = "n_features_in_", "feature_names_in_", "bins_", "_reach", "_terms", "_sides", "_candidates", "pools_", \
+            "_may_be_missing"
+        known = {name: vars(trial)[name] for name in names if name in vars(trial)}
+        known = {**known, "_terms": list(trial._terms), "_sides": list(trial._sides)}
+        blueprint = replace(Blueprint.of(trial), state=known)
+        self._fit_to(lambda sizes, *more: PartHistograms(ask, blueprint, sizes, kind, *more),
+                     lambda first: trial._terms[first:], trial, kind, learned, n_rows, (None, epsilon))
+
+    def _fit_to(self, make, more_terms, trial, kind, learned, n_rows, edges):
+        """Plan, pay, draw, and keep what was drawn; returns self.
+
+        Parameters
+        ----------
+        make : callable
+            From (bins of terms, cost, law, what adds noise) to `Histograms`.
+        more_terms : callable
+            What `Histograms.extend` takes of each term from some number on.
+        trial : Boosting
+            Has read the columns, and becomes what was learned.
+        kind, learned
+            As `_targets` returns them.
+        n_rows : int or None
+        edges : tuple
+            (what finds edges, or None; epsilon for all else).
+        """
+        epsilon, delta = self._check_parameters()
+        find, rest = edges
         for_pairs = trial._share_of_pairs() * epsilon if trial._candidates else Fraction(0)
         rest -= for_pairs
         replaces = self._replaces
@@ -149,8 +206,7 @@ class Boosting(BinnedColumns, CentralModel):
         if find is not None:
             trial._declare((find(source.part(1)), trial._reach))
             source = source.part(0)
-        codes, sizes = trial._term_codes(numbers, columns), [trial._size(sides) for sides in trial._sides]
-        rows = self._histograms(codes, sizes, targets, kind, cost, law, Answers(source), self.n_jobs)
+        rows = make([trial._size(sides) for sides in trial._sides], cost, law, Answers(source))
         ordered = [sides[0][1] if len(sides) == 1 else tuple(sides) for sides in trial._sides]
 
         def later(rows, curves, spread):
@@ -159,7 +215,7 @@ class Boosting(BinnedColumns, CentralModel):
                       for j, (curve, order) in enumerate(zip(curves, ordered[1:]))]
             for pair in pairs.choose(rows, curves, groups, spread):
                 trial._add_pair(pair)
-            return list(zip(trial._term_codes(numbers, columns, first), [*map(trial._size, trial._sides[first:])],
+            return list(zip(more_terms(first), [*map(trial._size, trial._sides[first:])],
                             [*map(tuple, trial._sides[first:])]))
 
         with one_thread(_MERGED):  # (several threads would only wait for each other)

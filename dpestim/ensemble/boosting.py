@@ -5,7 +5,7 @@ from scipy.special import expit
 
 from dpestim.central.model import CentralClassifier, CentralRegressor
 from dpestim.ensemble.base import Boosting
-from dpestim.inputs import check_target, checked_classes, label_codes, target_numbers, target_pair
+from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_numbers, target_pair
 
 #: How far bounds of targets may be from 0, and how close to each other.
 _LIMITS = {"most": 1e140, "apart": 1e-140}
@@ -116,7 +116,15 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     def _targets(self, y, n_rows, strict):
         codes, classes = label_codes(y, self.classes, n_rows, strict=strict)
-        return codes.astype(np.int64), 1 if len(classes) == 2 else len(classes), {"classes_": classes}
+        return codes.astype(np.int64), *self._about(classes)
+
+    @staticmethod
+    def _about(classes):
+        return 1 if len(classes) == 2 else len(classes), {"classes_": classes}
+
+    def _of_targets(self):
+        """Return what `_targets` does besides targets, where classes are declared."""
+        return self._about(class_array(self.classes))
 
     @staticmethod
     def _half(learned):
@@ -229,6 +237,10 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         half = (high - low) / 2 or 1.0
         known = {"target_bounds_": (low, high)}
         return (np.clip(y, low, high) - low) / half - 1.0, 0, known
+
+    def _of_targets(self):
+        """Return what `_targets` does besides targets, where their bounds are declared."""
+        return self._targets(np.zeros(1), 1, self._is_strict())[1:]
 
     @staticmethod
     def _half(learned):

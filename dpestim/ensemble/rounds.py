@@ -170,8 +170,7 @@ class Histograms:
 
     def counts(self, term):
         """Return how many rows each bin of a term has, with noise; once for each term."""
-        whole = np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
-        return self._noisy(whole * self._cost.weight) / self._cost.weight
+        return self._noisy(self._counted(term) * self._cost.weight) / self._cost.weight
 
     def size(self, term):
         """Return how many bins a term has: a public number."""
@@ -186,9 +185,7 @@ class Histograms:
 
     def squares(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
-        off = np.nan_to_num(np.clip(self._targets - start, -1.0, 1.0))
-        whole = np.rint(off * off * self._cost.square).astype(np.int64).sum()
-        return float(self._noisy(np.array([whole]))[0]) / self._cost.square
+        return float(self._noisy(np.array([self._squared(start)]))[0]) / self._cost.square
 
     @property
     def unit(self):
@@ -200,10 +197,7 @@ class Histograms:
 
         For `choose` alone. Groups say what bins of either term are together.
         """
-        if self._pending:
-            self._pass(first)
-        one, two = (group[self._codes[term]] for term, group in zip((first, second), groups))
-        return int(np.abs(self._sums_of((one * (int(groups[1].max()) + 1) + two).astype(np.uint8))).sum())
+        return int(np.abs(self._crossed(first, second, *groups)).sum())
 
     def choose(self, law, scores):
         """Return the place of one of several scores, which `strength` made: a private choice."""
@@ -214,6 +208,24 @@ class Histograms:
         self._codes.append(np.ascontiguousarray(codes, np.uint8))
         self._sizes.append(size)
         self._bins.append(np.arange(size))
+
+    # exact and secret, each one pass over rows; those of parts of the rows add up (`dpestim.ensemble.parts`)
+
+    def _counted(self, term):
+        """Return how many rows each bin of a term has."""
+        return np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
+
+    def _squared(self, start):
+        """Return the sum of the squares of the residuals of numbers at one score, in integers."""
+        off = np.nan_to_num(np.clip(self._targets - start, -1.0, 1.0))
+        return np.rint(off * off * self._cost.square).astype(np.int64).sum()
+
+    def _crossed(self, first, second, *groups):
+        """Return the sums of residuals in the cells of two columns, in integers."""
+        if self._pending:
+            self._pass(first)
+        one, two = (group[self._codes[term]] for term, group in zip((first, second), groups))
+        return self._sums_of((one * (int(groups[1].max()) + 1) + two).astype(np.uint8))
 
     def _pass(self, term):
         """Return the sums of residuals, in integers, after scores have moved: one pass over rows."""

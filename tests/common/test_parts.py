@@ -10,7 +10,9 @@ from scipy.sparse import csr_array, issparse
 from dpestim import config_context, distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
+from dpestim.cluster import DPKMeans
 from dpestim.distributed.parts import added
+from dpestim.ensemble import DPGradientBoostingClassifier
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimator
@@ -216,3 +218,29 @@ def test_what_is_refused_charges_nothing(call, message):
             call()
         if "more than once" not in message:  # (a local model of rounds pays for all of them before the first)
             assert ledger.spent().epsilon == 0 or "at least one row" in message
+
+
+@pytest.mark.parametrize("room", [0, 2000])
+def test_scores_that_a_worker_has_lost_are_made_again(monkeypatch, room):
+    X = np.random.default_rng(1).uniform(-1, 1, size=(90, 2))
+    y = (X[:, 0] > 0).astype(int)
+
+    def model():
+        return DPGradientBoostingClassifier(5.0, delta=1e-5, classes=[0, 1], bounds=(-1, 1), interactions=1,
+                                            random_state=0)
+
+    expected = model().fit(X, y)
+    monkeypatch.setattr("dpestim.ensemble.parts._MOST_BYTES", room)
+    found = distributed.fit(model(), [(X[:50], y[:50]), (X[50:], y[50:])])
+    assert (found.scores_ == expected.scores_).all()
+    assert (found.intercept_ == expected.intercept_).all()
+
+
+def test_rounds_of_parts_are_charged_once():
+    X = np.random.default_rng(1).uniform(-1, 1, size=(90, 2))
+    with Ledger(1.0) as ledger:
+        distributed.fit(DPKMeans(1.0, n_clusters=2, bounds=(-1, 1)), [X[:50], X[50:]])
+        assert ledger.spent().epsilon == 1
+        with pytest.raises(BudgetExceededError):
+            distributed.fit(DPKMeans(1.0, n_clusters=2, bounds=(-1, 1)), [X[:50], X[50:]])
+        assert len(ledger.entries()) == 1
