@@ -23,7 +23,7 @@ def fit(estimator, data, y=None, *, users=None):
     Parameters
     ----------
     estimator : estimator of dpestim
-        One whose parts add up: its attribute `merges` is "summaries" or "reports". All domains must be declared.
+        One that has `fit_parts`. All domains must be declared.
     data : Dask DataFrame, Array or Bag, Spark DataFrame, pyarrow.dataset.Dataset, str, or iterable
         A str is a pattern of Parquet files. An iterable has batches: frames of pandas or polars, Arrow tables or record
         batches, arrays, or pairs (X, y).
@@ -60,8 +60,8 @@ def fit(estimator, data, y=None, *, users=None):
     True
     """
     if not hasattr(estimator, "fit_parts"):
-        raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows, or take "
-                         'an estimator whose attribute merges is "summaries" or "reports"')
+        raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows on one "
+                         "machine, or take an estimator that has fit_parts")
     parts = parts_of(data, y, users)
 
     def ask(request):
@@ -91,8 +91,9 @@ def privatize(estimator, data, y=None):
 
     Notes
     -----
-    What is lazy may be made more than once: a part that is made again has the same reports. Each call of `privatize` is
-    a release of all rows. Store the reports, and count them by `aggregate`.
+    What is lazy may be made more than once: a part that is made again has the same reports. **Rows must not change in
+    between**: two reports with the same noise tell both values. Each call of `privatize` is a release of all rows.
+    Store the reports, and count them by `aggregate`.
 
     Examples
     --------
