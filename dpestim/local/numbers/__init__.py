@@ -3,6 +3,7 @@
     law.py        `NumericRandomizer`: what every law on a grid has, from a table of integer weights
     column.py     `NumberColumn`: a pair of bounds and a law
     missing.py    `NumberOrMissing`: any of these laws, where values may be missing (``missing=True`` in a `Domain`)
+    missing_column.py  `MissingColumn`: a pair of bounds and such a law
     joint.py      `JointColumn`: several columns that share a report, and `JointRandomizer`, the base of its laws
     ball.py       `BallColumn`: all columns are one vector in a ball, and its law
     transformer.py `NumericTransformer`: the client, which is also scikit-learn's transformer of numbers

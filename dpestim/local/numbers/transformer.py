@@ -12,9 +12,10 @@ from dpestim.inputs.declared import says_missing
 from dpestim.inputs.numbers import DECLARE, OR_FILL
 from dpestim.local.client import Client
 from dpestim.local.columns import Columns, column_names
-from dpestim.local.numbers.column import MissingColumn, NumberColumn, pair_of
+from dpestim.local.numbers.column import NumberColumn, pair_of
 from dpestim.local.numbers.law import LARGEST_GRID
 from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
+from dpestim.local.numbers.missing_column import MissingColumn
 from dpestim.local.sampling import SampledColumns
 
 

@@ -133,6 +133,16 @@ def test_nobody_with_a_value_leaves_the_bounds():
     assert est.confidence_interval(of="missing")[0, 1] == 1.0
 
 
+def test_few_reports_that_agree_leave_intervals_wide():
+    est = client(DuchiTransformer, 4.0)
+    for code in range(3):
+        server = MeanEstimator(est)
+        server.aggregate(np.full((4, 1), code, np.uint8))
+        low, high = server.confidence_interval()[0]
+        assert high - low > 20, code
+        assert server.standard_error_[0] > 1 or server.missing_[0] > 1
+
+
 def test_intervals_cover_what_they_are_about():
     rng, hits = np.random.default_rng(1), np.zeros(2)
     for seed in range(150):
