@@ -94,11 +94,14 @@ class RowSummary(Summary):
         return np.concatenate([mine, theirs])
 
 
-def refuse_other_names(names, others):
-    """Raise ValueError unless columns have the same names in the same order, or none of both has names."""
+def refuse_other_names(names, others, advice="Give all rows as data frames, or all as arrays"):
+    """Raise ValueError unless columns have the same names in the same order, or none of both has names.
+
+    The one rule for all that is added up: summaries, and reports of users.
+    """
     if (names is None) != (others is None):
         raise ValueError("merge needs rows of the same columns: all in data frames with names of columns, or none. "
-                         "Give all rows as data frames, or all as arrays")
+                         f"{advice}")
     if names is not None and list(names) != list(others):
         raise ValueError("merge needs columns with the same names, in the same order: reorder or rename those of one")
 

@@ -27,7 +27,7 @@ from dpestim.accounting import Ledger
 from dpestim.datasets import load_yrbss
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.pipeline import check_pipeline, share_budget
-from dpestim.preprocessing import DPOneHotEncoder, DPStandardScaler
+from dpestim.preprocessing import DPOneHotEncoder, DPStandardScaler, norm_bound
 
 EPSILON, DELTA = 1.0, 1e-5
 RUNS = 5
@@ -55,8 +55,7 @@ def private(bounds, words, epsilon=EPSILON):
     numbers = DPStandardScaler(bounds=tuple(zip(*bounds.values())), clip=2.0)
     categories = DPOneHotEncoder(categories=["private"] * len(words))
     table = ColumnTransformer([("numbers", numbers, list(bounds)), ("words", categories, words)])
-    norm = float(np.hypot(numbers.norm_bound, categories.norm_bound))  # public: from parameters alone
-    model = DPLogisticRegression(data_norm=norm, classes=[False, True])
+    model = DPLogisticRegression(data_norm=norm_bound(table), classes=[False, True])  # public: from parameters alone
     return share_budget(make_pipeline(table, model), epsilon, delta=DELTA, shares={"dplogisticregression": 4})
 
 

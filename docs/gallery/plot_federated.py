@@ -27,7 +27,8 @@ for n_rows, color in ((3_000, "C0"), (12_000, "C1")):
     X, y, owners = draw(n_rows, 0)
     predicted, measured = [], []
     for epsilon in EPSILONS:
-        model = DPFederatedLinearModel([epsilon, epsilon, 2 * epsilon], data_norm=2.0, classes=[False, True])
+        model = DPFederatedLinearModel([epsilon, epsilon, 2 * epsilon], delta=1e-6, data_norm=2.0, classes=[False,
+                                                                                                            True])
         curvatures = model.pilot_curvatures(*public)
         predicted.append(model.predict_fitness_cost([n_rows // 3] * 3, n_features=4, curvatures=curvatures))
         losses = [model.set_params(random_state=seed).fit(X, y, owners).mean_loss(X, y) for seed in range(6)]

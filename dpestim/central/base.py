@@ -135,18 +135,25 @@ def checked_bounds(bounds, *, integers=False):
     if not pair or not all((type(b) is int or (isinstance(b, kind) and not isinstance(b, bool))) and abs(b) < 2**53
                            for b in bounds):
         what = "integers" if integers else "numbers"
-        raise ValueError(f"bounds must be None or a pair (low, high) of {what} between -2^53 and 2^53")
+        raise ValueError(f"bounds must be None or a pair (low, high) of {what} between -2^53 and 2^53, as floats "
+                         "cannot tell larger integers apart: write answers, sensitivity and bounds in another unit")
     bounds = tuple(int(b) if integers else float(b) for b in bounds)
     if not bounds[0] < bounds[1]:
         raise ValueError("bounds must be a pair (low, high) with low below high")
     return bounds
 
 
+def declared_delta(delta):
+    """Return delta as an exact fraction in [0, 1): None and 0 both say that there is none."""
+    value = Fraction(0) if delta is None else canonical_amount(delta, "delta")
+    if value and not _LEAST_DELTA <= value < 1:
+        raise ValueError("delta must be None or 0, or a number of at least 1e-300 and below 1")
+    return value
+
+
 def checked_delta(delta):
-    """Return delta as an exact fraction in (0, 1)."""
-    if delta is None:
+    """Return delta as an exact fraction in (0, 1), of what cannot be private without one."""
+    value = declared_delta(delta)
+    if not value:
         raise ValueError("delta must be declared, above 0 and below 1 (much less than one over the number of people)")
-    value = canonical_amount(delta, "delta")
-    if not _LEAST_DELTA <= value < 1:
-        raise ValueError("delta must be a number of at least 1e-300 and below 1")
     return value

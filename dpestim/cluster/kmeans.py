@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import replace
-from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster.coreset import cell_shares, nearest, normal_cells, packed, weighted_kmeans
 from dpestim.cluster.rounds import PartRows, Plan, Rows, Tally
@@ -112,7 +111,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     {columns seen}
     """
 
-    def __init__(self, epsilon=1.0, *, n_clusters=8, delta=0.0, bounds=None, n_iter=2,
+    def __init__(self, epsilon=1.0, *, n_clusters=8, delta=None, bounds=None, n_iter=2,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.n_clusters = n_clusters
@@ -247,9 +246,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
     def _check(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon, delta, _ = canonical_epsilon(self.epsilon), Fraction(0), self._neighbours
-        if isinstance(self.delta, bool) or not isinstance(self.delta, Real) or self.delta != 0:
-            delta = checked_delta(self.delta)
+        epsilon, delta, _ = canonical_epsilon(self.epsilon), declared_delta(self.delta), self._neighbours
         for name, most in (("n_clusters", 1000), ("n_iter", 100)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:

@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import declared_delta
 from dpestim.covariance.repair import Scatter, scatter_of
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
@@ -18,9 +17,9 @@ from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_
 from dpestim.summaries import Summary
 
 _OF_A_MATRIX = """\
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less, as with more than a few columns it is by far.
+    delta : float, default=None
+        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        is less, as with more than a few columns it is by far.
     bounds : (low, high), dict or Domain, default=None
         Public range of the columns, numbers or one for each column; values outside are clipped, and columns are scaled
         by it before noise is added. None, without `data_norm`, takes the smallest and largest values, which leaks
@@ -59,7 +58,7 @@ class ScatterModel(OnePassModel):
     #: What adds noise, all of it: the checks of `dpestim.testing` tell neighbours the same.
     _answers = Answers
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, assume_centered=False,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, data_norm=None, assume_centered=False,
                  shrinkage="auto", neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
@@ -87,9 +86,7 @@ class ScatterModel(OnePassModel):
         return super()._inferred() if self.data_norm is None else []
 
     def _check(self):
-        epsilon, delta, _ = canonical_epsilon(self.epsilon), Fraction(0), self._neighbours
-        if isinstance(self.delta, bool) or self.delta != 0:
-            delta = checked_delta(self.delta)
+        epsilon, delta, _ = canonical_epsilon(self.epsilon), declared_delta(self.delta), self._neighbours
         if self.bounds is not None:
             checked_box(self.bounds)
         if self.data_norm is not None:

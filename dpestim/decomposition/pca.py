@@ -101,7 +101,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     _asked = Rows
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
-                 delta=0.0, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
+                 delta=None, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
                  neighbours=None, ledger=None, random_state=None):
         super().__init__(epsilon, delta=delta, bounds=bounds, data_norm=data_norm, assume_centered=assume_centered,
                          shrinkage=shrinkage, neighbours=neighbours, ledger=ledger, random_state=random_state)
@@ -198,7 +198,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         rounds = self.iterated_power
         if isinstance(rounds, bool) or not isinstance(rounds, Integral) or not 1 <= rounds <= 100:
             raise ValueError("iterated_power must be an int from 1 to 100")
-        if self.method == "power" and not (whole and self.delta > 0 and self.shrinkage == "auto"):
+        if self.method == "power" and not (whole and self.delta and self.shrinkage == "auto"):
             raise ValueError('method="power" needs an integer for n_components, a delta above 0, and no shrinkage')
         if self.method == "power" and not self._replaces:
             raise ValueError('method="power" needs neighbours="substitution": the number of rows is taken as public')

@@ -52,14 +52,14 @@ ledger : dpestim.accounting.Ledger, default=None
     around, if there is one.
 """,
     "delta of noise": """\
-delta : float, default=0.0
-    What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
+delta : float, default=None
+    What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that is
     less.
 """,
     "delta of a fit": """\
-delta : float, default=0.0
-    What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
-    less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
+delta : float, default=None
+    What may be added to the probability of any event, below 1; None or 0 is pure differential privacy. Where that
+    needs less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
 """,
     "delta that must be declared": """\
 delta : float, default=None

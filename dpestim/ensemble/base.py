@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.accounting import RenyiCurve
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
 from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
-from dpestim.models import checked_number, exact_number
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
@@ -33,9 +33,9 @@ _PARAMETERS = """\
 Parameters
 ----------
 {epsilon of a fit}
-delta : float, default=0.0
-    What may be added to the probability of any event, in [0, 1). 0: Laplace noise, which is much larger; declare
-    one, such as 1e-5, if you can.
+delta : float, default=None
+    What may be added to the probability of any event, below 1. None or 0: Laplace noise, which is much larger;
+    declare a delta, such as 1e-5, if you can.
 {columns}
 {own}
 interactions : int or list of pairs of int or str, default=None
@@ -383,9 +383,7 @@ class Boosting(BinnedColumns, CentralModel):
 
     def _check_parameters(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        if checked_number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1):
-            delta = exact_number(self.delta)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(self.delta)
         self._relation()
         if self.max_iter is not None:
             _whole("max_iter", self.max_iter, 1, _MOST_ROUNDS)

@@ -7,9 +7,6 @@ from dpestim.central.model import CentralClassifier, CentralRegressor
 from dpestim.ensemble.base import Boosting
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_numbers, target_pair
 
-#: How far bounds of targets may be from 0, and how close to each other.
-_LIMITS = {"most": 1e140, "apart": 1e-140}
-
 
 class DPGradientBoostingClassifier(CentralClassifier, Boosting):
     """Boosting of curves: an additive model whose terms can be plotted, from noisy histograms of residuals.
@@ -63,7 +60,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
     {classes}
 """
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, classes=None, interactions=None, interactions_fraction=0.1, max_iter=None,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
@@ -205,7 +202,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         Public range of y, clipped to it. None leaks as above.
 """
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=255, edges=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, target_bounds=None, interactions=None, interactions_fraction=0.1,
                  max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
@@ -232,7 +229,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     def _targets(self, y, n_rows, strict):
         y = target_numbers(y, n_rows, strict=strict)
-        low, high = target_pair(self.target_bounds, **_LIMITS) if self.target_bounds is not None else (
+        low, high = target_pair(self.target_bounds) if self.target_bounds is not None else (
             (float(y.min()), float(y.max())) if len(y) else (0.0, 0.0))
         half = (high - low) / 2 or 1.0
         known = {"target_bounds_": (low, high)}
@@ -254,7 +251,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     def _check_parameters(self):
         if self.target_bounds is not None:
-            check_target(self.target_bounds, **_LIMITS)
+            check_target(self.target_bounds)
         return super()._check_parameters()
 
     def _test_data(self, n_rows, seed=0):

@@ -54,9 +54,9 @@ _MORE = """
     {columns seen}
     """
 _DELTA = """\
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Where it is above 0, noise is Gaussian if that is
-        less: for `row_allocation="shared"` it nearly always is.
+    delta : float, default=None
+        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        is less: for `row_allocation="shared"` it nearly always is.
 """
 _LAST = """\
     n_jobs : int, default=None
@@ -69,7 +69,7 @@ class Forest(BinnedModel, OnePassModel):
 
     _more_attributes = _MORE
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_fraction=0, n_estimators=None, max_depth=None, row_allocation="shared", split_seed=0,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
@@ -359,7 +359,7 @@ class DPRandomForestClassifier(ClassTarget, Forest):
             values = balanced(values, rows, prior)
         return {**found, "values_": values, "class_prior_": prior, "_even": even, "_known": known}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_fraction=0, classes=None, n_estimators=None, max_depth=None, row_allocation="shared",
                  split_seed=0, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
@@ -429,7 +429,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
         share = halved(len(self.bins_), int(self.depth_))
         return self.target_mean_ + self._together(X, self.values_ - self.target_mean_, share)
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, categories=None, n_bins=32, edges=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=32, edges=None,
                  edges_fraction=0, target_bounds=None, n_estimators=None, max_depth=None, row_allocation="shared",
                  split_seed=0, neighbours=None, ledger=None, random_state=None, n_jobs=None):
         Forest.__init__(self, epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,

@@ -25,6 +25,8 @@ PAIR = ("{} must be a pair (low, high) of finite numbers, a pair of arrays with 
         'such as {{"age": (17, 90)}}, or a dpestim.Domain')
 LISTS = ("{} must be a list with one list of values for each column, a dict such as {{\"sex\": [\"F\", \"M\"]}}, or a "
          "dpestim.Domain")
+#: The largest absolute value of a bound, and the least width: squares of both, and sums of those, are floats.
+FARTHEST, CLOSEST = 1e140, 1e-140
 #: What a declaration by name, or of one column, may be.
 _NAMED = (dict, Domain, *KINDS)
 
@@ -47,7 +49,7 @@ def is_by_column(declared):
     return isinstance(declared, dict | Domain)
 
 
-def pair_of(bounds, n_columns=None, names=None, *, name="bounds", most=None, apart=None, same=False):
+def pair_of(bounds, n_columns=None, names=None, *, name="bounds", same=False):
     """Return (lows, highs), arrays of the columns, or raise ValueError.
 
     Parameters
@@ -59,8 +61,6 @@ def pair_of(bounds, n_columns=None, names=None, *, name="bounds", most=None, apa
         The names of the columns, where they have any.
     name : str, default="bounds"
         What the parameter is called.
-    most, apart : float, default=None
-        The largest absolute value of an end, and the least width.
     same : bool, default=False
         Whether both ends may be equal.
     """
@@ -76,10 +76,10 @@ def pair_of(bounds, n_columns=None, names=None, *, name="bounds", most=None, apa
         if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
             raise ValueError(PAIR.format(name))
         lows, highs = (np.atleast_1d(bound_array(end, name)) for end in bounds)
-    return _checked(lows, highs, n_columns, name, most, apart, same)
+    return _checked(lows, highs, n_columns, name, same)
 
 
-def _checked(lows, highs, n_columns, name, most, apart, same):
+def _checked(lows, highs, n_columns, name, same):
     n = n_columns or max(len(lows), len(highs))
     if any(len(end) not in (1, n) for end in (lows, highs)):
         there = "" if n_columns is None else f", of which there are {n_columns}"
@@ -91,12 +91,10 @@ def _checked(lows, highs, n_columns, name, most, apart, same):
         how = "in the wrong order" if (low > high).any() else "equal"
         below = "at most" if same else "below"
         raise ValueError(f"{name} must be a pair (low, high) with low {below} high: these are {how}")
-    if most is not None and (np.maximum(np.abs(low), np.abs(high)) > most).any():
-        raise ValueError(f"{name} must be at most {most:g} in absolute value")
-    if apart is not None:
-        width = high - low
-        if not ((width > apart) | (width == 0)).all():
-            raise ValueError(f"{name} must be a pair (low, high) with low below high, by at least {apart:g}")
+    far = np.maximum(np.abs(low), np.abs(high)) > FARTHEST
+    if far.any() or ((high - low < CLOSEST) & (low < high)).any():
+        raise ValueError(f"{name} must lie between -{FARTHEST:g} and {FARTHEST:g}, and at least {CLOSEST:g} apart: "
+                         "write the column and its bounds in another unit, such as thousands or millionths")
     return low, high
 
 
@@ -294,7 +292,7 @@ def as_list(value, where):
     return value
 
 
-def target_pair(target_bounds, name_of_y=None, *, name="target_bounds", **limits):
+def target_pair(target_bounds, name_of_y=None, *, name="target_bounds"):
     """Return (low, high), floats, of the targets, or raise ValueError.
 
     A dict or a `Domain` says it by the name of y; without a name only that there is such a column is checked.
@@ -304,7 +302,7 @@ def target_pair(target_bounds, name_of_y=None, *, name="target_bounds", **limits
     refuse_pairs(target_bounds, name)
     if isinstance(target_bounds, tuple | list) and any(map(np.ndim, target_bounds)):
         raise ValueError(f"{name} must be a pair (low, high) of two numbers")
-    low, high = pair_of(target_bounds, 1, name=name, **limits)
+    low, high = pair_of(target_bounds, 1, name=name)
     return float(low[0]), float(high[0])
 
 
@@ -321,12 +319,12 @@ def check_classes(classes):
         _some_target(classes, "classes", as_list, "a list of values")
 
 
-def check_target(target_bounds, **limits):
+def check_target(target_bounds):
     """Raise ValueError for bounds of targets that cannot be, before y says of which column they are."""
     if is_by_column(target_bounds):
         _some_target(target_bounds, "target_bounds", as_pair, "a pair (low, high)")
     else:
-        target_pair(target_bounds, **limits)
+        target_pair(target_bounds)
 
 
 def _some_target(declared, name, read, wanted):

@@ -10,7 +10,8 @@ from dpestim.inputs.kinds import Categories, Numbers
 def block_of(column, name):
     """Return the names of the columns that one becomes."""
     if isinstance(column, Numbers):
-        return [name, f"{name}_missing"] if column.missing else [name]
+        # (another name than that of the raw column, by which a model with a domain tells the two apart)
+        return [f"{name}_scaled", f"{name}_missing"] if column.missing else [f"{name}_scaled"]
     return [f"{name}_{'missing' if value is None else value}" for value in column.all_values]
 
 

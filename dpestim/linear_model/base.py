@@ -2,7 +2,6 @@
 
 import inspect
 import math
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim import parallel
 from dpestim._core import logistic
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier, CentralModel
 from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
 from dpestim.linear_model.domain import OfDomain
@@ -31,7 +31,7 @@ class ClippedModel(OfDomain, CentralModel):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = getattr(self, "bounds", None) is None  # (0 is mapped to another number)
         return tags
 
     def _checked_X(self, X, *, reset, total):
@@ -57,7 +57,7 @@ class ClippedModel(OfDomain, CentralModel):
         coef, intercept = self.coef_, self.intercept_
         if self._scaled is not None:
             coef, intercept, scale = self._scaled
-            X = scale.rows(_dense(X))
+            X = scale.rows(X)
         # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
         limit, _ = row_shape(X.shape[1], 0.0)
         factors = np.empty(len(X))
@@ -77,13 +77,6 @@ class ClippedModel(OfDomain, CentralModel):
                     rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
                 scores[few] = rows @ slopes
         return scores + intercept
-
-
-def _dense(X):
-    """Return rows that are no sparse ones, or raise ValueError."""
-    if isinstance(X, SparseRows):
-        raise ValueError("bounds need dense rows, as 0 is mapped to another number: use X.toarray(), or data_norm")
-    return X
 
 
 class PerturbedModel(ClippedModel):
@@ -109,8 +102,9 @@ class PerturbedModel(ClippedModel):
 """,
         "domain": """\
     domain : dpestim.Domain, default=None
-        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
-        `data_norm` and `classes` where they are None; classes are those of the column that y, a series, is called.
+        The public description of the table. It gives `classes` of the column that y, a series, is called. Where X is a
+        frame whose columns are numbers of the domain, it gives `bounds`; where `dpestim.preprocessing.DomainEncoder`
+        has encoded the rows, `data_norm`.
 """,
     }
     _told_apart = "logistic.md: the objective is perturbed; tests/unit/linear_model/test_logistic_privacy.py"
@@ -137,7 +131,7 @@ class PerturbedModel(ClippedModel):
         X = trial._checked_X(X, reset=True, total=strict)
         scale = trial._scale(X.shape[1])
         if scale is not None:
-            X = scale.rows(_dense(X))
+            X = scale.rows(X)
             trial.data_norm = scale.norm if trial.data_norm is None else trial.data_norm
         task, learned = trial._read_y(y, len(X), strict)
         norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
@@ -190,10 +184,7 @@ class PerturbedModel(ClippedModel):
 
     def _check_parameters(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon = canonical_epsilon(self.epsilon)
-        delta = Fraction(0)
-        if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
-            delta = exact_number(self.delta)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(self.delta)
         for name, (where, low, high) in self._numbers.items():
             value = getattr(self, name)
             if value is not None or type(self)._needs(name):

@@ -1,11 +1,9 @@
-"""Linear models of rows that a `DomainEncoder` made: the norm, the classes and the range of targets that follow."""
+"""Linear models of a declared table: bounds of raw numbers, or the norm of rows that a `DomainEncoder` made."""
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from dpestim.inputs import Domain, pair_of
-from dpestim.inputs.encoded import norm_for, norm_of
+from dpestim.inputs import Domain, Numbers, pair_of
+from dpestim.inputs.declared import shown
+from dpestim.inputs.encoded import norm_for
+from dpestim.inputs.scaled import Scale
 from dpestim.models import PrivateModel
 
 
@@ -41,62 +39,40 @@ class OfDomain(PrivateModel):
         bounds = getattr(self, "bounds", None)
         if bounds is None:
             return None
-        ends = pair_of(bounds, n_columns, most=1e140, apart=1e-140, same=True)
+        ends = pair_of(bounds, n_columns, same=True)
         return Scale(*ends, centred=bool(self.fit_intercept))
 
     def _settle(self, names, n_columns, target):
         """... What is None follows from the domain."""
         if self._of_domain is not None:
             for name in ("classes", "target_bounds"):
-                if getattr(self, name, 0) is None:
+                if name in self._declared and getattr(self, name) is None:
                     setattr(self, name, Domain(self.domain))
+            if getattr(self, "bounds", 0) is None and getattr(self, "data_norm", None) is None:
+                self.bounds = self._of_numbers(names)
         super()._settle(names, n_columns, target)
-        if self._of_domain is not None and self.data_norm is None and getattr(self, "bounds", None) is None:
+        if self._of_domain is not None and getattr(self, "data_norm", 0) is None and self.bounds is None:
             self.data_norm = norm_for(self.domain, n_columns, target)
+
+    def _of_numbers(self, names):
+        """Return the domain of columns that are all numbers of it, else None: encoded columns have other names."""
+        domain = Domain(self.domain)
+        if names is None or not all(name in domain for name in names):
+            return None
+        others = [name for name in names if not isinstance(domain[name], Numbers)]
+        if others:
+            raise ValueError(f"columns of X must be numbers, and {shown(others)} are categories of domain: put "
+                             "dpestim.preprocessing.DomainEncoder(domain) before the model, such as\n"
+                             "    model = sklearn.pipeline.make_pipeline(DomainEncoder(domain), model)")
+        return domain
 
     def _refuse_ahead(self, y, n_rows):
         if self._of_domain is not None and y is not None:
             twin = type(self)(**self.get_params(deep=False))
             twin.domain, twin.data_norm = None, self.data_norm or 1.0
             for name in ("classes", "target_bounds"):
-                if getattr(twin, name, 0) is None:
+                if name in twin._declared and getattr(twin, name) is None:
                     setattr(twin, name, Domain(self.domain))
             twin._bound = self._bound
             return twin._refuse_ahead(y, n_rows)
         return super()._refuse_ahead(y, n_rows)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Public bounds of columns: rows are scaled to [-1, 1] by them, and coefficients of these to units of X.
-
-    Not centred: 0 stays 0, as for a model without an intercept, which is 0 at the origin of X.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    centred: bool = True
-
-    @property
-    def _half(self):
-        return (self.high - self.low) / 2 if self.centred else np.maximum(np.abs(self.low), np.abs(self.high))
-
-    @property
-    def norm(self):
-        """The largest norm of a scaled row."""
-        return norm_of(max(1, int((self._half > 0).sum())))
-
-    def rows(self, X):
-        """Return rows, each column scaled and clipped; a column whose scale is 0 is 0."""
-        half = self._half
-        with np.errstate(all="ignore"):
-            by = np.where(half > 0, half, 1.0)
-            scaled = (X - self.low) / by - 1.0 if self.centred else np.clip(X, self.low, self.high) / by
-            scaled = np.clip(scaled, -1.0, 1.0)
-        return np.ascontiguousarray(np.where(half > 0, scaled, 0.0 * scaled))
-
-    def in_units(self, coef, intercept):
-        """Return coefficients and intercepts of scaled rows in units of X."""
-        half = self._half
-        slopes = np.where(half > 0, coef / np.where(half > 0, half, 1.0), 0.0)
-        return slopes, intercept - slopes @ (self.low + half) if self.centred else intercept

@@ -6,6 +6,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim.central.base import declared_delta
 from dpestim.inputs import (
     check_target,
     checked_classes,
@@ -32,13 +33,11 @@ from dpestim.linear_model.owners import (
     start_of,
 )
 from dpestim.links import LOGISTIC, softmax, squared
-from dpestim.models import checked_number, exact_number
+from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
-
-#: The largest absolute value of a bound of targets.
-_FAR = 2.0**53
 
 
 def _tells_classes(model):
@@ -73,11 +72,20 @@ class DPFederatedLinearModel(ClippedModel):
         Privacy budget of one `fit`: of every owner, or of each.
     loss : {"logistic", "squared"}, default="logistic"
         A classifier (of two classes, or a softmax of more), or a regression.
-    delta : float, default=1e-6
-        What may be added to the probability of any event, in [0, 1); of every owner.
+    delta : float, default=None
+        What may be added to the probability of any event, below 1; of every owner. None or 0: discrete Laplace noise,
+        which is much larger; declare a delta, such as 1e-6, if you can.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
+        `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the largest norm that
+        they can have.
     data_norm : float, default=None
         Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
         predictions.
+    domain : dpestim.Domain, default=None
+        The public description of the table. It gives `classes` or `target_bounds` of the column that y, a series, is
+        called. Where X is a frame whose columns are numbers of the domain, it gives `bounds`; where
+        `dpestim.preprocessing.DomainEncoder` has encoded the rows, `data_norm`.
     classes : array-like, dict or Domain, default=None
         Public list of at least two classes, for the logistic loss.
     target_bounds : (low, high), dict or Domain, default=None
@@ -135,19 +143,22 @@ class DPFederatedLinearModel(ClippedModel):
     >>> X = rng.uniform(-1, 1, size=(6_000, 3))
     >>> y = X[:, 0] + X[:, 1] > 0.2 * rng.standard_normal(6_000)
     >>> owners = np.repeat([0, 1, 2], 2_000)
-    >>> model = DPFederatedLinearModel([0.5, 1.0, 2.0], data_norm=1.5, classes=[False, True], random_state=0)
+    >>> model = DPFederatedLinearModel([0.5, 1.0, 2.0], delta=1e-6, data_norm=1.5, classes=[False, True],
+    ...                                random_state=0)
     >>> model = model.fit(X, y, owners)
     >>> model.score(X, y) > 0.9, [float(promise.epsilon) for promise in model.privacy_by_owner_]
     (True, [0.5, 1.0, 2.0])
     """
 
-    def __init__(self, epsilon=1.0, *, loss="logistic", delta=1e-6, data_norm=None, classes=None, target_bounds=None,
-                 weights="size", C=None, n_steps=None, fit_intercept=True, intercept_scaling=0.25, ledger=None,
-                 random_state=None):
+    def __init__(self, epsilon=1.0, *, loss="logistic", delta=None, bounds=None, data_norm=None, domain=None,
+                 classes=None, target_bounds=None, weights="size", C=None, n_steps=None, fit_intercept=True,
+                 intercept_scaling=0.25, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.loss = loss
         self.delta = delta
+        self.bounds = bounds
         self.data_norm = data_norm
+        self.domain = domain
         self.classes = classes
         self.target_bounds = target_bounds
         self.weights = weights
@@ -179,8 +190,8 @@ class DPFederatedLinearModel(ClippedModel):
         self._check()
         strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
-        targets, classes, (middle, half) = self._targets(y, len(X), strict)
-        norm = longest(X) if self.data_norm is None else float(self.data_norm)
+        targets, classes, (middle, half) = trial._targets(y, len(X), strict)
+        X, norm, scale = trial._scaled_rows(X)
         several = isinstance(self.epsilon, list | tuple | np.ndarray)
         places = places_of(owners, len(X), len(self.epsilon) if several else None)
         sizes = [len(at) for at in places]
@@ -207,9 +218,14 @@ class DPFederatedLinearModel(ClippedModel):
         limit, tail = row_shape(X.shape[1], intercept)
         coef = w[:, : X.shape[1]] * (limit / norm) * half
         constant = (w[:, -1] * tail + start if self.fit_intercept else np.zeros(len(w))) * half + middle
-        learned = {"coef_": coef, "intercept_": constant, "classes_": classes}
+        learned = {"coef_": coef, "intercept_": constant, "classes_": classes, "_scaled": None}
+        if scale is not None:
+            coef, constant = scale.in_units(coef, constant)
+            learned |= {"coef_": coef, "intercept_": constant, "_scaled": (learned["coef_"], learned["intercept_"],
+                                                                           scale)}
         if self.loss == "squared":
-            learned = {"coef_": coef[0], "intercept_": float(constant[0])}
+            learned |= {"coef_": coef[0], "intercept_": float(constant[0])}
+            del learned["classes_"]
         return self._become({
             **learned, **read_schema(trial), "data_norm_": norm, "n_steps_": schedule.n_steps,
             "owner_weights_": weights, "privacy_by_owner_": promises,
@@ -261,13 +277,14 @@ class DPFederatedLinearModel(ClippedModel):
         """
         self._check()
         self._refuse_in_strict("pilot_curvatures shows exact functions of rows")
-        trial = self._trial()
-        X = trial._checked_X(X, reset=True, total=False)
         if self._inferred():
             raise ValueError(f"{' and '.join(self._inferred())} must be declared")
-        targets, classes, _ = self._targets(y, len(X), False)
+        trial = self._trial(X, y)
+        X = trial._checked_X(X, reset=True, total=False)
+        targets, classes, _ = trial._targets(y, len(X), False)
         self._note_score(len(X), "pilot_curvatures")
-        rows = clipped_rows(X, float(self.data_norm), float(self.intercept_scaling) * bool(self.fit_intercept))
+        X, norm, _ = trial._scaled_rows(X)
+        rows = clipped_rows(X, norm, float(self.intercept_scaling) * bool(self.fit_intercept))
         return curvatures_of(rows, targets, self._link(classes), self.C)
 
     def mean_loss(self, X, y):
@@ -278,7 +295,7 @@ class DPFederatedLinearModel(ClippedModel):
         self._refuse_in_strict("mean_loss compares with raw data")
         check_is_fitted(self)
         margins = self._margins(X)
-        targets, _, (middle, half) = self._targets(y, len(margins), False)
+        targets, _, (middle, half) = self._trial(X, y)._targets(y, len(margins), False)
         self._note_score(len(margins))
         if self.loss == "squared":
             margins = (margins - middle) / half
@@ -324,7 +341,7 @@ class DPFederatedLinearModel(ClippedModel):
         return [
             {"epsilon": 1.0, "data_norm": 2.0, "classes": [0, 1]},
             {"epsilon": 3.0, "delta": 1e-5, "data_norm": 2.0, "classes": ["a", "b", "c"]},
-            {"epsilon": 2.0, "delta": 0.0, "loss": "squared", "data_norm": 2.0, "target_bounds": (-2, 2),
+            {"epsilon": 2.0, "loss": "squared", "data_norm": 2.0, "target_bounds": (-2, 2),
              "n_steps": 3},
         ]
 
@@ -352,8 +369,10 @@ class DPFederatedLinearModel(ClippedModel):
             raise ValueError('loss must be "logistic" or "squared"')
         if not isinstance(self.weights, str) or self.weights not in ("size", "precision"):
             raise ValueError('weights must be "size" or "precision"')
-        checked_number("delta", self.delta, "in [0, 1)", lambda v: 0 <= v < 1)
         self._budgets(None)
+        self._check_domain()
+        if self.bounds is not None:
+            checked_box(self.bounds)
         if self.data_norm is not None:
             checked_number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
         if self.C is not None:
@@ -367,7 +386,7 @@ class DPFederatedLinearModel(ClippedModel):
         if self.classes is not None:
             checked_classes(self.classes)
         if self.target_bounds is not None:
-            check_target(self.target_bounds, most=_FAR)
+            check_target(self.target_bounds)
         check_random_state(self.random_state)
 
     def _budgets(self, n_owners):
@@ -377,7 +396,7 @@ class DPFederatedLinearModel(ClippedModel):
         if not epsilons or (several and n_owners not in (None, len(epsilons))):
             owners = "owner" if n_owners is None else f"of the {n_owners} owners"
             raise ValueError(f"epsilon must be a number, or a list of one for each {owners}")
-        delta = exact_number(self.delta)
+        delta = declared_delta(self.delta)
         return [(epsilon, delta) for epsilon in (epsilons if several else epsilons * (n_owners or 1))]
 
     def _targets(self, y, n_rows, strict):
@@ -385,7 +404,7 @@ class DPFederatedLinearModel(ClippedModel):
         if self.loss == "squared":
             values = target_numbers(y, n_rows, strict=strict)
             low, high = (float(values.min()), float(values.max())) if self.target_bounds is None else target_pair(
-                self.target_bounds, name_of_target(y), most=_FAR)
+                self.target_bounds, name_of_target(y))
             middle, half = low + (high - low) / 2, max((high - low) / 2, 1e-300)
             return np.clip((values - middle) / half, -1, 1), None, (middle, half)
         codes, classes = label_codes(y, self.classes, n_rows, strict=strict)
@@ -393,6 +412,14 @@ class DPFederatedLinearModel(ClippedModel):
         if len(classes) == 2:
             return np.where(codes < 0, 0.0, 2.0 * codes - 1.0), classes, (0.0, 1.0)
         return codes, classes, (0.0, 1.0)
+
+    def _scaled_rows(self, X):
+        """Return (rows, scaled where bounds were declared; their largest norm; the `Scale` or None)."""
+        scale = self._scale(X.shape[1])
+        if scale is not None:
+            X = scale.rows(X)
+        known = scale.norm if self.data_norm is None and scale is not None else self.data_norm
+        return X, longest(X) if known is None else float(known), scale
 
     def _link(self, classes):
         if self.loss == "squared":

@@ -54,7 +54,7 @@ class DPLinearRegression(MomentRegressor):
         one that is proven.
     """
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, method="moments", sensitivity="tight", bounds=None, data_norm=None,
+    def __init__(self, epsilon=1.0, *, delta=None, method="moments", sensitivity="tight", bounds=None, data_norm=None,
                  target_bounds=None, domain=None, fit_intercept=True, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon
@@ -131,7 +131,7 @@ class DPRidge(MomentRegressor):
         As in `DPLinearRegression`: "adassp" needs a delta above 0, and adds its own ridge to the penalty.
     """
 
-    def __init__(self, epsilon=1.0, *, alpha=1.0, delta=0.0, method="moments", bounds=None, data_norm=None,
+    def __init__(self, epsilon=1.0, *, alpha=1.0, delta=None, method="moments", bounds=None, data_norm=None,
                  target_bounds=None, domain=None, fit_intercept=True, neighbours=None, ledger=None,
                  random_state=None):
         self.epsilon = epsilon

@@ -44,9 +44,9 @@ class DPLogisticRegression(LinearClassifier):
     Parameters
     ----------
     {epsilon of a fit}
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1); 0 is pure differential privacy. Where that needs
-        less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
+    delta : float, default=None
+        What may be added to the probability of any event, below 1; None or 0 is pure differential privacy. Where that
+        needs less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
     perturbation : {"objective", "output", "functional", "gradient"}, default="objective"
         "gradient" is accelerated descent by up to 256 noisy sums of gradients, one Gaussian vector together where
         `delta` is above 0; it stops the earlier, the larger the noise is. With a delta, two classes and few rows it
@@ -116,7 +116,7 @@ class DPLogisticRegression(LinearClassifier):
         self,
         epsilon=1.0,
         *,
-        delta=0.0,
+        delta=None,
         perturbation="objective",
         multi_class="auto",
         bounds=None,

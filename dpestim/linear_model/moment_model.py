@@ -2,12 +2,12 @@
 
 import warnings
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralRegressor
 from dpestim.inputs import check_target, target_numbers
 from dpestim.linear_model.adassp import AdaptiveRelease
@@ -15,7 +15,7 @@ from dpestim.linear_model.domain import OfDomain
 from dpestim.linear_model.functional import constant_of, functional_release, ridge_of
 from dpestim.linear_model.shrinkage import shrunken, trimmed
 from dpestim.linear_model.unshrunken import unshrunken
-from dpestim.models import checked_number, exact_number
+from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.moment_noise import MomentRelease, gaussian_weights, laplace_weights
@@ -46,8 +46,9 @@ data_norm : float, default=None
 target_bounds : (low, high), dict or Domain, default=None
     Public range of y, clipped to it. None leaks as above.
 domain : dpestim.Domain, default=None
-    The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
-    `target_bounds` of the column that y, a series, is called, and `data_norm` where there are no `bounds`.
+    The public description of the table. It gives `target_bounds` of the column that y, a series, is called. Where X
+    is a frame whose columns are numbers of the domain, it gives `bounds`; where
+    `dpestim.preprocessing.DomainEncoder` has encoded the rows, `data_norm`.
 fit_intercept : bool, default=True
 neighbours : {"substitution", "add_remove"}, default=None
     Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
@@ -219,14 +220,12 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
 
     def _check(self):
         """Return (epsilon, delta), exact; raise ValueError for a parameter that does not fit."""
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        if checked_number("delta", self.delta, "0, or from 1e-300 to below 1", lambda v: v == 0 or 1e-300 <= v < 1):
-            delta = exact_number(self.delta)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(self.delta)
         self._relation()
         if self.bounds is not None:
             checked_box(self.bounds)
         if self.target_bounds is not None:
-            check_target(self.target_bounds, most=1e140, apart=1e-140)
+            check_target(self.target_bounds)
         if self.data_norm is not None:
             checked_number("data_norm", self.data_norm, "in [1e-100, 1e100]", lambda v: 1e-100 <= v <= 1e100)
         if not isinstance(self.fit_intercept, bool | np.bool_):

@@ -45,8 +45,9 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         Public bound of targets and predictions, in [1, 1e9]. None takes the largest target, which leaks in the same
         way.
     domain : dpestim.Domain, default=None
-        The public description of the table whose rows `dpestim.preprocessing.DomainEncoder` has encoded. It gives
-        `data_norm` where that is None; the column that y, a series, is called is the target.
+        The public description of the table. Where X is a frame whose columns are numbers of the domain, it gives
+        `bounds`; where `dpestim.preprocessing.DomainEncoder` has encoded the rows, `data_norm`. The column that y, a
+        series, is called is the target.
     alpha : float, default=None
         Regularisation for each row, above 0, as in scikit-learn, for rows (x / R, a) / sqrt(1 + a^2), where a is
         `intercept_scaling`. None chooses by a rule that sees only the numbers of rows and columns, epsilon, delta and
@@ -103,7 +104,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
     _numbers = PerturbedModel._numbers | {
         "max_target": ("in [1, 1e9]", 1, 1e9), "alpha": ("in [1e-12, 1e12]", 1e-12, 1e12)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, max_target=None, domain=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, data_norm=None, max_target=None, domain=None,
                  alpha=None, fit_intercept=True, intercept_scaling=0.5, ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.delta = delta

@@ -86,7 +86,7 @@ class DPLinearSVC(LinearClassifier):
     _proof_name = "margins"
     _numbers = LinearClassifier._numbers | {"h": ("in [1e-3, 1e3]", 1e-3, 1e3)}
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, data_norm=None, classes=None, domain=None,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, data_norm=None, classes=None, domain=None,
                  C=None, h=0.5, fit_intercept=True, intercept_scaling=0.25, ledger=None, random_state=None,
                  n_jobs=None):
         self.epsilon = epsilon

@@ -15,8 +15,10 @@ from dpestim.central.model import CentralRegressor
 from dpestim.central.stability.distance_test import is_far, least_threshold
 from dpestim.exact_reals import BitStream
 from dpestim.inputs import bound_array, target_numbers
+from dpestim.linear_model.domain import OfDomain
 from dpestim.privacy.exact import canonical_epsilon, exp_upper
 from dpestim.rng import check_random_state
+from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
 
 #: Coefficients lie on multiples of 2^-100 from -2^100 to 2^100.
@@ -27,7 +29,7 @@ _TEST, _LEVEL, _POINT = 0, 1, 2
 _MOST_MODELS = 1 << 16
 
 
-class DPTukeyRegression(CentralRegressor):
+class DPTukeyRegression(OfDomain, CentralRegressor):
     """Linear regression that needs no bounds: least squares on disjoint blocks of rows, and a deep point among them.
 
     If most blocks agree, a point in the middle of their coefficients is released; if they do not, nothing is. Take it
@@ -55,14 +57,22 @@ class DPTukeyRegression(CentralRegressor):
     Parameters
     ----------
     {epsilon of a fit}
-    delta : float, default=1e-6
-        What may be added to the probability of any event, from 1e-300 to below 1; much less than 1 / n_rows.
+    delta : float, default=None
+        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared, much less than
+        1 / n_rows.
     n_models : int, default=None
         Blocks of rows, up to 2^16. None: 1,000, or five quarters of what the test needs (see Utility) where that is
         more, but at most so many that each has twice as many rows as coefficients.
     center : float or array-like of shape (n_features,), default=0.0
         A public point near the rows, which is subtracted from them. Models of blocks agree about a line near the rows,
-        and hardly about its height far away: of a column of years around 2010 declare 2010.
+        and hardly about its height far away: of a column of years around 2010 declare 2010. With bounds it is their
+        middle, and must not be declared.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of the columns of X, where one is known: rows are clipped to it. `coef_` and `intercept_` are those
+        of X.
+    domain : dpestim.Domain, default=None
+        The public description of the table. Where X is a frame whose columns are numbers of the domain, it gives
+        `bounds`.
     fit_intercept : bool, default=True
     {ledger of a fit}
     {random_state}
@@ -103,12 +113,14 @@ class DPTukeyRegression(CentralRegressor):
     _learned = ("coef_", "intercept_")
     _told_apart = "tukey.md: a point of a random box is drawn; tests/unit/linear_model/test_tukey.py"
 
-    def __init__(self, epsilon=1.0, *, delta=1e-6, n_models=None, center=0.0, fit_intercept=True, ledger=None,
-                 random_state=None):
+    def __init__(self, epsilon=1.0, *, delta=None, n_models=None, center=0.0, bounds=None, domain=None,
+                 fit_intercept=True, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta
         self.n_models = n_models
         self.center = center
+        self.bounds = bounds
+        self.domain = domain
         self.fit_intercept = fit_intercept
         self.ledger = ledger
         self.random_state = random_state
@@ -120,8 +132,11 @@ class DPTukeyRegression(CentralRegressor):
         """
         epsilon, delta = self._check_parameters()
         strict = self._is_strict()
-        trial = self._trial()
+        trial = self._trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
+        scale = trial._scale(X.shape[1])
+        if scale is not None:
+            X = scale.rows(X)
         y = target_numbers(y, len(X), strict=strict)
         center = self._center(X.shape[1])
         size = X.shape[1] + bool(self.fit_intercept)
@@ -146,7 +161,11 @@ class DPTukeyRegression(CentralRegressor):
                 w = np.array([float(Fraction(k, 1 << _DIGITS)) for k in boxes.draw(half, reader)])
             coef = w[: X.shape[1]]
             intercept = float(w[-1]) - float(coef @ center) if self.fit_intercept else 0.0
-            return {"coef_": coef, "intercept_": intercept, "refused_": refused}
+            scaled = None
+            if scale is not None:
+                scaled = coef, intercept, scale
+                coef, intercept = scale.in_units(coef, intercept)
+            return {"coef_": coef, "intercept_": intercept, "refused_": refused, "_scaled": scaled}
 
         self._keep(guarantee, len(X), read_schema(trial), draw)
         if self.refused_ and not strict:
@@ -167,8 +186,12 @@ class DPTukeyRegression(CentralRegressor):
             X = np.where(np.isfinite(X).all(axis=1, keepdims=True), X, 0.0)
         if self.refused_:  # (which is released: it says nothing of these rows)
             return np.full(len(X), np.nan)
+        coef, intercept = self.coef_, self.intercept_
+        if self._scaled is not None:
+            coef, intercept, scale = self._scaled
+            X = scale.rows(X)
         with np.errstate(all="ignore"):
-            return np.nan_to_num(X @ self.coef_ + self.intercept_)
+            return np.nan_to_num(X @ coef + intercept)
 
     def score(self, X, y, sample_weight=None):
         """Return R^2 on rows X and targets y, which is **not private**; NaN where the fit was refused."""
@@ -190,6 +213,8 @@ class DPTukeyRegression(CentralRegressor):
         center = np.atleast_1d(bound_array(self.center, "center"))
         if center.ndim != 1 or len(center) not in (1, n_columns) or not (np.abs(center) <= 1e100).all():
             raise ValueError(f"center must be a finite number, or one for each of the {n_columns} columns")
+        if center.any() and (self.bounds is not None or self.domain is not None):
+            raise ValueError("center must be 0 where bounds or a domain are declared, whose middles are subtracted")
         if not self.fit_intercept and center.any():
             raise ValueError("center must be 0 where fit_intercept is False: the line goes through 0")
         return np.broadcast_to(center, n_columns)
@@ -210,6 +235,9 @@ class DPTukeyRegression(CentralRegressor):
             raise ValueError("n_models must be None or an int from 1 to 2^16")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError("fit_intercept must be True or False")
+        self._check_domain()
+        if self.bounds is not None:
+            checked_box(self.bounds)
         check_random_state(self.random_state)
         return epsilon, delta
 

@@ -10,8 +10,12 @@ from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
 from dpestim.passes import CountReports, words_of
 from dpestim.privacy.lineage import Lineage
+from dpestim.summaries import refuse_other_names
 
 _making = threading.Lock()
+#: What names columns that are reported without a frame.
+_BY_NAME = ("Reports carry no names of columns: declare the columns by name on both sides, in a dict or a "
+            "dpestim.Domain, or give all rows as arrays")
 
 
 class Server(PrivateEstimator):
@@ -41,10 +45,10 @@ class Server(PrivateEstimator):
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, to the counts; returns self.
 
-        Reports carry numbers only. That they were made by the same mechanism with the same epsilon and domain is for
-        the caller to know. What no client of this mechanism could have sent is a ValueError, and so is an array that
-        another law made in this process. Counts that this law gives for no data, but for one time in 10^9, are warned
-        of.
+        Reports carry numbers only, and no names: columns are those of this server, in its order. That they were made by
+        the same mechanism with the same epsilon and domain is for the caller to know. What no client of this mechanism
+        could have sent is a ValueError, and so is an array that another law made in this process. Counts that this law
+        gives for no data, but for one time in 10^9, are warned of.
         """
         with self._alone():
             return self._aggregate(reports)
@@ -75,7 +79,8 @@ class Server(PrivateEstimator):
             notes of `privacy_` say that it was assumed. Nothing in a report tells: for users who may have answered
             twice say "same".
 
-        Raises ValueError where the domains differ, or any argument of the laws; where `other` is this object; and
+        Raises ValueError where the domains differ, or any argument of the laws; where columns have other names, or
+        only those of one have names; where `other` is this object; and
         where both saw rows of one seed at the same positions, because their noise would be the same (this cannot be
         seen where the reports came in by `aggregate`).
         """
@@ -100,8 +105,8 @@ class Server(PrivateEstimator):
                              "parameters of the law in every column")
         self._check_columns(columns)
         mine, names = getattr(self, "feature_names_in_", columns.keys), getattr(other, "feature_names_in_", None)
-        if mine is not None and names is not None and list(mine) != list(names):
-            raise ValueError("other must have counted the same columns in the same order, by name")
+        if self._n_users or mine is not None:
+            refuse_other_names(mine, names, _BY_NAME)
         check_seeds(self, other)
         seeded = (self._seeded, other._seeded) if self._n_users else (other._seeded,)
         times = (self._reports_each * bool(self._n_users), other._reports_each)

@@ -1,9 +1,9 @@
-"""What a search will do, from parameters alone: candidates with their share of epsilon, and who pays for their fits."""
+"""What a search will do, from parameters alone: candidates with their shares of the budget, and who pays for fits."""
 
 import math
 import numbers
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +20,7 @@ from dpestim.pipeline.private import quietly, refuse_in_strict
 from dpestim.pipeline.report import report_on
 from dpestim.pipeline.traversal import INDEPENDENT
 from dpestim.privacy import Neighbours, PrivacyGuarantee
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import check_random_state
 
 _SELECTIONS = ("papernot_steinke", "liu_talwar", "exponential")
@@ -70,7 +70,7 @@ class Plan:
     """What a search will do; from parameters alone."""
 
     candidates: list
-    models: list  # unfitted, with their share of epsilon
+    models: list  # unfitted, with their shares of epsilon and delta
     paths: list  # of each: the prefixes of the parameters of its private steps
     deltas: list  # of each
     scorer: object
@@ -107,11 +107,9 @@ def plan_of(search):
         share = epsilon / (2 + eta)
         noise = law_of_rate(share / scorer.sensitivity)  # (where integers are too small, it says so before the charge)
     prepared = [_prepare(search, candidate, share) for candidate in candidates]
+    trainings = Fraction(1) if gamma is None else _trainings_each(gamma, eta, len(candidates))
+    prepared, delta = _share_delta(prepared, trainings, search.trusted)
     deltas = [delta for _, _, delta in prepared]
-    delta = sum(deltas, Fraction(0))
-    if delta and gamma is not None:
-        raise ValueError(f'estimator must have delta 0 for selection="{search.selection}": set delta=None in '
-                         'the estimator, or selection="exponential", which pays for the delta of each candidate')
     guarantee = PrivacyGuarantee(epsilon, min(delta, 1), "central", Neighbours.SUBSTITUTION,
                                  search.random_state is not None, _notes(len(candidates), gamma))
     return Plan(candidates, [model for model, _, _ in prepared], [paths for _, paths, _ in prepared], deltas, scorer,
@@ -189,10 +187,44 @@ def _prepare(search, candidate, share):
         if step.estimator.get_params(deep=False).get("neighbours", "") is None:
             step.estimator.set_params(neighbours="substitution")
     set_shares(paying, share, [canonical_epsilon(step.estimator.epsilon) for step in paying])
-    promise = report_on(model, trusted=search.trusted).privacy_.to(Neighbours.SUBSTITUTION)
+    promise = _promise_of(model, search.trusted)
     if promise.epsilon > share:
         raise ValueError("estimator must promise no more than the epsilon of its steps, for one row replaced")
     return model, ["" if step.estimator is model else f"{step.name}__" for step in steps], Fraction(promise.delta)
+
+
+def _promise_of(model, trusted):
+    """Return what one training promises for one row replaced."""
+    return report_on(model, trusted=trusted).privacy_.to(Neighbours.SUBSTITUTION)
+
+
+def _trainings_each(gamma, eta, n_candidates):
+    """Return how often a candidate is trained on average, rounded up."""
+    return Fraction(expected_runs(gamma, eta)) * (1 + Fraction(1, 1 << 30)) / n_candidates
+
+
+def _share_delta(prepared, trainings, trusted):
+    """Return (candidates whose trainings together cost the largest delta that one declares, that delta).
+
+    Each training gets the same part of its own delta; a step that promises more than its part is counted as it is.
+    """
+    most = max(delta for _, _, delta in prepared)
+    if not most:
+        return prepared, most
+    part, out = min(Fraction(1), most / (trainings * sum(delta for _, _, delta in prepared))), []
+    for model, paths, delta in prepared:
+        for path in paths if delta else ():
+            own = model.get_params().get(f"{path}delta")
+            if own:
+                model.set_params(**{f"{path}delta": _short(part * canonical_amount(own, "delta"))})
+        out.append((model, paths, Fraction(_promise_of(model, trusted).delta)))
+    return out, max(most, trainings * sum(delta for _, _, delta in out))
+
+
+def _short(delta):
+    """Return the largest number of six digits that is at most a delta, a float."""
+    with localcontext(Context(prec=6, rounding=ROUND_FLOOR)):
+        return float(Decimal(delta.numerator) / Decimal(delta.denominator))
 
 
 def rehearsed(model, paths, share, delta, X, y):

@@ -2,11 +2,10 @@
 
 import math
 import warnings
-from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs import Numbers, label_codes, target_numbers
+from dpestim.inputs import label_codes, target_numbers, target_pair
 from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import Stage
 
@@ -183,17 +182,9 @@ def scorer_of(scoring, bounds):
 
 def _range(bounds):
     """Return the declared range of a row's score as two floats."""
-    if isinstance(bounds, Numbers):
-        bounds = bounds.low, bounds.high
-    wrong = "score_bounds must be a pair (low, high) of finite numbers: the public range of a row's score"
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise ValueError(wrong)
-    if not all(isinstance(v, Real) and not isinstance(v, bool) and math.isfinite(v) for v in bounds):
-        raise ValueError(wrong)
-    low, high = map(float, bounds)
-    if not (low < high and math.isfinite(high - low)):
-        raise ValueError(wrong)
-    return low, high
+    if bounds is None:
+        raise ValueError("score_bounds must be declared, a pair (low, high): the public range of the score of a row")
+    return target_pair(bounds, name="score_bounds")
 
 
 def size_aside(n, share):

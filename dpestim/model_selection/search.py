@@ -45,10 +45,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     is never worse than the exponential mechanism.
 
     **Privacy.** In the central model, for data sets of equal size that differ in one row: `best_params_`,
-    `best_estimator_`, `best_score_` and what is computed from them are epsilon-differentially private together, exactly
-    (with "exponential": (epsilon, sum of the deltas of the candidates)). Whoever calls `fit` holds the data and must be
-    trusted. **Not covered:** with a random number of runs their number is secret, and so is how long `fit` took. No
-    `cv_results_` exist. Predictions for private rows and `score` are as little private as those of the estimator.
+    `best_estimator_`, `best_score_` and what is computed from them are (epsilon, delta)-differentially private
+    together. Delta is the largest that a candidate declares for one training; each training gets a part of its own.
+    Without a delta the search is pure, exactly. Whoever calls `fit` holds the data and must be trusted. **Not
+    covered:** with a random number of runs their number is secret, and so is how long `fit` took. No `cv_results_`
+    exist. Predictions for private rows and `score` are as little private as those of the estimator.
 
     **Utility.** The score is a mean over rows set aside, with noise of about (2 + eta) / (epsilon n_rows_aside) for
     accuracy: hardly any. What costs is training with a share of epsilon on a share of the rows; and a candidate may not
@@ -60,8 +61,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     Parameters
     ----------
     estimator : private estimator, or Pipeline that `dpestim.pipeline.check_pipeline` finds private
-        Cloned. Its epsilons say in what proportion private steps share that of a run; ledgers and random states of
-        private steps are replaced by those of the search.
+        Cloned. Its epsilons say in what proportion private steps share that of a run. Its delta is that of the whole
+        search. Ledgers and random states of private steps are replaced by those of the search.
     param_distributions : dict of lists, or list of such dicts
         What to try, as in `sklearn.model_selection.ParameterGrid`; public. Not epsilon, ledger or random_state.
     epsilon : float, default=1.0

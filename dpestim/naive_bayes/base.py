@@ -1,13 +1,11 @@
 """What naive Bayes models share: parameters, the charge, the prior, and probabilities from logarithms."""
 
-from fractions import Fraction
-from numbers import Real
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier
 from dpestim.inputs import checked_classes, class_array, is_by_column, label_codes
 from dpestim.inputs.numbers import bound_array
@@ -57,9 +55,7 @@ class NaiveBayes(CentralClassifier, OnePassModel):
 
     def _check(self):
         """Return (epsilon, delta) as exact numbers; raise ValueError for a parameter that does not fit."""
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        if isinstance(self.delta, bool) or not isinstance(self.delta, Real) or self.delta != 0:
-            delta = checked_delta(self.delta)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(self.delta)
         self._relation()
         if self.classes is not None:
             checked_classes(self.classes)

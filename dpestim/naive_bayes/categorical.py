@@ -69,7 +69,7 @@ class DPCategoricalNB(NaiveBayes):
     _learned = ("class_count_", "class_log_prior_")
     _declared_prior = "class_prior"
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, categories=None, classes=None, alpha=1.0, class_prior=None,
+    def __init__(self, epsilon=1.0, *, delta=None, categories=None, classes=None, alpha=1.0, class_prior=None,
                  neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta

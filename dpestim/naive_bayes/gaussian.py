@@ -83,7 +83,7 @@ class DPGaussianNB(NaiveBayes):
     #: Columns whose values may be missing, by place.
     _may_be_missing = frozenset()
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, classes=None, priors=None, var_smoothing=1e-9,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, classes=None, priors=None, var_smoothing=1e-9,
                  neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta

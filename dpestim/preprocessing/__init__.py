@@ -28,6 +28,7 @@ objective take as they are; feature selection, naive Bayes and regression by mom
 from dpestim.preprocessing.bins import DPKBinsDiscretizer
 from dpestim.preprocessing.domain import DomainEncoder
 from dpestim.preprocessing.imputer import DPSimpleImputer
+from dpestim.preprocessing.norms import norm_bound
 from dpestim.preprocessing.onehot import DPOneHotEncoder
 from dpestim.preprocessing.quantile import DPQuantileTransformer
 from dpestim.preprocessing.scalers import DPMinMaxScaler, DPStandardScaler
@@ -40,6 +41,7 @@ __all__ = [
     "DPSimpleImputer",
     "DPStandardScaler",
     "DomainEncoder",
+    "norm_bound",
 ]
 
 #: What its estimators are for, in the tables of the documentation.

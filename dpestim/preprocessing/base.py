@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import declared_delta
 from dpestim.inputs import number_rows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import check_random_state
@@ -80,10 +80,7 @@ class DPTransformer(TransformerMixin, OnePassModel):
 
     def _check(self):
         """Return (epsilon, delta) as exact numbers, 0 where nothing is learned; raise ValueError for bad parameters."""
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        declared = getattr(self, "delta", 0)
-        if isinstance(declared, bool) or not isinstance(declared, Real) or declared != 0:
-            delta = checked_delta(declared)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(getattr(self, "delta", None))
         check_random_state(self.random_state)
         self._check_own()
         return (Fraction(0), Fraction(0)) if self._is_free() else (epsilon, delta)

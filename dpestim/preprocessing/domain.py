@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim.central.model import CentralModel
 from dpestim.inputs import (
+    Categories,
     CategoryEncoder,
     Domain,
     Numbers,
@@ -62,6 +63,10 @@ class DomainEncoder(TransformerMixin, CentralModel):
         For a column that the domain does not have, or of another kind; a value that is not declared, or missing, of
         which the message names the column; in strict mode such a value is 0 in all columns instead.
 
+    References
+    ----------
+    None: it is a map of single rows. Why it costs nothing, and why its norm is a bound: ``domain.md``.
+
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
@@ -77,7 +82,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
     True
     """
 
-    _learned = ("_names",)
+    _learned, _checked_as = ("_names",), "encoder"
 
     def __init__(self, domain=None, *, sparse_output="auto"):
         self.domain = domain
@@ -147,7 +152,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
         return PrivacyGuarantee(0, 0, "central", Neighbours.SUBSTITUTION)
 
     def get_feature_names_out(self, input_features=None):
-        """Return the name of a number, feature_category for each category, and feature_missing."""
+        """Return feature_scaled for each number, feature_category for each category, and feature_missing."""
         check_is_fitted(self)
         names, domain = feature_names(self, input_features), self._domain()
         if input_features is None and self._has_names:  # (scikit-learn 1.6 sees no names in frames of new polars)
@@ -162,6 +167,18 @@ class DomainEncoder(TransformerMixin, CentralModel):
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         tags.requires_fit = True
         return tags
+
+    @classmethod
+    def _test_params(cls):
+        """Return settings that the common checks run with."""
+        return [{"domain": Domain({"a": Numbers(-1, 1, missing=True), "b": Categories([0, 1, 2], missing=True)})},
+                {"domain": {"a": (-1.0, 1.0), "b": Categories([0, 1], other=2), "c": (0, 4)}, "sparse_output": True}]
+
+    def _test_data(self, n_rows, seed=0):
+        """Return rows of the columns of the domain, all of them numbers, and categories that are numbers."""
+        rng, columns = np.random.default_rng(seed), self._domain().items()
+        return np.stack([rng.uniform(own.low, own.high, n_rows) if isinstance(own, Numbers) else
+                         rng.choice(np.array(own.values, float), n_rows) for _, own in columns], axis=1), None
 
     def _domain(self):
         return self.domain if isinstance(self.domain, Domain) else Domain(self.domain)

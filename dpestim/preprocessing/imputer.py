@@ -77,7 +77,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("statistics_",)
 
-    def __init__(self, epsilon=1.0, *, strategy="mean", delta=0.0, bounds=None, bounds_fraction=0.1, categories=None,
+    def __init__(self, epsilon=1.0, *, strategy="mean", delta=None, bounds=None, bounds_fraction=0.1, categories=None,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.strategy = strategy

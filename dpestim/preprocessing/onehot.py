@@ -58,8 +58,9 @@ class DPOneHotEncoder(DPTransformer):
     categories : list of (array-like or "private"), dict, Domain or "private", default=None
         The public categories of each column, None among them where rows may lack a value, or "private". None takes
         those that occur, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
-    delta : float, default=0.0
-        What may be added to the probability of any event, in [0, 1). Private categories need one above 0.
+    delta : float, default=None
+        What may be added to the probability of any event, below 1. None or 0: none. Private categories
+        need one above 0.
     handle_unknown : {"ignore", "error"}, default="ignore"
         Whether a value that is not among declared categories has 0 in all columns, or is a ValueError (not in strict
         mode). Values that were not selected always have 0.
@@ -79,7 +80,7 @@ class DPOneHotEncoder(DPTransformer):
     _learned = ("counts_",)
     _told_apart = "onehot.md: keys pass a threshold; tests/unit/pipeline/test_preprocessing.py"
 
-    def __init__(self, epsilon=1.0, *, categories=None, delta=0.0, handle_unknown="ignore", sparse_output=False,
+    def __init__(self, epsilon=1.0, *, categories=None, delta=None, handle_unknown="ignore", sparse_output=False,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.categories = categories

@@ -67,7 +67,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("quantiles_",)
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_fraction=0.1, n_quantiles=100,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, bounds_fraction=0.1, n_quantiles=100,
                  output_distribution="uniform", ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta

@@ -68,7 +68,7 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("mean_", "scale_")
 
-    def __init__(self, epsilon=1.0, *, delta=0.0, bounds=None, bounds_fraction=0.1, with_mean=True, with_std=True,
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, bounds_fraction=0.1, with_mean=True, with_std=True,
                  clip=5.0, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.delta = delta

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from dpestim.central.base import LEAST_EPSILON, CentralMechanism, checked_delta
+from dpestim.central.base import LEAST_EPSILON, CentralMechanism, declared_delta
 from dpestim.inputs.units import units_of
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
@@ -22,8 +22,8 @@ from dpestim.summaries import Mergeable, Summary, names_of, schema_of, source_of
 #: Parameters of most statistics, for their docstrings.
 DELTA = """\
     delta : float, default=None
-        What may be added to the probability of any event. Where it is declared, noise is Gaussian if that is less;
-        it is charged in any case.
+        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        is less; it is charged in any case.
 """
 USERS = """\
     max_rows_per_user : int, default=None
@@ -290,10 +290,10 @@ class DPStatistic(Mergeable, CentralMechanism):
 
     def _budget(self):
         self._relation()
-        delta, epsilon = getattr(self, "delta", None), canonical_epsilon(self.epsilon)
+        epsilon = canonical_epsilon(self.epsilon)
         if epsilon < LEAST_EPSILON:
             raise ValueError("epsilon is too small: it must be at least 1e-100")
-        return epsilon, Fraction(0) if delta is None else checked_delta(delta), None
+        return epsilon, declared_delta(getattr(self, "delta", None)), None
 
     def _rows(self):
         """Return how many rows a user may have."""

@@ -164,12 +164,12 @@ def row_map(bounds, data_norm, target_bounds, fit_intercept, n_columns):
 
 def checked_box(bounds, n_columns=None):
     """Return bounds of columns as arrays; a column may be constant."""
-    return pair_of(bounds, n_columns, most=1e140, apart=1e-140, same=True)
+    return pair_of(bounds, n_columns, same=True)
 
 
 def checked_target(target_bounds):
     """Return the bounds of the target as two floats."""
-    return target_pair(target_bounds, most=1e140, apart=1e-140)
+    return target_pair(target_bounds)
 
 
 def summary_of(rows, X, y, identity):

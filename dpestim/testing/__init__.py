@@ -47,6 +47,7 @@ from dpestim.testing import (
     central,
     choices,
     contract,
+    encoders,
     frequencies,
     groups,
     law,
@@ -141,6 +142,8 @@ def _checks_for(estimator):
         return (*MODEL_CHECKS, *ROUND_CHECKS), estimator
     if kind == "synthesizer":
         return synthesis.CHECKS, estimator
+    if kind == "encoder":
+        return encoders.CHECKS, estimator
     family = _FAMILIES.get(kind)
     if family:
         subject = family(estimator)

@@ -25,7 +25,7 @@ LAST = [row for row in product((-1.0, 0.0, 1.0), repeat=3) if np.count_nonzero(r
 def check_answers_law(estimator):
     """All answers together keep epsilon and delta, and what is learned is a function of them alone."""
     est = fresh(estimator)
-    epsilon, delta = canonical_epsilon(est.epsilon), float(est.delta)
+    epsilon, delta = canonical_epsilon(est.epsilon), float(est.delta or 0)
     X = est._test_data(ROWS)[0]
     tables = [np.vstack([X[:-1], FAR * np.array(row)]) for row in LAST]
     replaces = est._neighbours is Neighbours.SUBSTITUTION

@@ -22,7 +22,7 @@ PATTERNS, SIZE = 4, 10**12
 def check_boosting_law(estimator):
     """All noisy histograms together keep epsilon and delta, and every number that is learned of rows is one of them."""
     est = fresh(estimator)
-    epsilon, delta = canonical_epsilon(est.epsilon), float(est.delta)
+    epsilon, delta = canonical_epsilon(est.epsilon), float(est.delta or 0)
     for pair in neighbours(est):
         for pattern in range(PATTERNS):
             (law, one, edges, picks), (other, two, others, likewise) = (asked(est, X, y, pattern) for X, y in pair)

@@ -262,7 +262,7 @@ def check_laws_are_their_arguments(noise):
 
 
 def _delta_of(estimator):
-    return getattr(estimator, "delta", 0)
+    return getattr(estimator, "delta", None) or 0
 
 
 def _places(law):

@@ -39,8 +39,8 @@ class Rows(Releases):
             "q": (-0.1, 1.1, math.nan, None), "trim": (-0.1, 0.5, None, "a"), "n_blocks": (0, 1, 2.5, True),
             "proposed_bound": (None, -1.0, math.nan, math.inf, "1"), "aggregate": (None, "mode"),
         }
-        if getattr(estimator, "delta", None) == 0:  # there is noise that needs none
-            self.wrong["delta"] = (None, 1, 1.5, -1e-9, math.nan, "0", True, 1e-5)
+        if hasattr(estimator, "delta") and not estimator.delta:  # there is noise that needs none
+            self.wrong["delta"] = (1, 1.5, -1e-9, math.nan, "0", True, 1e-5)
 
     def checks(self):
         """Return the checks of what takes rows."""

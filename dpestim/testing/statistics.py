@@ -35,7 +35,7 @@ class Statistics(Releases):
     """A statistic, and how it is used."""
 
     wrong = {
-        "delta": (0, 1, 1.5, -1e-9, math.nan, "0", True),
+        "delta": (1, 1.5, -1e-9, math.nan, "0", True),
         "bounds": (3, (1,), (1, 1), (2, 1), (math.nan, 1), (0, math.inf), "ab", ("0", "1"), (1.0, 1.0 + 1e-15)),
         "max_rows_per_user": (0, -1, 1.5, "2", True),
         "row_choice": (None, "last"),

@@ -130,7 +130,8 @@ def with_params(estimator, **params):
 
 def fresh(estimator, **params):
     """Return an unfitted clone with other parameters of what randomises, seeded unless they say otherwise."""
-    return with_params(clone(estimator), **{"random_state": 0, **params})
+    seeded = getattr(estimator, "_checked_as", None) != "encoder"  # (which draws nothing)
+    return with_params(clone(estimator), **{**({"random_state": 0} if seeded else {}), **params})
 
 
 def raw_rows(estimator, n, seed=0):

@@ -36,7 +36,7 @@ def check_tree_law(estimator):
             ratio *= loss_of_edges(one[-1], two[-1])
             worst = max(worst, ratio)
             require(ratio <= exp_upper(epsilon), "a tree must not be likelier than e^epsilon times for a neighbour")
-            delta = float(getattr(est, "delta", 0))
+            delta = float(getattr(est, "delta", 0) or 0)
             left = float(epsilon) - math.log(loss_of_edges(one[-1], two[-1]))
             require(all(d(left) <= delta * (1 + 1e-9) for d in deltas), "leaves must keep their delta")
 

@@ -5,8 +5,7 @@ A tree is complete, as in `_core/trees.pyx`: a node that does not split sends al
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim._core import trees
 from dpestim.accounting import RenyiCurve
-from dpestim.central.base import checked_delta
+from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier, CentralModel, CentralRegressor
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_pair
 from dpestim.inputs.declared import says_missing
@@ -49,8 +48,6 @@ TARGET = """\
 #: By how much leaves usually differ from the root, a deviation in units of p (1 - p): of classes, and of numbers,
 #: whose variance is far less than that of a coin between their bounds.
 _USUAL, _USUAL_NUMBERS = 1.0, 0.1
-#: The largest absolute value of a bound of targets.
-_FAR = 1e139
 #: Bits of the grid of a target.
 _TARGET_BITS = 12
 
@@ -73,10 +70,7 @@ class BinnedModel(SplitImportances, BinnedColumns, CentralModel):
         """Raise ValueError for a parameter of its own that does not fit."""
 
     def _check(self):
-        epsilon, delta = canonical_epsilon(self.epsilon), Fraction(0)
-        declared = getattr(self, "delta", 0)
-        if isinstance(declared, bool) or not isinstance(declared, Real) or declared != 0:
-            delta = checked_delta(declared)
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(getattr(self, "delta", None))
         self._check_bins()
         if checked_int("max_depth", self.max_depth, 1, 16, none=True) is None and not self._replaces:
             raise ValueError('max_depth must be declared for neighbours="add_remove": None follows from how many rows '
@@ -275,14 +269,14 @@ class NumberTarget(CentralRegressor):
 
     def _check_target(self):
         if self.target_bounds is not None:
-            check_target(self.target_bounds, most=_FAR, apart=1 / _FAR)
+            check_target(self.target_bounds)
 
     def _read_target(self, y, n_rows):
         return np.zeros(1, np.int32), target_numbers(y, n_rows, strict=self._is_strict()), None
 
     def _target_domain(self, data):
         bounds = range_of(data[3][:, None]) if self.target_bounds is None and data is not None else target_pair(
-            self.target_bounds, most=_FAR, apart=1 / _FAR)
+            self.target_bounds)
         return grids_of(bounds, bits=_TARGET_BITS)[0]
 
     def _numbers(self, grid):

@@ -1,18 +1,21 @@
 """One family over the registry: what declares columns takes all forms alike, and refuses a list of pairs."""
 
+import inspect
 import pickle
 import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from dpestim import Categories, Domain, Keys, Numbers
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.selection.exponential import ExponentialMechanism
-from dpestim.testing.tools import same_state
+from dpestim.preprocessing import DomainEncoder
+from dpestim.testing.tools import Book, same_state
 
 PARAMETERS = ("bounds", "categories", "classes", "target_bounds", "keys")
 #: What has the range of an answer, or of candidates, and no columns.
@@ -20,10 +23,18 @@ WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism)
 ROWS = 40
 
 
+def bounded(cls, settings):
+    """Return settings, and each of them with bounds where all settings declare something else, such as a norm."""
+    if "bounds" not in cls._get_param_names() or any("bounds" in setting for setting in settings):
+        return settings
+    return [*settings, *({**{name: value for name, value in setting.items() if name != "data_norm"},
+                          "bounds": (-1.0, 1.0)} for setting in settings)]
+
+
 def _declaring():
     """Yield (name, class, setting) of the registry where a parameter declares columns."""
     for name, cls in all_estimators():
-        for k, setting in enumerate(cls._test_params()):
+        for k, setting in enumerate(bounded(cls, cls._test_params())):
             given = [p for p in PARAMETERS if setting.get(p) is not None and not isinstance(setting[p], str | int)]
             if given and not issubclass(cls, WITHOUT_COLUMNS) and setting.get("function") is None:
                 yield pytest.param(cls, setting, id=f"{name}-{k}")
@@ -233,3 +244,127 @@ def test_missing_values_are_taken_or_refused_with_what_helps(cls, setting):
             call = getattr(est, method, None)
             if call is not None:
                 assert told(name, call, rows, *(y if method == "privatize" else ())) == taken, method
+
+
+# ---------------------------------------------------------------- delta
+
+#: What a registry's estimator says of a fit or a release; of many of a room one word is enough.
+DELTAS = [pytest.param(cls, setting, id=f"{name}-{k}") for name, cls in all_estimators()
+          if "delta" in cls._get_param_names() for k, setting in enumerate(cls._test_params())]
+
+
+def outcome(cls, setting, delta):
+    """Return what is promised, and what is kept of a fit; or the message of the error."""
+    est = cls(**{**setting, "delta": delta, "random_state": 0} if "random_state" in cls._get_param_names() else {
+        **setting, "delta": delta})
+    X, y = est._test_data(ROWS)
+    try:
+        promised = est.privacy_ if hasattr(est, "privacy_") else None
+        if not hasattr(est, "fit"):
+            return promised, est.release(X)
+        est.fit(X) if y is None else est.fit(X, y)
+    except ValueError as error:
+        return str(error)
+    kept = {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")}
+    return promised, est.privacy_, kept
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting"), DELTAS)
+def test_no_delta_is_said_by_none_and_by_zero(cls, setting):
+    assert inspect.signature(cls.__init__).parameters["delta"].default is None
+    plain, zero = outcome(cls, setting, None), outcome(cls, setting, 0.0)
+    assert same_state(plain, zero)
+    if isinstance(plain, str):  # it cannot be private without one, and says so
+        assert "delta" in plain
+    else:
+        assert plain[0] is None or plain[0].delta == 0
+    for wrong in (-1e-9, 1.0, float("nan"), "0", True):
+        assert "delta" in outcome(cls, setting, wrong)
+
+
+# ---------------------------------------------------------------- limits
+
+#: What is declared as a range, by one reader; beside it: a valid one.
+RANGES = [pytest.param(given.values[0], given.values[1], name, id=f"{given.id}-{name}") for given in SETTINGS
+          for name in ("bounds", "target_bounds") if isinstance(given.values[1].get(name), tuple)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting", "name"), RANGES)
+def test_bounds_have_one_limit_and_one_message(cls, setting, name):
+    case, said, ledger = Case(cls, setting), set(), Book()
+    for wrong in ((0.0, 1.1e140), (-1e200, 1.0), (0.0, 0.9e-140)):
+        with pytest.raises(ValueError) as error:
+            case.fit(**{name: wrong, "ledger": ledger})
+        said.add(str(error.value))
+    assert said == {f"{name} must lie between -1e+140 and 1e+140, and at least 1e-140 apart: write the column and its "
+                    "bounds in another unit, such as thousands or millionths"}
+    assert not ledger.paid
+    if not setting.get("proposed_bound") and setting.get("low_sensitivity") is None:  # (which are in units of the data)
+        for good in ((-1e140, 1e140), (0.0, 1.1e-140)):
+            case.fit(**{name: good})
+
+
+# ---------------------------------------------------------------- raw numbers
+
+LINEAR = [given for given in BOUNDED if hasattr(given.values[0], "predict") and "fit_intercept" in
+          given.values[0]._get_param_names() and np.ndim(given.values[1]["bounds"]) == 1]
+
+
+def test_what_has_a_norm_takes_bounds_too():
+    names = {given.id.rsplit("-", 1)[0] for given in BOUNDED}
+    for name, cls in all_estimators():
+        parameters = cls._get_param_names()
+        assert "data_norm" not in parameters or "bounds" in parameters, name
+        declares = "bounds" in parameters and not issubclass(cls, WITHOUT_COLUMNS)
+        assert not declares or name in names or any("keys" in setting or "function" in setting
+                                                    for setting in cls._test_params()), name
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("cls", "setting"), LINEAR)
+def test_coefficients_are_in_units_of_raw_numbers(cls, setting):
+    """The same rows in metres and in millimetres have the same predictions, and coefficients a thousand apart."""
+    setting = {**setting, "random_state": 0}
+    X, y = cls(**setting)._test_data(400)
+    low, high = setting["bounds"]
+    origin = 3000.0 if setting.get("fit_intercept", True) else 0.0
+    near, far = cls(**setting).fit(X, y), cls(**{**setting, "bounds": (1000 * low + origin, 1000 * high + origin)})
+    if hasattr(far, "alpha") and far.alpha is not None:  # (a penalty on coefficients of X)
+        far.set_params(alpha=far.alpha * 1e6)
+    far.fit(1000 * X + origin, y)
+    assert np.allclose(far.coef_ * 1000, near.coef_, rtol=1e-6)
+    assert np.allclose(far.intercept_ + far.coef_ @ np.full(X.shape[1], origin), near.intercept_)
+    for verb in ("predict_proba", "decision_function", "predict"):
+        if hasattr(near, verb) and not (verb == "predict" and is_classifier(near)):
+            assert np.allclose(getattr(far, verb)(1000 * X + origin), getattr(near, verb)(X), rtol=1e-5)
+    assert near.coef_.any()
+    twin = pickle.loads(pickle.dumps(far))
+    assert np.array_equal(twin.predict(1000 * X + origin), far.predict(1000 * X + origin))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize(("cls", "setting"), [given for given in LINEAR if "domain" in
+                                              given.values[0]._get_param_names()])
+def test_a_domain_is_the_bounds_of_a_raw_frame(cls, setting, library):
+    setting = {**setting, "random_state": 0, "data_norm": None} if "data_norm" in cls._get_param_names() else {
+        **setting, "random_state": 0}
+    X, y = cls(**setting)._test_data(ROWS)
+    names = [f"c{j}" for j in range(X.shape[1])]
+    frame = library.DataFrame({name: X[:, j] for j, name in enumerate(names)})
+    domain = Domain({**dict.fromkeys(names, tuple(setting["bounds"])), "colour": ["red", "blue"]})
+    one = cls(**setting).fit(frame, y)
+    other = cls(**{**setting, "bounds": None, "domain": domain}).fit(frame, y)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.predict(frame), other.predict(frame))
+    # encoded rows have other names, and are not scaled twice
+    encoded = cls(**{**setting, "bounds": None, "domain": domain})
+    encoded.fit(DomainEncoder(domain).set_output(transform=library.__name__).fit_transform(frame), y)
+    if setting.get("sensitivity") != "published":  # (which is another one for rows with a norm)
+        assert np.allclose(encoded.coef_, one.coef_, atol=1e-5)
+    # and a column of categories must be encoded
+    mixed = frame.assign(colour=1.0) if library is pd else frame.with_columns(colour=1.0)
+    with pytest.raises(ValueError, match=r"'colour' are categories of domain: put .*DomainEncoder\(domain\)"):
+        cls(**{**setting, "bounds": None, "domain": domain}).fit(mixed, y)

@@ -8,10 +8,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
-from dpestim.linear_model import DPLogisticRegression
+from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
 from dpestim.local import PrivatizedColumns
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.naive_bayes import DPGaussianNB
+from dpestim.preprocessing import DomainEncoder
 from dpestim.shuffle import BooleanSum, ShuffledEstimator
 from dpestim.shuffle.base import ShuffleProtocol
 from dpestim.statistics import ContingencyTable, Histogram
@@ -61,6 +62,8 @@ def ready(cls):
     """The default, where there is one that can be used: a sensitivity, or a delta, has to be declared."""
     if issubclass(cls, ShuffleProtocol | ShuffledEstimator):
         return cls(delta=0.01)  # (a smaller one takes far more fakes)
+    if cls is DPTukeyRegression:
+        return cls(delta=1e-6)
     if cls is PrivatizedColumns:  # (what "posterior" estimates for each fit takes longer than all else here)
         return cls(correction="unbiased")
     return cls(**cls._test_params()[0]) if issubclass(cls, CentralMechanism) else cls()
@@ -69,11 +72,12 @@ def ready(cls):
 def fitted():
     """Yield what has `fit`; of statistics, which share it, one of each kind of release.
 
-    Of what takes one column only, or columns that are declared one by one, or nothing but 0 and 1, scikit-learn has no
-    checks.
+    Of what takes one column only, or columns that are declared one by one (`DomainEncoder`, too), or nothing but 0 and
+    1, scikit-learn has no checks.
     """
     seen = {ContingencyTable._plan}
-    for cls in (cls for _, cls in all_estimators() if hasattr(cls, "fit") and not issubclass(cls, BooleanSum)):
+    none = BooleanSum | DomainEncoder
+    for cls in (cls for _, cls in all_estimators() if hasattr(cls, "fit") and not issubclass(cls, none)):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls
         if plan not in seen and ready(cls).__sklearn_tags__().input_tags.two_d_array:
             seen.add(plan)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim.central.base import checked_delta
+from dpestim.central.base import checked_delta, declared_delta
 from dpestim.central.stability.grid import grids
 from dpestim.central.stability.heavy import NOISES, heavy_noise
 from dpestim.central.stability.rows import RowMechanism, checked_share
@@ -130,9 +130,9 @@ class SmoothSensitivity(StatisticMechanism):
     _more_parameters = StatisticMechanism._shared_parameters + """\
     noise : {"cauchy", "student", "quartic", "laplace"}, default="cauchy"
         The law of the noise. Only "laplace" needs a delta.
-    delta : float, default=0.0
-        What may be added to the probability of any event, from 1e-300 to below 1: to be declared for Laplace noise, and
-        0 for any other.
+    delta : float, default=None
+        What may be added to the probability of any event, from 1e-300 to below 1: to be declared for Laplace noise,
+        and None or 0 for any other.
     noise_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, that pays for the scale of the noise being another one for neighbours;
         the rest pays for the shift. A half is best where values are spread evenly, more where many are equal.
@@ -143,7 +143,7 @@ class SmoothSensitivity(StatisticMechanism):
     {columns seen}
     """
 
-    def __init__(self, epsilon=1.0, *, statistic="median", bounds=None, q=0.5, trim=0.1, noise="cauchy", delta=0.0,
+    def __init__(self, epsilon=1.0, *, statistic="median", bounds=None, q=0.5, trim=0.1, noise="cauchy", delta=None,
                  noise_fraction=0.5, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.statistic = statistic
@@ -162,11 +162,10 @@ class SmoothSensitivity(StatisticMechanism):
     def _delta(self):
         if not isinstance(self.noise, str) or self.noise not in NOISES:
             raise ValueError(f"noise must be one of {sorted(NOISES)}")
-        declared = canonical_amount(self.delta, "delta")
         if self.noise == "laplace":
-            return checked_delta(self.delta if declared else None)
-        if declared:
-            raise ValueError(f"delta must be 0 for noise={self.noise!r}, which needs none")
+            return checked_delta(self.delta)
+        if declared_delta(self.delta):
+            raise ValueError(f"delta must be None or 0 for noise={self.noise!r}, which needs none")
         return Fraction(0)
 
     def _plan(self, n_columns):

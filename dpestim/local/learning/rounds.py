@@ -7,8 +7,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim import parallel
-from dpestim.inputs import clipped_rows, longest, row_shape
+from dpestim.inputs import clipped_rows, in_order, is_by_column, longest, pair_of, row_shape
+from dpestim.inputs.declared import columns_seen
 from dpestim.inputs.safe_errors import attempt
+from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
 from dpestim.models import PrivateModel, checked_number
@@ -44,17 +46,20 @@ class GradientModel(PrivateModel):
     _round = _group = _average = None
     #: What the rows were read by: (norm, classes, (middle, half)); and classes that only `partial_fit` was told.
     _domain = _told = None
+    #: The `Scale` of columns with bounds.
+    _scale = None
     #: Steps so far, what is promised, what was learned without a promise, and the parameters of the first round.
     _n_steps, _made, _leaks, _frozen = 0, None, (), None
     _STATE = ("_round", "_group", "_average", "_domain", "_told", "_n_steps", "_made", "_leaks", "_frozen",
-              "transformer_", "n_rounds_", "coef_", "intercept_", "classes_", "data_norm_", "n_features_in_",
+              "_scale", "transformer_", "n_rounds_", "coef_", "intercept_", "classes_", "data_norm_", "n_features_in_",
               "feature_names_in_")
 
-    def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, n_rounds=None, learning_rate=0.6,
-                 fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None, random_state=None,
-                 n_jobs=None):
+    def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, n_rounds=None,
+                 learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
+                 random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.mechanism = mechanism
+        self.bounds = bounds
         self.data_norm = data_norm
         self.n_rounds = n_rounds
         self.learning_rate = learning_rate
@@ -93,6 +98,7 @@ class GradientModel(PrivateModel):
             if trial._inferred():
                 raise ValueError(f"{' and '.join(trial._inferred())} must be declared before the first round")
             trial.n_features_in_ = n_features
+            trial._settle_bounds(None, n_features)
             trial._open()
         elif n_features not in (None, trial.n_features_in_):
             raise ValueError(f"n_features must be {trial.n_features_in_}, as in the rounds before")
@@ -211,11 +217,15 @@ class GradientModel(PrivateModel):
         strict = self._is_strict()
         if declared and self._inferred():
             raise ValueError(f"{' and '.join(self._inferred())} must be declared: a device sees no other rows")
+        if self._round is None and self.bounds is not None:
+            self._settle_bounds(*columns_seen(X)[:2])
         X = self._checked_X(X, reset=self._round is None, total=strict)
+        if self._scale is not None:
+            X = self._scale.rows(X)
         targets, *rest = self._targets(y, len(X), strict)
         if self._round is None:
             self._leaks = tuple(self._inferred())
-            self._domain = longest(X) if self.data_norm is None else float(self.data_norm), *rest
+            self._domain = longest(X) if self._norm() is None else self._norm(), *rest
             self._open()
         return clipped_rows(X, self._domain[0], self._tail()), targets
 
@@ -243,13 +253,28 @@ class GradientModel(PrivateModel):
     def _open(self):
         """Open the first round, with weights of 0; from now on parameters of the model are as they are now."""
         if self._domain is None:
-            self._domain = float(self.data_norm), *self._declared_domain()
+            self._domain = self._norm(), *self._declared_domain()
         shape = self._link(self._domain[1]).n_outputs, self.n_features_in_ + bool(self.fit_intercept)
         self.transformer_ = client_of(self.mechanism, self.epsilon, math.prod(shape))
         # (whoever uses it by itself pays as here)
         self.transformer_.set_params(ledger=self.ledger)._bound = self._to_bind()
         self._round, self._average = Round(0, np.zeros(shape)), np.zeros(shape)
         self._frozen = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
+
+    def _settle_bounds(self, names, n_columns):
+        """Find the scale of the columns, before the first round: bounds by name are in the order of the columns."""
+        self._scale, bounds = None, self.bounds
+        if bounds is None or n_columns is None:
+            return
+        if is_by_column(bounds):
+            bounds = tuple(zip(*in_order(bounds, "pairs", names, name="bounds")[1]))
+        self._scale = Scale(*pair_of(bounds, n_columns, same=True), centred=bool(self.fit_intercept))
+
+    def _norm(self):
+        """Return the declared norm of (scaled) rows, or None."""
+        if self.data_norm is None:
+            return None if self._scale is None else self._scale.norm
+        return float(self.data_norm)
 
     def _step(self):
         """Close the round: a step against the mean gradient, as long as its noise, which is known, allows."""
@@ -315,9 +340,11 @@ class GradientModel(PrivateModel):
         if self.fit_intercept:
             constant += self._average[:, d] * tail * half
         self.coef_, self.intercept_, self.data_norm_ = coef, constant, norm
+        if self._scale is not None:
+            self.coef_, self.intercept_ = self._scale.in_units(coef, constant)
         self.n_rounds_ = self._n_steps
         if classes is None:
-            self.coef_ = coef[0]
+            self.coef_ = self.coef_[0]
         else:
             self.classes_ = classes
 
@@ -331,9 +358,13 @@ class GradientModel(PrivateModel):
         if strict:
             self._note_predictions(len(X))
         limit, _ = row_shape(X.shape[1], 0.0)
+        coef, intercept = np.atleast_2d(self.coef_), self.intercept_
+        if self._scale is not None:
+            coef, intercept = self._scale.of_scaled(coef, intercept)
+            X = self._scale.rows(X)
         with np.errstate(all="ignore"):
-            slopes = np.atleast_2d(self.coef_) * (self.data_norm_ / limit)
-            return clipped_rows(X, self.data_norm_, 0.0) @ slopes.T + self.intercept_
+            slopes = coef * (self.data_norm_ / limit)
+            return clipped_rows(X, self.data_norm_, 0.0) @ slopes.T + intercept
 
     @classmethod
     def _typical_bits(cls):
@@ -367,7 +398,8 @@ class GradientModel(PrivateModel):
     def _inferred(self):
         if self._round is not None:  # what was learned once stays so
             return list(self._leaks)
-        return [name for name in super()._inferred() if name != "classes" or self._told is None]
+        given = {"classes": self._told, "data_norm": self.bounds}
+        return [name for name in super()._inferred() if given.get(name) is None]
 
     def _promised(self, elsewhere=False):
         """Return what one user's report promises; `elsewhere`: whether it was seeded is not known here."""
@@ -393,6 +425,8 @@ class GradientModel(PrivateModel):
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False")
+        if self.bounds is not None:
+            pair_of(self.bounds, same=True)
         self._check_more()
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)

@@ -16,8 +16,6 @@ from dpestim.links import LOGISTIC, cut, cut_logs, softmax, squared
 from dpestim.local.learning.rounds import GradientModel
 from dpestim.models import PrivateClassifier, PrivateRegressor, checked_number
 
-#: How far bounds of targets may be from 0, and how close to each other: a range is a float, and so are its parts.
-_LIMITS = {"most": 1e100, "apart": 1e-100}
 #: What docstrings of both say.
 _TEXTS = {
     "gradients": """\
@@ -27,6 +25,12 @@ mechanism : {"privunit", "duchi", "pm"}, default="privunit"
     Which law randomises gradients: `PrivUnitTransformer`, which has the least noise for vectors of limited length;
     or, for less time and shorter reports, `DuchiTransformer` for the whole gradient or `PMTransformer` for some
     of its numbers, which are drawn.
+bounds : (low, high), dict or Domain, default=None
+    Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1] on
+    devices, and `coef_` and `intercept_` are those of X. `data_norm` is then about scaled rows, and None the
+    largest norm that they can have. Devices and the server must declare the same. Columns by name are in the order
+    of a dict or a Domain. For rows that a `dpestim.preprocessing.DomainEncoder` has encoded, declare its
+    `norm_bound` as `data_norm` instead: a server sees no frame that tells the two apart.
 data_norm : float, default=None
     Public bound of the Euclidean norm of a row of X; longer rows are scaled down to it, in `fit` and in
     predictions. None learns it from the rows, which leaks (`PrivacyLeakWarning`).
@@ -147,10 +151,10 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
     _texts = _TEXTS
     _declared = ("classes", "data_norm")
 
-    def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, classes=None, n_rounds=None,
+    def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, classes=None, n_rounds=None,
                  learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
                  random_state=None, n_jobs=None):
-        super().__init__(epsilon, mechanism=mechanism, data_norm=data_norm, n_rounds=n_rounds,
+        super().__init__(epsilon, mechanism=mechanism, bounds=bounds, data_norm=data_norm, n_rounds=n_rounds,
                          learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
                          warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.classes = classes
@@ -295,10 +299,10 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
     _texts = _TEXTS
     _declared = ("data_norm", "target_bounds")
 
-    def __init__(self, epsilon=1.0, *, mechanism="privunit", data_norm=None, target_bounds=None, residual_bound=0.25,
-                 n_rounds=None, learning_rate=0.07, fit_intercept=True, intercept_scaling=0.5, warm_start=False,
-                 ledger=None, random_state=None, n_jobs=None):
-        super().__init__(epsilon, mechanism=mechanism, data_norm=data_norm, n_rounds=n_rounds,
+    def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, target_bounds=None,
+                 residual_bound=0.25, n_rounds=None, learning_rate=0.07, fit_intercept=True, intercept_scaling=0.5,
+                 warm_start=False, ledger=None, random_state=None, n_jobs=None):
+        super().__init__(epsilon, mechanism=mechanism, bounds=bounds, data_norm=data_norm, n_rounds=n_rounds,
                          learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
                          warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
         self.target_bounds = target_bounds
@@ -321,7 +325,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
 
     def _halves(self, name_of_y):
         """Return the middle of the bounds of targets, and half of their width."""
-        low, high = target_pair(self.target_bounds, name_of_y, **_LIMITS)
+        low, high = target_pair(self.target_bounds, name_of_y)
         return (low + (high - low) / 2, (high - low) / 2)
 
     def _targets(self, y, n_rows, strict):
@@ -340,7 +344,7 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
         checked_number("residual_bound", self.residual_bound, "in [1e-6, 2]", lambda v: 1e-6 <= v <= 2)
         if self.target_bounds is None:
             return
-        check_target(self.target_bounds, **_LIMITS)
+        check_target(self.target_bounds)
 
     @classmethod
     def _test_params(cls):

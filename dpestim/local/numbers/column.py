@@ -107,12 +107,8 @@ def pair_of(pair, name, n_columns):
     """
     if is_by_column(pair):
         pair = tuple(zip(*in_order(pair, "pairs", name=name)[1]))
-    lows, highs = (ends.tolist() for ends in inputs.pair_of(pair, n_columns, name=name))
-    for j, (low, high) in enumerate(zip(lows, highs)):
-        width = high - low
-        if not (math.isfinite(width) and math.isfinite((1 << 48) / width)):
-            raise ValueError(f"{name} of column {j} must be neither too close together nor too far apart for a float")
-    return lows, highs
+    lows, highs = inputs.pair_of(pair, n_columns, name=name)
+    return lows.tolist(), highs.tolist()
 
 
 def share_of(value, low, high):

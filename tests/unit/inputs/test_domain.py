@@ -277,8 +277,8 @@ def test_the_encoder_scales_and_splits(library):
     frame = library(pd.DataFrame({"d": [5.0, 5.0, 9.0, 5.0], "c": [0, None, 1, 0], "a": [0.0, 20.0, None, 5.0],
                                   "b": ["x", "y", "?", None]}))
     encoder = DomainEncoder(domain).fit(frame)
-    assert list(encoder.get_feature_names_out()) == ["d", "c_0", "c_1", "c_missing", "a", "a_missing", "b_x", "b_y",
-                                                     "b_o"]
+    assert list(encoder.get_feature_names_out()) == ["d_scaled", "c_0", "c_1", "c_missing", "a_scaled", "a_missing",
+                                                     "b_x", "b_y", "b_o"]
     rows = encoder.transform(frame)
     assert rows.tolist() == [[0, 1, 0, 0, -1, 0, 1, 0, 0], [0, 0, 0, 1, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0, 0, 1],
                              [0, 1, 0, 0, 0, 0, 0, 0, 1]]

@@ -119,7 +119,7 @@ def test_the_predicted_cost_is_near_the_measured_one():
     """n = 6,000, 20 seeds: with curvatures of public rows, within a factor of three."""
     X, y, owners = data()
     public, answers, _ = data(seed=1)
-    model = DPFederatedLinearModel([0.5, 1.0, 1.0], data_norm=1.75, classes=[False, True])
+    model = DPFederatedLinearModel([0.5, 1.0, 1.0], delta=1e-6, data_norm=1.75, classes=[False, True])
     curvatures = model.pilot_curvatures(public, answers)
     predicted = model.predict_fitness_cost([2000] * 3, n_features=3, curvatures=curvatures)
     measured = [model.set_params(random_state=seed).fit(X, y, owners).mean_loss(X, y) for seed in range(20)]
@@ -137,7 +137,7 @@ def test_curvatures_of_a_softmax_are_those_of_its_loss():
     """Their sum is the trace of the Hessian, and where all rows are alike they are its eigenvalues."""
     X, _, _ = data(600)
     y = np.arange(600) % 3
-    model = DPFederatedLinearModel(1.0, data_norm=1.75, classes=[0, 1, 2])
+    model = DPFederatedLinearModel(1.0, delta=1e-6, data_norm=1.75, classes=[0, 1, 2])
     found = model.pilot_curvatures(X, y)
     rows = clipped_rows(X, 1.75, 0.25)
     assert found.shape == (2 * 4,)
@@ -182,7 +182,7 @@ def test_no_fit_falls_far_behind_the_base_rate(shares):
 
 def test_the_start_is_paid_from_each_owners_epsilon():
     """What answers cost and what the start costs add up to epsilon; a target moves the sum by its law's reach."""
-    for model, link in ((DPFederatedLinearModel([1.0, 0.3]), softmax(3)),
+    for model, link in ((DPFederatedLinearModel([1.0, 0.3], delta=1e-6), softmax(3)),
                         (DPFederatedLinearModel([1.0, 0.3], delta=0.0, loss="squared"), squared())):
         agreements, _, schedule, counting = model._agree([300, 50_000], 4, link)
         for made, part, epsilon in zip(agreements, counting, (Fraction(1), Fraction(0.3))):
@@ -207,13 +207,14 @@ def test_a_noisy_mean_has_the_noise_it_promises():
 def test_each_owner_pays_from_its_own_ledger():
     X, y, owners = data(600)
     ledgers = [Ledger(1.0, delta=1e-5), Ledger(3.0, delta=1e-5), Ledger(9.0, delta=1e-5)]
-    model = DPFederatedLinearModel([0.5, 1.0, 2.0], data_norm=1.75, classes=[False, True], ledger=ledgers)
+    model = DPFederatedLinearModel([0.5, 1.0, 2.0], delta=1e-6, data_norm=1.75, classes=[False, True], ledger=ledgers)
     model.fit(X, y, owners)
     assert [float(ledger.spent().epsilon) for ledger in ledgers] == [0.5, 1.0, 2.0]
     assert [float(promise.epsilon) for promise in model.privacy_by_owner_] == [0.5, 1.0, 2.0]
     assert model.privacy_.epsilon == 2
     with pytest.raises(BudgetExceededError):
-        DPFederatedLinearModel([2.0, 1.0, 1.0], data_norm=1.75, classes=[False, True], ledger=ledgers).fit(X, y, owners)
+        DPFederatedLinearModel([2.0, 1.0, 1.0], delta=1e-6, data_norm=1.75, classes=[False, True],
+                               ledger=ledgers).fit(X, y, owners)
     shared = Ledger(2.0, delta=1e-5)
     model.set_params(ledger=shared).fit(X, y, owners)
     assert shared.spent().epsilon == 2
@@ -232,7 +233,7 @@ def test_each_owner_pays_from_its_own_ledger():
 ])
 def test_what_does_not_fit_is_refused(params, owners, message):
     X, y, _ = data(6)
-    model = DPFederatedLinearModel(**{"data_norm": 1.75, "classes": [False, True], **params})
+    model = DPFederatedLinearModel(**{"delta": 1e-6, "data_norm": 1.75, "classes": [False, True], **params})
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, owners)
     assert not hasattr(model, "coef_")
@@ -249,12 +250,14 @@ def test_real_data_are_fitted_as_well_as_without_privacy():
                       (columns["weight"].astype(float) - 65) / 15], 1)
     male = columns["gender"] == "male"
     owners = np.arange(len(male)) % 3
-    model = DPFederatedLinearModel(1.0, data_norm=3.0, classes=[False, True], random_state=0).fit(sizes, male, owners)
+    model = DPFederatedLinearModel(1.0, delta=1e-6, data_norm=3.0, classes=[False, True], random_state=0)
+    model.fit(sizes, male, owners)
     plain = LogisticRegression().fit(sizes, male).decision_function(sizes)
     assert roc_auc_score(male, model.predict_proba(sizes)[:, 1]) > roc_auc_score(male, plain) - 0.02
     body = np.stack([sizes[:, 0], sizes[:, 2], 2.0 * male - 1], 1)
     tall = columns["height"].astype(float)
-    fitted = DPFederatedLinearModel(1.0, loss="squared", data_norm=3.0, target_bounds=(1.2, 2.2), random_state=0)
+    fitted = DPFederatedLinearModel(1.0, delta=1e-6, loss="squared", data_norm=3.0, target_bounds=(1.2, 2.2),
+                                    random_state=0)
     fitted.fit(body, tall, owners)
     assert fitted.score(body, tall) > LinearRegression().fit(body, tall).score(body, tall) - 0.04
     assert math.isfinite(fitted.intercept_)
@@ -284,7 +287,8 @@ def test_the_server_asks_nothing_that_owners_refuse():
 def test_several_ledgers_know_of_scores_and_are_all_asked_before_one_pays():
     X, y, owners = data(600)
     ledgers = [Ledger(3.0, delta=1e-5, durability="fast") for _ in range(3)]
-    model = DPFederatedLinearModel(1.0, data_norm=1.75, classes=[False, True], ledger=ledgers).fit(X, y, owners)
+    model = DPFederatedLinearModel(1.0, delta=1e-6, data_norm=1.75, classes=[False, True], ledger=ledgers)
+    model.fit(X, y, owners)
     model.score(X, y)
     model.mean_loss(X, y)
     with config_context(strict=True):
@@ -303,8 +307,9 @@ def test_several_ledgers_know_of_scores_and_are_all_asked_before_one_pays():
 def test_predictions_clip_rows_as_fits_do_and_rows_may_be_sparse():
     X, y, owners = data(600)
     X[:300, 2] = 0.0
-    model = DPFederatedLinearModel(5.0, data_norm=1.0, classes=[False, True], random_state=0).fit(X, y, owners)
-    twin = DPFederatedLinearModel(5.0, data_norm=1.0, classes=[False, True], random_state=0)
+    model = DPFederatedLinearModel(5.0, delta=1e-6, data_norm=1.0, classes=[False, True], random_state=0)
+    model.fit(X, y, owners)
+    twin = DPFederatedLinearModel(5.0, delta=1e-6, data_norm=1.0, classes=[False, True], random_state=0)
     twin.fit(csr_array(X), y, owners)
     np.testing.assert_allclose(twin.coef_, model.coef_, rtol=1e-9)
     far = np.array([[3.0, 4.0, 0.0], [0.6, 0.8, 0.0]])
@@ -319,7 +324,7 @@ def test_predictions_clip_rows_as_fits_do_and_rows_may_be_sparse():
 
 
 def test_no_rows_are_fitted_in_strict_mode_with_owners_too():
-    model = DPFederatedLinearModel(data_norm=1.0, classes=[0, 1], random_state=0)
+    model = DPFederatedLinearModel(delta=1e-6, data_norm=1.0, classes=[0, 1], random_state=0)
     with config_context(strict=True):
         model.fit(np.zeros((0, 2)), np.zeros(0, int), np.zeros(0, int))
     assert np.isfinite(model.coef_).all()
@@ -341,17 +346,17 @@ def test_classes_are_counted_with_words_of_their_own(monkeypatch):
 @pytest.mark.parametrize("wrong", [{"n_classes": 1}, {"n_classes": 2.5}, {"n_features": 0}, {"n_features": "3"}])
 def test_costs_are_predicted_for_what_there_is(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        DPFederatedLinearModel(1.0).predict_fitness_cost([100], **{"n_features": 3, **wrong})
+        DPFederatedLinearModel(1.0, delta=1e-6).predict_fitness_cost([100], **{"n_features": 3, **wrong})
 
 
 def test_a_list_of_no_epsilon_is_said_to_be_short():
     with pytest.raises(ValueError, match="one for each owner"):
-        DPFederatedLinearModel([]).predict_fitness_cost([100], n_features=3)
+        DPFederatedLinearModel([], delta=1e-6).predict_fitness_cost([100], n_features=3)
 
 
 def test_exact_functions_of_rows_are_entered_in_the_ledger():
     ledger = Ledger(1)
-    model = DPFederatedLinearModel(1.0, classes=[0, 1], data_norm=2.0, ledger=ledger)
+    model = DPFederatedLinearModel(1.0, delta=1e-6, classes=[0, 1], data_norm=2.0, ledger=ledger)
     model.pilot_curvatures(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
     assert ledger.spent().epsilon == 0
     assert "pilot_curvatures" in str(ledger.to_frame()["estimator"].tolist())

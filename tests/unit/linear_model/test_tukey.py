@@ -111,10 +111,10 @@ def test_answers_need_no_bounds():
     assert not model.refused_
     assert float(model.privacy_.delta) == 1e-6
     with pytest.warns(UserWarning, match="n_models: so few rows make 16"):  # before it is charged
-        few = DPTukeyRegression(0.1, random_state=0).fit(X[:100], y[:100])
+        few = DPTukeyRegression(0.1, delta=1e-6, random_state=0).fit(X[:100], y[:100])
     assert few.refused_
     assert not few.coef_.any()
-    assert DPTukeyRegression(4.0, fit_intercept=False).fit(X, y).intercept_ == 0
+    assert DPTukeyRegression(4.0, delta=1e-6, fit_intercept=False).fit(X, y).intercept_ == 0
 
 
 @pytest.mark.parametrize(("n_columns", "epsilon", "delta"), [(1, 1.0, 1e-6), (5, 2.0, 1e-6), (2, 4.0, 1e-9),
@@ -132,31 +132,31 @@ def test_the_stated_number_of_models_passes_and_much_fewer_do_not(n_columns, eps
 
 def test_the_default_takes_as_many_models_as_the_test_needs():
     X = RNG(0).normal(size=(30_000, 1))  # 1,000 models were refused, whatever the rows
-    model = DPTukeyRegression(0.2, random_state=0).fit(X, 2 * X[:, 0] + RNG(1).normal(size=30_000))
+    model = DPTukeyRegression(0.2, delta=1e-6, random_state=0).fit(X, 2 * X[:, 0] + RNG(1).normal(size=30_000))
     assert not model.refused_
     assert_allclose(model.coef_, 2, atol=0.2)
-    assert DPTukeyRegression()._blocks(10_000, 2, Fraction(1), Fraction(1, 10**6)) == 1000
-    assert DPTukeyRegression()._blocks(10**9, 2, Fraction(1, 10**6), Fraction(1, 10**6)) == 1 << 16
+    assert DPTukeyRegression(delta=1e-6)._blocks(10_000, 2, Fraction(1), Fraction(1, 10**6)) == 1000
+    assert DPTukeyRegression(delta=1e-6)._blocks(10**9, 2, Fraction(1, 10**6), Fraction(1, 10**6)) == 1 << 16
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_models", 0), ("n_models", 2.5), ("n_models", True), ("delta", 0.0),
                                              ("delta", None), ("fit_intercept", "yes")])
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=name):
-        DPTukeyRegression(1.0, **{name: value}).fit(np.zeros((9, 1)), np.zeros(9))
+        DPTukeyRegression(1.0, **{"delta": 1e-6, name: value}).fit(np.zeros((9, 1)), np.zeros(9))
 
 
 def test_strict_mode_is_total():
     X, y = RNG(0).normal(size=(400, 2)), RNG(1).normal(size=400)
     X[::3], y[1::3] = np.nan, np.inf
     with dpestim.config_context(strict=True):
-        model = DPTukeyRegression(10.0).fit(X, y)
+        model = DPTukeyRegression(10.0, delta=1e-6).fit(X, y)
         assert (np.isnan if model.refused_ else np.isfinite)(model.predict(X)).all()
 
 
 def test_where_nothing_is_released_nothing_is_predicted():
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = DPTukeyRegression(1.0, random_state=0)
+    model = DPTukeyRegression(1.0, delta=1e-6, random_state=0)
     with pytest.warns(UserWarning, match="nothing was released"):
         model.fit(X, X[:, 0])
     assert model.refused_
@@ -169,11 +169,12 @@ def test_a_column_of_years_needs_a_public_center():
     rng = np.random.default_rng(0)
     years = rng.integers(2000, 2020, size=(20_000, 1)).astype(float)
     y = 0.1 * (years[:, 0] - 2010) + rng.normal(size=20_000)
-    far, near = (DPTukeyRegression(2.0, random_state=0, center=center).fit(years, y) for center in (0.0, 2010))
+    far, near = (DPTukeyRegression(2.0, delta=1e-6, random_state=0, center=center).fit(years, y) for center in (0.0,
+                                                                                                                2010))
     assert near.score(years, y) > 0.2
     assert near.coef_[0] == pytest.approx(0.1, abs=0.02)
     assert far.score(years, y) < near.score(years, y)
     with pytest.raises(ValueError, match="center"):
-        DPTukeyRegression(2.0, center=[1.0, 2.0]).fit(years, y)
+        DPTukeyRegression(2.0, delta=1e-6, center=[1.0, 2.0]).fit(years, y)
     with pytest.raises(ValueError, match="center"):
-        DPTukeyRegression(2.0, center=2010, fit_intercept=False).fit(years, y)
+        DPTukeyRegression(2.0, delta=1e-6, center=2010, fit_intercept=False).fit(years, y)

@@ -139,7 +139,7 @@ def test_a_generator_is_shared_so_that_noise_never_repeats(make, rows):
 # ---------------------------------------------------------------- the order of columns
 
 
-@pytest.mark.parametrize("start", ["aggregate", "fit", "partial_fit", "merge"])
+@pytest.mark.parametrize("start", ["aggregate", "fit", "partial_fit"])
 @pytest.mark.parametrize("kind", ["numbers", "letters"])
 def test_names_are_those_of_the_first_data_that_have_some(start, kind):
     pd = pytest.importorskip("pandas")
@@ -156,15 +156,15 @@ def test_names_are_those_of_the_first_data_that_have_some(start, kind):
     est = make()
     if start == "aggregate":
         est.aggregate(est.privatize(frame)).partial_fit(frame)
-    elif start == "merge":
-        est.aggregate(est.privatize(frame)).merge(make().fit(frame))
+        with pytest.raises(ValueError, match="declare the columns by name"):
+            make().aggregate(est.privatize(frame)).merge(make().fit(frame))
     else:
         getattr(est, start)(frame)
     assert list(est.feature_names_in_) == ["a", "b"]
     for verb in ("partial_fit", "privatize", "score"):
         with pytest.raises(ValueError, match="feature names"):
             getattr(est, verb)(frame[["b", "a"]])
-    with pytest.raises(ValueError, match="by name"):
+    with pytest.raises(ValueError, match="same names"):
         est.merge(make().fit(frame[["b", "a"]]))
     assert est.partial_fit(frame).n_users_ >= 120
 
@@ -271,8 +271,8 @@ def test_a_middle_half_that_floats_cannot_name_is_refused():
 
 
 @pytest.mark.law
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1e200), (0.0, 1e-290), (-1e308, 0.79e308), (1e16, 1e16 + 8),
-                                           (-1e-290, 1e290)])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e140), (0.0, 1e-139), (-1e140, 0.79e140), (1e16, 1e16 + 8),
+                                           (-1e-139, 1e139)])
 def test_estimates_lose_nothing_far_from_one(low, high):
     n, half = 4000, (high / 2 - low / 2)
     rows = np.random.default_rng(1).random((n, 1))

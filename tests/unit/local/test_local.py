@@ -749,13 +749,35 @@ def test_categories_by_name_check_the_columns_of_every_client(cls):
     assert clone(client).categories == domain
 
 
+def clone_of(server):
+    """Return a server that has counted other reports of the same kind."""
+    twin = clone(server)
+    return twin.aggregate(twin.privatize(np.zeros((10, 2), int)))
+
+
 @each
 def test_merging_checks_names(cls):
     frame = pd.DataFrame({"smoker": [1] * 10, "male": [0] * 10})
-    est = cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame)
-    with pytest.raises(ValueError, match="by name"):
-        est.merge(cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame[["male", "smoker"]]))
-    assert est.merge(cls(3.0, categories=[[0, 1], [0, 1]]).fit(frame.to_numpy())).n_users_ == 20
+
+    def make(rows, lists=([0, 1], [0, 1])):
+        return cls(3.0, categories=lists if isinstance(lists, dict) else list(lists)).fit(rows)
+
+    named = {"smoker": [0, 1], "male": [0, 1]}
+    collected = cls(3.0, categories=[[0, 1], [0, 1]])
+    collected.aggregate(collected.privatize(frame))
+    for mine, other in ((frame, frame[["male", "smoker"]]), (frame, frame.to_numpy()), (frame.to_numpy(), frame)):
+        est = make(mine)
+        with pytest.raises(ValueError, match=r"merge needs .*names"):
+            est.merge(make(other))
+        assert est.n_users_ == 10
+    for est, other in ((make(frame), collected), (clone_of(collected), make(frame)), (make(frame, named), collected)):
+        with pytest.raises(ValueError, match=r"merge needs .*names.*declare the columns by name"):
+            est.merge(other)
+    assert make(frame).merge(make(frame)).n_users_ == 20
+    assert make(frame.to_numpy()).merge(collected).n_users_ == 20
+    assert cls(3.0, categories=[[0, 1], [0, 1]]).merge(make(frame)).feature_names_in_.tolist() == ["smoker", "male"]
+    by_name = cls(3.0, categories=named)  # (reports are laid out by the dict, so that they have names)
+    assert by_name.aggregate(by_name.privatize(frame)).merge(make(frame, named)).n_users_ == 20
 
 
 @pytest.mark.parametrize("bad", [["Lima", "Oslo"], [{"Lima", "Oslo"}], [frozenset([1, 2])], [{"a": 1, "b": 2}], {}, 5])

@@ -481,7 +481,7 @@ def test_how_many_components():
 def test_bad_parameters_are_refused_before_anything_is_paid(cls):
     X = rows(50)
     for name, values in {"shrinkage": (-0.1, 1.1, "none", math.nan, None, True), "assume_centered": (1, "no", None),
-                         "data_norm": (0, -1, math.inf, "1"), "delta": (-1e-9, 1, "0", None),
+                         "data_norm": (0, -1, math.inf, "1"), "delta": (-1e-9, 1, "0"),
                          "epsilon": (0, 81), "neighbours": ("local", 1)}.items():
         for value in values:
             ledger = Ledger(100, delta=0.1, durability="fast")

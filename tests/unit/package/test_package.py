@@ -244,6 +244,21 @@ def test_pages_have_kept_the_fences_of_their_examples():
         assert not lost, f"{page} has code that is not in a block: {lost[0]}"
 
 
+#: A square root, in code.
+ROOT_OF = re.compile(r"sqrt|hypot|\*\*\s*0?\.5|linalg\.norm")
+
+
+def test_no_square_root_is_left_to_users():
+    """Norms follow from what is declared: `norm_bound` and `domain=` compute them."""
+    for page in BLOCKS:
+        code = "\n".join(blocks_of(page))
+        assert not ROOT_OF.search(code), f"{page} has a square root"
+    for path in sorted((ROOT / "examples").rglob("*.py")):  # (errors of results are roots of squares there)
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if ROOT_OF.search(line)]
+        assert not [line for line in lines if "norm" in line or "hypot" in line], f"{path.name} has the root of a norm"
+    assert ROOT_OF.search("data_norm=3**0.5")
+
+
 def test_importing_is_light_and_all_examples_of_a_page_run_one_after_another(tmp_path):
     """Nothing runs before the first one, which shows something; what is shown is what is printed, but for the noise."""
     steps = ("dpestim", "sklearn.base, sklearn.utils.validation, scipy.stats",

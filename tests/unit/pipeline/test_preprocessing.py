@@ -9,12 +9,16 @@ import pandas as pd
 import pytest
 from _neighbours import check_sensitivity
 from sklearn import preprocessing as plain
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
 import dpestim
 from dpestim.accounting import Ledger
 from dpestim.inputs import CategoryEncoder, first_equals
 from dpestim.preprocessing import (
+    DomainEncoder,
     DPKBinsDiscretizer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -22,6 +26,7 @@ from dpestim.preprocessing import (
     DPSimpleImputer,
     DPStandardScaler,
     imputer,
+    norm_bound,
     quantile,
     scalers,
 )
@@ -304,3 +309,25 @@ def test_integers_stay_as_they_are():
     mixed = pd.DataFrame({"a": np.array([far], np.uint64), "b": np.array([-1])})
     assert ours.fit(mixed).transform(mixed).tolist() == [[far, -1]]
     assert ours.fit([[0.0, np.nan]]).transform([[0.0, 1.0]]).dtype == np.float64
+
+
+def test_norms_of_parts_add_up_by_their_squares():
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (50, 4)), columns=list("abcd"))
+    frame["e"] = ["red", "blue"] * 25
+    numbers = DPMinMaxScaler(bounds=([0, 0, 0], [1, 1, 1]), feature_range=(-1, 1), random_state=0)
+    words = DPOneHotEncoder(categories=[["red", "blue"]])
+    filled = make_pipeline(DPSimpleImputer(bounds=([0, 0, 0], [1, 1, 1]), random_state=0), numbers)
+    table = ColumnTransformer([("n", filled, list("abc")), ("w", words, ["e"]), ("out", "drop", ["d"])],
+                              transformer_weights={"w": 3.0})
+    assert norm_bound(table) == pytest.approx(12**0.5, rel=1e-12)
+    assert norm_bound(numbers) >= numbers.norm_bound
+    rows = table.fit_transform(frame)
+    assert np.linalg.norm(rows, axis=1).max() <= norm_bound(table)
+    union = FeatureUnion([("one", numbers), ("two", clone(numbers))])
+    assert norm_bound(make_pipeline(DPSimpleImputer(), union)) == pytest.approx(6**0.5, rel=1e-12)
+    for bad, name in ((ColumnTransformer([("w", words, ["e"])], remainder="passthrough"), "remainder"),
+                      (ColumnTransformer([("w", plain.StandardScaler(), ["e"])]), "__w"),
+                      (DPStandardScaler(), "DPStandardScaler"),
+                      (DomainEncoder({"a": (0, 1)}), "DomainEncoder")):
+        with pytest.raises(ValueError, match=f"{name} must have a known norm_bound"):
+            norm_bound(bad)
