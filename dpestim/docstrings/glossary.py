@@ -25,6 +25,10 @@ ledger : dpestim.accounting.Ledger, default=None
     Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
     around, if there is one.
 """,
+    "verbose": """\
+verbose : int, default=0
+    1 prints about ten lines on the rounds that are over and the seconds since the start, 2 a line for each round.
+""",
     "random_state": """\
 random_state : None, int, numpy.random.Generator or RandomState, default=None
     None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be

@@ -18,6 +18,7 @@ from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.tree.columns import COLUMNS, BinnedColumns
@@ -57,6 +58,7 @@ neighbours : {"substitution", "add_remove"}, default=None
 {random_state}
 n_jobs : int, default=None
     Threads, as in scikit-learn; the result does not depend on it.
+{verbose}
 
 Attributes
 ----------
@@ -202,7 +204,7 @@ class Boosting(BinnedColumns, CentralModel):
         self._charge(guarantee, n_rows if replaces else None, getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
 
-        source = WordSource(self.random_state)
+        source, progress = WordSource(self.random_state), Progress(self, cost.n_rounds * (2 if pairs else 1))
         if find is not None:
             trial._declare((find(source.part(1)), trial._reach))
             source = source.part(0)
@@ -222,7 +224,7 @@ class Boosting(BinnedColumns, CentralModel):
             curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
                                    law.variance_steps / cost.weight**2, n_rows if replaces else None,
                                    math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
-                                   cost.lead, pure=cost.pure, later=later if pairs else None)
+                                   cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
@@ -399,6 +401,7 @@ class Boosting(BinnedColumns, CentralModel):
                              "columns, by number or name")
         check_random_state(self.random_state)
         check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         return epsilon, delta
 
     def __sklearn_tags__(self):

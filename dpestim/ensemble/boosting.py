@@ -62,7 +62,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, classes=None, interactions=None, interactions_fraction=0.1, max_iter=None,
-                 neighbours=None, ledger=None, random_state=None, n_jobs=None):
+                 neighbours=None, ledger=None, random_state=None, n_jobs=None, verbose=0):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -78,6 +78,7 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def decision_function(self, X):
         """Return scores of rows: positive for ``classes_[1]``, or one column for each of more than two classes.
@@ -204,7 +205,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
 
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, target_bounds=None, interactions=None, interactions_fraction=0.1,
-                 max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None):
+                 max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None, verbose=0):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -220,6 +221,7 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def predict(self, X):
         """Return the target that is expected of each row, within `target_bounds`; of private rows **not private**."""

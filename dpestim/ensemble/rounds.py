@@ -309,7 +309,7 @@ def _and_missing(codes):
 
 
 def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
-          pure=False, later=None):
+          pure=False, later=None, done=None):
     """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
 
     The first term has one bin: all rows start with what its first round says.
@@ -339,6 +339,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
     later : callable, default=None
         From rows, curves and the sampling variance of a residual to more terms, (codes, number of bins, order) each,
         which have as many rounds when those of all others are over.
+    done : callable, default=None
+        Told how many rounds are over.
     """
     everybody = float(rows.counts(0)[0])
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
@@ -373,7 +375,7 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
                             noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
                             in_order is True))
 
-    def learn(first):
+    def learn(first, over=0):
         pace = 2 if signal < _CLEAR else 1
         for k in range(0, n_rounds, pace):
             for term, curve in enumerate(curves[first:], first):
@@ -382,6 +384,8 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
                     alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
                     sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
                     rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+            if done is not None:
+                done(over + min(k + pace, n_rounds))
 
     for term, in_order in enumerate(ordered):
         declare(term, in_order)
@@ -394,5 +398,5 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
         for term, (codes, size, sides) in enumerate(later(rows, curves[1:], varies), first):
             rows.extend(codes, size)
             declare(term, sides)
-        learn(first)
+        learn(first, n_rounds)
     return curves, groups

@@ -35,6 +35,7 @@ from dpestim.linear_model.owners import (
 from dpestim.links import LOGISTIC, softmax, squared
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
@@ -104,6 +105,7 @@ class DPFederatedLinearModel(ClippedModel):
         All are asked before one is charged; those before one that refuses even so, as somebody else charged it in
         between, stay charged.
     {random_state}
+    {verbose}
 
     Attributes
     ----------
@@ -152,7 +154,7 @@ class DPFederatedLinearModel(ClippedModel):
 
     def __init__(self, epsilon=1.0, *, loss="logistic", delta=None, bounds=None, data_norm=None, domain=None,
                  classes=None, target_bounds=None, weights="size", C=None, n_steps=None, fit_intercept=True,
-                 intercept_scaling=0.25, ledger=None, random_state=None):
+                 intercept_scaling=0.25, ledger=None, random_state=None, verbose=0):
         self.epsilon = epsilon
         self.loss = loss
         self.delta = delta
@@ -168,6 +170,7 @@ class DPFederatedLinearModel(ClippedModel):
         self.intercept_scaling = intercept_scaling
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def _declared(self):
@@ -214,7 +217,7 @@ class DPFederatedLinearModel(ClippedModel):
             for at, agreement, own in zip(places, agreements, sources)
         ]
         answers = [lambda w, owner=owner: owner.answer(w) / max(owner.n_rows, 1) for owner in hired]
-        w = descend(answers, weights, schedule, (link.n_outputs, size))
+        w = descend(answers, weights, schedule, (link.n_outputs, size), Progress(self, schedule.n_steps, "step").done)
         limit, tail = row_shape(X.shape[1], intercept)
         coef = w[:, : X.shape[1]] * (limit / norm) * half
         constant = (w[:, -1] * tail + start if self.fit_intercept else np.zeros(len(w))) * half + middle
@@ -388,6 +391,7 @@ class DPFederatedLinearModel(ClippedModel):
         if self.target_bounds is not None:
             check_target(self.target_bounds)
         check_random_state(self.random_state)
+        check_verbose(self.verbose)
 
     def _budgets(self, n_owners):
         """Return (epsilon, delta) of each owner, exactly."""

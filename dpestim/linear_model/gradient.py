@@ -166,7 +166,7 @@ def _held(w):
     return w if norm <= _RADIUS else w * (0.999 * _RADIUS / norm)
 
 
-def descend(answers, weights, schedule, shape):
+def descend(answers, weights, schedule, shape, done=None):
     """Return the mean w of the second half of the steps from 0, from `answers(w)`, noisy mean gradients of owners.
 
     Parameters
@@ -178,6 +178,8 @@ def descend(answers, weights, schedule, shape):
     schedule : Schedule
     shape : tuple
         That of w: (n_outputs, size).
+    done : callable, default=None
+        Told how many steps are over.
     """
     w, before, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for k in range(schedule.n_steps):
@@ -189,6 +191,8 @@ def descend(answers, weights, schedule, shape):
         w = _held(ahead - schedule.length * slope)
         if k >= schedule.first_kept:
             total += w
+        if done is not None:
+            done(k + 1)
     return total / (schedule.n_steps - schedule.first_kept)
 
 

@@ -139,6 +139,13 @@ def _model_of(search, candidate):
     return model
 
 
+def _silent(model):
+    """Set `verbose` of a model and all of its steps to 0, and return it: lines would tell how many runs there are."""
+    loud = {name: value for name, value in model.get_params(deep=True).items()
+            if name.rpartition("__")[2] == "verbose" and isinstance(value, numbers.Integral) and value}
+    return model.set_params(**{name: type(value)(0) for name, value in loud.items()}) if loud else model
+
+
 def declared_ledger(search):
     """Return the ledger that private steps of the estimator or of a candidate bring, or None; several are an error."""
     candidates = _candidates(search.param_distributions)
@@ -165,7 +172,7 @@ def _refuse_workers(model):
 
 def _prepare(search, candidate, share):
     """Return (a candidate's model with its share of epsilon, paths of its private steps, its delta)."""
-    model = _model_of(search, candidate)
+    model = _silent(_model_of(search, candidate))
     report = report_on(model, trusted=search.trusted)
     if report.leaks:
         raise ValueError("estimator must not leak: " + " ".join(map(str, report.leaks)))

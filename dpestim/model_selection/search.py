@@ -19,6 +19,7 @@ from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on
 from dpestim.privacy import ambient
 from dpestim.privacy.config import config_context
+from dpestim.progress import Progress, check_verbose
 from dpestim.results import Part, object_array
 from dpestim.rng import WordSource
 
@@ -94,6 +95,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Pays for each `fit`, once, the total, before anything is drawn, or refuses. None: the ledger of the ``with
         ledger:`` block around, else that of the private steps of the estimator or of a candidate (one, not several).
     {random_state}
+    verbose : int, default=0
+        1 prints a line when all candidates have read the rows and when the search is over, and for each candidate with
+        "exponential". How many runs there are, and how long they take, is secret in the others: no line tells, and
+        `verbose` of the estimator and its steps is set to 0.
 
     Attributes
     ----------
@@ -145,7 +150,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def __init__(self, estimator, param_distributions, *, epsilon=1.0, selection="papernot_steinke", scoring="accuracy",
                  score_bounds=None, validation_fraction=0.2, gamma=None, eta=0.5, trusted=(), ledger=None,
-                 random_state=None):
+                 random_state=None, verbose=0):
         self.estimator = estimator
         self.param_distributions = param_distributions
         self.epsilon = epsilon
@@ -158,6 +163,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.trusted = trusted
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X, y=None):
         """Search, and keep the model that was chosen; one release of epsilon.
@@ -168,6 +174,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             raise ValueError("requires y to be passed, but the target y is None: candidates are compared by what they "
                              "say of rows that are set aside")
         plan, strict = plan_of(self), self._is_strict()
+        check_verbose(self.verbose)
+        progress = Progress(self, len(plan.models), "candidate")
         if strict and callable(self.scoring):
             raise ValueError("strict mode: scoring must be a name, as what a function does with a value is unknown")
         X, y = with_rows(X), with_rows(y)
@@ -178,9 +186,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         # (a step that maps rows would enter each run in the ledger, and how many there are is secret)
         with config_context(strict=True) if strict else nullcontext(), ambient.unnoted():
             trial = self._rehearse(plan, X, y, n - n_aside)
+            progress.tell(f"{len(plan.models)} candidates have read the rows")
             payer = self._find_ledger()
             self._charge(plan.guarantee, n, getattr(trial, "feature_names_in_", ()))
-            found = self._search(plan, X, y, n, n_aside, strict)
+            found = self._search(plan, X, y, n, n_aside, strict, progress)
+            progress.tell("the search is over", timed=plan.gamma is None)
         give_back(found[0], plan.paths[found[1]], plan.models[found[1]], self, payer)
         self.best_estimator_, place, self.best_score_ = found
         self.best_params_ = plan.candidates[place]
@@ -292,7 +302,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             rehearsed(model, paths, plan.share, delta, X, y)
         return trials[0]
 
-    def _search(self, plan, X, y, n, n_aside, strict):
+    def _search(self, plan, X, y, n, n_aside, strict, progress):
         """Return (the chosen model, its place, its published score)."""
         source = WordSource(self.random_state)
         train, aside = split(n, n_aside, source.part(_ROWS))
@@ -316,7 +326,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             return total + plan.noise.one(noise), model, place
 
         if plan.gamma is None:
-            scored = [train_and_score(place) for place in range(len(plan.models))]
+            scored = []
+            for place in range(len(plan.models)):
+                scored.append(train_and_score(place))
+                progress.done(place + 1)
             law = PermuteAndFlip(plan.epsilon, sensitivity=plan.scorer.sensitivity).law(whole=True)
             place = law.draw(np.array([total for total, _ in scored], np.int64), source.part(_RUNS))
             model, score = scored[place][1], None

@@ -16,6 +16,7 @@ from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
 from dpestim.inputs.frames import refuse_parts
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress, check_verbose
 from dpestim.results import Part
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
@@ -53,6 +54,7 @@ COLUMNS = """\
         subsets are compared and measured, up to `degree` columns of them. None: all sets.
     max_cells : int, default=65536
         The most cells of all tables of the model, 8 bytes each: what would exceed it is not measured.
+    {verbose}
 """
 ATTRIBUTES = """
     n_rows_ : float
@@ -94,7 +96,7 @@ class Synthesizer(CentralModel):
     _joined = False
 
     def __init__(self, epsilon=1.0, *, categories=None, bounds=None, bins=16, degree=2, workload=None,
-                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None, verbose=0):
         self.epsilon = epsilon
         self.categories = categories
         self.bounds = bounds
@@ -105,6 +107,7 @@ class Synthesizer(CentralModel):
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X, y=None):
         """Learn a model of rows; one release of epsilon and delta.
@@ -267,6 +270,7 @@ class Synthesizer(CentralModel):
             raise ValueError("epsilon is too small: it must be at least 1e-100")
         self._relation()
         check_random_state(self.random_state)
+        check_verbose(self.verbose)
         for name, most in (("degree", 8), ("max_cells", 1 << 26)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
@@ -295,6 +299,7 @@ class Synthesizer(CentralModel):
     def _released(self, codes, sizes, n_rows, plan, wanted, source):
         """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
         singles = [(j,) for j in range(len(sizes))]
+        progress = Progress(self, max(plan.most_rounds, 1), most=plan.may_stop)
 
         def measured(tables, noise, words):
             exact = [counted(codes, own, sizes).ravel() for own in tables]
@@ -311,7 +316,10 @@ class Synthesizer(CentralModel):
         # (a plan that may stop measures single columns when it does)
         candidates = {own: None for own in ([] if plan.may_stop else singles) + wanted
                       if math.prod(sizes[j] for j in own) <= self.max_cells}
+        progress.tell("single columns are measured")
         for number in range(plan.most_rounds):
+            if number:  # (when rounds end follows from what was released)
+                progress.done(number)
             if plan.is_done:
                 break
             # (pairs in every round; of larger sets so many in turn, by their places, which are public)
@@ -334,9 +342,11 @@ class Synthesizer(CentralModel):
             if not live:
                 plan.heard_nothing()
                 continue
-            for own in live:
-                if candidates[own] is None:
-                    candidates[own] = counted(codes, own, sizes)
+            new = [own for own in live if candidates[own] is None]
+            tables_told = progress.part(len(new), "table")
+            for k, own in enumerate(new, 1):
+                candidates[own] = counted(codes, own, sizes)
+                tables_told.done(k)
             law = ExponentialLaw(share.epsilon, self._moved() * SCALE * max(map(len, wanted)), 0, False)
             scores = scores_of({own: candidates[own] for own in live}, tables, noises)
             if plan.may_stop:
@@ -363,4 +373,5 @@ class Synthesizer(CentralModel):
             for own, part in zip(rest, measured(rest, noise, source.part(2 * plan.most_rounds + 1))):
                 model.learn(own, part, precision)
         model.fit(plan.last_steps)
+        progress.tell("the model is made")
         return model

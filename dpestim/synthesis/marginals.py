@@ -172,9 +172,10 @@ class MarginalSynthesizer(Synthesizer):
     _more_attributes = ATTRIBUTES
 
     def __init__(self, epsilon=1.0, *, delta=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
-                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None, verbose=0):
         super().__init__(epsilon, categories=categories, bounds=bounds, bins=bins, degree=degree, workload=workload,
-                         max_cells=max_cells, neighbours=neighbours, ledger=ledger, random_state=random_state)
+                         max_cells=max_cells, neighbours=neighbours, ledger=ledger, random_state=random_state,
+                         verbose=verbose)
         self.delta = delta
 
     # ---------------------------------------------------------------- inside

@@ -107,9 +107,10 @@ class MultiplicativeWeights(Synthesizer):
     _joined = True
 
     def __init__(self, epsilon=1.0, *, rounds=None, categories=None, bounds=None, bins=16, degree=2, workload=None,
-                 max_cells=65_536, neighbours=None, ledger=None, random_state=None):
+                 max_cells=65_536, neighbours=None, ledger=None, random_state=None, verbose=0):
         super().__init__(epsilon, categories=categories, bounds=bounds, bins=bins, degree=degree, workload=workload,
-                         max_cells=max_cells, neighbours=neighbours, ledger=ledger, random_state=random_state)
+                         max_cells=max_cells, neighbours=neighbours, ledger=ledger, random_state=random_state,
+                         verbose=verbose)
         self.rounds = rounds
 
     # ---------------------------------------------------------------- inside

@@ -16,6 +16,7 @@ from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradi
 from dpestim.models import PrivateModel, checked_number
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress, check_verbose
 from dpestim.rng import Stage, WordSource, check_random_state
 
 #: Rounds of a `fit`, how many of the first steps are cut to the longest one, and the exponent of the average.
@@ -29,7 +30,7 @@ _CELLS = 1 << 22
 #: From here on parts of a call's words say who is in which group; no round has such a number.
 _GROUPS = 1 << 40
 #: Parameters that may change between rounds.
-_FREE = ("ledger", "random_state", "n_jobs", "n_rounds", "warm_start")
+_FREE = ("ledger", "random_state", "n_jobs", "verbose", "n_rounds", "warm_start")
 
 
 class GradientModel(PrivateModel):
@@ -56,7 +57,7 @@ class GradientModel(PrivateModel):
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, n_rounds=None,
                  learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
-                 random_state=None, n_jobs=None):
+                 random_state=None, n_jobs=None, verbose=0):
         self.epsilon = epsilon
         self.mechanism = mechanism
         self.bounds = bounds
@@ -69,6 +70,7 @@ class GradientModel(PrivateModel):
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     # ---------------------------------------------------------------- the verbs of both sides
 
@@ -192,12 +194,13 @@ class GradientModel(PrivateModel):
         trial._made = promise = trial._promised()
         self._charge(promise, len(rows), getattr(trial, "feature_names_in_", ()))
         trial._warn_if_inferred()
-        source = WordSource(self.random_state)
+        source, progress = WordSource(self.random_state), Progress(self, n_rounds + (n_centre > 0))
         groups = _groups(source.part(_GROUPS + trial._round.number), len(rows), n_rounds, n_centre)
         for k, group in enumerate(groups):
             round_ = trial.next_round(centre=n_centre > 0 and k == 0)
             if len(group):
                 trial.aggregate(trial._answers(rows[group], targets[group], round_, source))
+            progress.done(k + 1)
         trial.next_round()
         trial._publish()
         trial._made = promise
@@ -430,6 +433,7 @@ class GradientModel(PrivateModel):
         self._check_more()
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
 
 
 def _groups(source, n_rows, n_groups, n_first):

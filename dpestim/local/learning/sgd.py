@@ -49,6 +49,7 @@ ledger : dpestim.accounting.Ledger, default=None
 {random_state}
 n_jobs : int, default=None
     Threads.
+{verbose}
 """,
     "rounds": """\
 data_norm_ : float
@@ -153,10 +154,11 @@ class LDPSGDClassifier(PrivateClassifier, GradientModel):
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, classes=None, n_rounds=None,
                  learning_rate=0.6, fit_intercept=True, intercept_scaling=0.2, warm_start=False, ledger=None,
-                 random_state=None, n_jobs=None):
+                 random_state=None, n_jobs=None, verbose=0):
         super().__init__(epsilon, mechanism=mechanism, bounds=bounds, data_norm=data_norm, n_rounds=n_rounds,
                          learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
-                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs,
+                         verbose=verbose)
         self.classes = classes
 
     def partial_fit(self, X, y, classes=None):
@@ -301,10 +303,11 @@ class LDPSGDRegressor(PrivateRegressor, GradientModel):
 
     def __init__(self, epsilon=1.0, *, mechanism="privunit", bounds=None, data_norm=None, target_bounds=None,
                  residual_bound=0.25, n_rounds=None, learning_rate=0.07, fit_intercept=True, intercept_scaling=0.5,
-                 warm_start=False, ledger=None, random_state=None, n_jobs=None):
+                 warm_start=False, ledger=None, random_state=None, n_jobs=None, verbose=0):
         super().__init__(epsilon, mechanism=mechanism, bounds=bounds, data_norm=data_norm, n_rounds=n_rounds,
                          learning_rate=learning_rate, fit_intercept=fit_intercept, intercept_scaling=intercept_scaling,
-                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs)
+                         warm_start=warm_start, ledger=ledger, random_state=random_state, n_jobs=n_jobs,
+                         verbose=verbose)
         self.target_bounds = target_bounds
         self.residual_bound = residual_bound
 
