@@ -98,7 +98,7 @@ class Case:
         est = self.cls(**{**self.setting, "random_state": 0, **changed})
         est.fit(self.X) if self.y is None else est.fit(self.X, self.y)
         kept = {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")}
-        if hasattr(est, "result_"):
+        if "result_" in kept:
             kept["result_"] = est.result_.value, est.result_.standard_error
         return {name: value for name, value in kept.items() if name != "privacy_"}, est
 
