@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim import parallel
 from dpestim.inputs import clipped_rows, in_order, is_by_column, longest, pair_of, row_shape
 from dpestim.inputs.declared import columns_seen
+from dpestim.inputs.numbers import FILL
 from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
@@ -41,7 +42,7 @@ class GradientModel(PrivateModel):
     """
 
     _checked_as = "rounds"
-    _advice = ""
+    _advice = FILL
     _trust, _neighbours = "local", Neighbours.LOCAL
     #: The round that is open, the reports of its users so far, and the average of all weights.
     _round = _group = _average = None
