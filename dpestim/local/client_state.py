@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dpestim.local.columns import Column, write_column
+from dpestim.local.column import Column
+from dpestim.local.columns import write_column
 from dpestim.local.sampling import draw, places_of
 
 

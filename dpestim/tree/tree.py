@@ -14,17 +14,8 @@ from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.summaries import MOST_ROWS, TOO_MANY_ROWS, read_schema
-from dpestim.tree.base import (
-    BINS,
-    CLASSES,
-    NEIGHBOURS,
-    TARGET,
-    BinnedModel,
-    ClassTarget,
-    NumberTarget,
-    leaf_noise,
-    leaf_plan,
-)
+from dpestim.tree.base import BINS, CLASSES, NEIGHBOURS, TARGET, BinnedModel, ClassTarget, NumberTarget
+from dpestim.tree.leaves import leaf_noise, leaf_plan
 
 #: Scores by impurity are in steps of 2^-4 rows.
 _GINI = 4

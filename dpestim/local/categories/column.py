@@ -6,7 +6,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.inputs import in_order, is_by_column, lists_of
-from dpestim.local.columns import Column
+from dpestim.local.column import Column
 from dpestim.local.law import ALL
 
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.categories.grr import GRRFrequencyEstimator
+from dpestim.local.estimates.binned import category_at, middles, quantile, wasserstein
 from dpestim.local.estimates.collector import Collector
 from dpestim.local.estimates.intervals import bearable, quantile_intervals, share_intervals
 from dpestim.local.estimates.model import BINS, Fit, chosen, likelihood_of, model_of, rebinned
@@ -138,7 +139,7 @@ class DistributionEstimator(Collector):
     def mean_(self):
         """Means of the estimated distributions."""
         return np.array([
-            column.to_units(0.5 + f @ _middles(e)) for column, f, e in self._with_positions()
+            column.to_units(0.5 + f @ middles(e)) for column, f, e in self._with_positions()
         ])
 
     @property
@@ -146,7 +147,7 @@ class DistributionEstimator(Collector):
         """Variances of the estimated distributions."""
         out = []
         for column, f, edges in self._with_positions():
-            middle, unit = _middles(edges), column.width
+            middle, unit = middles(edges), column.width
             inside = 0.0 if column.is_discrete else np.square(np.diff(edges)) / 12
             out.append(f @ (np.square(middle - f @ middle) + inside) * unit * unit)
         return np.array(out)
@@ -164,7 +165,7 @@ class DistributionEstimator(Collector):
         ndarray of shape (n_features,) or (n_q, n_features)
         """
         q = _checked(q)
-        quantile_of = [_category_at if column.is_discrete else _quantile for column in self._columns]
+        quantile_of = [category_at if column.is_discrete else quantile for column in self._columns]
         return np.stack([of(f, e, q) for of, f, e in zip(quantile_of, self.distribution_, self.bin_edges_)], axis=-1)
 
     def confidence_interval(self, level=0.95, *, n_bins=None):
@@ -269,7 +270,7 @@ class DistributionEstimator(Collector):
         which a ledger records as an entry of epsilon 0 and strict mode refuses.
         """
         data = [np.sort(column.binned(rows)) for column, rows in zip(self._columns, self._raw(X))]
-        return -float(np.mean([_wasserstein(*each) for each in zip(data, self.distribution_, self.bin_edges_)]))
+        return -float(np.mean([wasserstein(*each) for each in zip(data, self.distribution_, self.bin_edges_)]))
 
     # ---------------------------------------------------------------- inside
 
@@ -418,47 +419,3 @@ def _checked(q):
     if found.ndim > 1 or not ((found >= 0) & (found <= 1)).all():
         raise ValueError("q must be a number or a list of numbers in [0, 1]")
     return found
-
-
-def _middles(edges):
-    """Return the middles of bins less 1/2, so that sums lose no digits."""
-    return (edges[1:] + edges[:-1] - 1) / 2
-
-
-def _category_at(f, edges, q):
-    """Return the smallest category, the middle of its bin, up to which there is at least a share of q."""
-    reached = np.cumsum(f) / np.sum(f)
-    at = np.minimum(np.searchsorted(reached, q - 1e-12, side="left"), len(f) - 1)
-    return (edges[:-1] + edges[1:])[at] / 2
-
-
-def _quantile(f, edges, q):
-    """Return where the distribution function, a line within each bin, reaches q; NaN where nothing is known."""
-    if np.isnan(f).any():
-        return np.full(q.shape, np.nan)
-    reached = np.concatenate([[0.0], np.cumsum(f)])
-    reached /= reached[-1]
-    at = np.clip(np.searchsorted(reached, q, side="left") - 1, 0, len(f) - 1)
-    # (an empty bin has no inside: its left edge)
-    share = np.divide(q - reached[at], reached[at + 1] - reached[at], out=np.zeros_like(reached[at]),
-                      where=reached[at + 1] > reached[at])
-    return edges[at] + np.clip(share, 0, 1) * (edges[at + 1] - edges[at])
-
-
-def _wasserstein(x, f, edges):
-    """Return the integral of |quantile of the sorted x - quantile of f|, exactly: between its knots it is a line."""
-    reached = np.concatenate([[0.0], np.cumsum(f)])
-    reached /= reached[-1]
-    # (a stable sort merges what is sorted already; a knot that is there twice has nothing between)
-    knots = np.sort(np.concatenate([reached, np.arange(len(x) + 1) / len(x)]), kind="stable")
-    a, b = knots[:-1], knots[1:]
-    middle = (a + b) / 2
-    own = x[np.minimum((middle * len(x)).astype(np.int64), len(x) - 1)]
-    at = np.clip(np.searchsorted(reached, middle, side="right") - 1, 0, len(f) - 1)
-    slope = np.divide(np.diff(edges)[at], f[at], out=np.zeros(len(at)), where=f[at] > 0)
-    left, right = (edges[at] + slope * (v - reached[at]) - own for v in (a, b))
-    # the integral of |line| from left to right over a unit
-    crossing = left * right < 0
-    both = np.abs(left) + np.abs(right)
-    area = np.where(crossing, (left**2 + right**2) / np.where(crossing, 2 * both, 1.0), both / 2)
-    return float(area @ (b - a))

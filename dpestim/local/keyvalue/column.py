@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.inputs import CategoryEncoder, read_pairs
-from dpestim.local.columns import Column
+from dpestim.local.column import Column
 from dpestim.local.keyvalue.law import STEPS
 
 

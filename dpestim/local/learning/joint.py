@@ -6,7 +6,7 @@ import numpy as np
 
 from dpestim.inputs.frames import is_series
 from dpestim.inputs.numbers import DECLARE, OR_FILL, floats_of, refuse_kind, series_numbers
-from dpestim.local.columns import Column
+from dpestim.local.column import Column
 from dpestim.local.sampling import SampledColumns
 
 _INFINITE = "contains NaN or infinity: every value must be finite" + DECLARE + OR_FILL

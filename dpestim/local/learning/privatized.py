@@ -1,8 +1,6 @@
 """Chosen columns are reported once, and made into features for a plain model, corrected for the noise."""
 
 from copy import deepcopy
-from dataclasses import replace
-from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -16,7 +14,8 @@ from dpestim.local.categories.column import CategoryColumn
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.client import Client
-from dpestim.local.columns import Columns, column_names
+from dpestim.local.columns import column_names
+from dpestim.local.learning.chosen import ChosenColumns, columns_at, labels, place
 from dpestim.local.learning.features import feature_of
 from dpestim.local.numbers.column import NumberColumn
 from dpestim.local.numbers.pm import PMTransformer
@@ -30,23 +29,6 @@ _LABELS = "It covers the chosen columns; labels for a model behind them are not 
 _RAW = "Columns that pass through are raw: nothing protects them."
 #: Rows that stand for true ones where an intercept is shifted, and the most shifts.
 _DRAWS, _SHIFTS = 4096, 200
-
-
-class ChosenColumns(Columns):
-    """The chosen columns of a row, whatever their kind; `notes` say what is not protected."""
-
-    def __init__(self, columns, inferred, notes):
-        super().__init__(columns, inferred)
-        self.notes = notes
-
-    def with_columns(self, columns):
-        """Return other columns in the same layout."""
-        return ChosenColumns(columns, self.inferred, self.notes)
-
-    def guarantee(self, seeded=None, times=1, n_batches=1):
-        """Return what the reports of one row promise about the chosen columns."""
-        plain = super().guarantee(seeded, times, n_batches)
-        return replace(plain, notes=(*plain.notes, *self.notes))
 
 
 class PrivatizedColumns(TransformerMixin, Client):
@@ -251,7 +233,7 @@ class PrivatizedColumns(TransformerMixin, Client):
             return []
         places = [j for _, _, own in self.transformers_ for j in own]
         names = labels_of(self, "feature", self.n_features_in_)
-        return [Part("share", (("feature", [names[j]]), ("category", _labels(column, len(prior)))), prior[None])
+        return [Part("share", (("feature", [names[j]]), ("category", labels(column, len(prior)))), prior[None])
                 for j, column, prior in zip(places, self._columns, self._priors)]
 
     # ---------------------------------------------------------------- inside
@@ -304,7 +286,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         others = [j for j in range(table.shape[1]) if j not in done]
         if not others:
             return np.empty((table.shape[0], 0))
-        return np.asarray(number_rows(_columns_at(table, others), strict=False), np.float64)
+        return np.asarray(number_rows(columns_at(table, others), strict=False), np.float64)
 
     def _read(self, X, restart=False, check=None):
         """Return (the rows of each chosen column, `ChosenColumns`, the clients with their columns)."""
@@ -335,7 +317,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         chosen = self.transformers_ if frozen else self._chosen(table.shape[1], known)
         labels, out = column_names(table.shape[1], names), []
         for name, client, places in chosen:
-            mine, _, columns = client._schema(_columns_at(table, places), strict, restart)
+            mine, _, columns = client._schema(columns_at(table, places), strict, restart)
             columns = self._columns_of(name, columns).named([labels[j] for j in places])
             if not frozen:
                 client._freeze(columns, None)
@@ -353,7 +335,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         """Return (name, client, positions) of fresh clones with the exact epsilon of each column."""
         found, seen = [], set()
         for name, given, columns in self._declared_list(n_columns):
-            places = [_place(c, n_columns, names) for c in columns]
+            places = [place(c, n_columns, names) for c in columns]
             if seen & set(places) or len(set(places)) < len(places):
                 raise ValueError(f"transformers must choose a column once: {name!r} repeats one")
             seen |= set(places)
@@ -446,28 +428,3 @@ class PrivatizedColumns(TransformerMixin, Client):
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns of small numbers."""
         return np.random.default_rng(seed).integers(0, 3, size=(n_rows, 3)).astype(float), None
-
-
-def _place(column, n_columns, names):
-    """Return the position of a column that is chosen by position or by name."""
-    if isinstance(column, str):
-        if column not in (names or ()):
-            raise ValueError(f"transformers choose the column {column!r}, which X does not have by name")
-        return names.index(column)
-    if isinstance(column, bool) or not isinstance(column, Integral) or not -n_columns <= column < n_columns:
-        raise ValueError(f"transformers must choose columns by name or by position below {n_columns}")
-    return int(column) % n_columns
-
-
-def _columns_at(table, places):
-    """Return some columns of an array or a frame."""
-    if hasattr(table, "iloc"):
-        return table.iloc[:, places]
-    return table[:, places] if not is_frame(table) else table.select([table.columns[j] for j in places])
-
-
-def _labels(column, size):
-    """Return what the entries of a distribution are called: categories, or the bins of a number."""
-    if isinstance(column, CategoryColumn):
-        return np.asarray(column.categories).tolist()
-    return [f"{a:g} to {b:g}" for a, b in pairwise(column.to_units(np.linspace(0.0, 1.0, size + 1)))]

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpestim import inputs
 from dpestim.inputs import in_order, is_by_column
-from dpestim.local.columns import Column
+from dpestim.local.column import Column
 
 
 class NumberColumn(Column):

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.local.columns import Column
+from dpestim.local.column import Column
 from dpestim.local.law import Randomizer
 
 

@@ -29,7 +29,7 @@ from dpestim.local import (
     SDPMTransformer,
 )
 from dpestim.local.channel import Dense
-from dpestim.local.estimates.distribution import _wasserstein
+from dpestim.local.estimates.binned import wasserstein
 from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sdpm import SDPM
 from dpestim.postprocessing.em import maximise
@@ -260,7 +260,7 @@ def test_the_distance_is_that_of_scipy():
     edges = np.linspace(-2, 3, 8)
     fine = np.linspace(-2, 3, 7 * 400 + 1)
     by_points = stats.wasserstein_distance(x, (fine[1:] + fine[:-1]) / 2, v_weights=np.repeat(f, 400))
-    assert _wasserstein(x, f, edges) == pytest.approx(by_points, rel=1e-3)
+    assert wasserstein(x, f, edges) == pytest.approx(by_points, rel=1e-3)
 
 
 # ---------------------------------------------------------------- means and distributions

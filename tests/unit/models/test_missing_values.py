@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
 from dpestim.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
-from dpestim.ensemble.forest import random_splits
+from dpestim.ensemble.splits import random_splits
 from dpestim.linear_model import DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB, gaussian
 from dpestim.privacy.exact import exp_upper

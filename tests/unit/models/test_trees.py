@@ -26,10 +26,10 @@ from dpestim.testing import MechanismError
 from dpestim.testing.models import check_model_noise
 from dpestim.testing.trees import check_tree_law
 from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
-from dpestim.tree import base as tree_base
-from dpestim.tree.base import Leaves, likely_spread
+from dpestim.tree import leaves as tree_leaves
 from dpestim.tree.binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
 from dpestim.tree.columns import bins_between
+from dpestim.tree.leaves import Leaves, likely_spread
 from dpestim.tree.tree import information, parts_of_level, purity, squared, surprises, uniform_places
 
 
@@ -272,8 +272,8 @@ def test_numbers_of_all_rows_are_paid_for(cls, monkeypatch):
     def cheap(epsilon, delta, l1, l2_squared, times, many, shape):
         return noise_for(epsilon, delta, times * l1, times * l2_squared, math.prod(shape) + shape[2])
 
-    monkeypatch.setattr(tree_base, "root_weights", lambda n_leaves, times, normal, many: (1, 2 * times))
-    monkeypatch.setattr(tree_base, "leaf_noise", cheap)
+    monkeypatch.setattr(tree_leaves, "root_weights", lambda n_leaves, times, normal, many: (1, 2 * times))
+    monkeypatch.setattr(tree_leaves, "leaf_noise", cheap)
     with pytest.raises(MechanismError):
         check_tree_law(cls(**settings[0]))
 
