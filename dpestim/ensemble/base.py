@@ -100,6 +100,7 @@ _SHARED = """\
     boosting", ICML, algorithm 2, whose sums of residuals these are; their splits are random, and each round forgets
     the one before. Dong, Roth, Su (2022), "Gaussian differential privacy", JRSS B 84, corollary 3.3, for adaptive
     rounds. The proof: ``boosting.md``.
+
 """
 
 
