@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test lint bench docs wheel debug-test picture clean
+.PHONY: demo test lint bench docs wheel debug-test picture tables clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -64,7 +64,11 @@ debug-test: $(VENV)/.built
 
 # draw the picture of the README again
 picture: $(VENV)/.built
-	$(BIN)/python docs/_picture.py
+	$(BIN)/python docs/tools/readme_picture.py
+
+# write the tables of mechanisms into the pages of the documentation
+tables: $(VENV)/.built
+	$(BIN)/python docs/tools/mechanism_tables.py
 
 # the environment: remade when what it depends on changes
 $(VENV)/.installed: pyproject.toml

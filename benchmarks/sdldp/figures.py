@@ -88,7 +88,8 @@ def figure_2(rows):
         here = _pick(rows, **{"low percent": percent})
         x, mean, bar = _of(here, "epsilon"), _of(here, "measured"), 1.96 * np.nan_to_num(_of(here, "measured_se"))
         name = f"SDGRR_L, {percent} % of the values low"
-        ax.plot(x, _of(here, "paper"), color=colour, ls=":", label=f"{name}: the paper's equation (12)")
+        paper = f"{name}: the paper's equation (12)"
+        ax.plot(x, _of(here, "paper"), color=colour, ls=":", marker="x", ms=4, label=paper)
         ax.plot(x, _of(here, "exact"), color=colour, label=f"{name}: exact")
         ax.errorbar(x, mean, yerr=[np.minimum(bar, 0.9 * mean), bar], fmt=marker, color=colour, ms=5, mec="white",
                     label=f"{name}: measured")

@@ -12,6 +12,7 @@ An additive model adds up one curve for each column, so that all it knows can be
 # ----------
 # Ranges of the columns are public knowledge about teenagers. All that is drawn is made of noisy sums: it may be
 # published, and the bands, which hold the noise alone, are part of what is known.
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 from dpestim.datasets import load_yrbss

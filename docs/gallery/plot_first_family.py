@@ -6,6 +6,7 @@ A survey is a domain, an estimator and a picture. Here 1.4 million people are as
 the lines are 95 % intervals.
 """
 
+# sphinx_gallery_thumbnail_number = 5
 import matplotlib.pyplot as plt
 
 from dpestim.datasets import load_us_military

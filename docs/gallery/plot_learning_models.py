@@ -61,11 +61,12 @@ for ax, (title, score, plain, X, y, local, central) in zip(axes, TASKS):
     ax.axhline(best, color="k", linestyle=":", label="without privacy")
     print(title, f"without privacy {best:.3f}")
     for name, family, color in (("central", central, "C0"), ("local", local, "C1")):
-        for n, style in zip(SIZES, ("--", "-")):
+        for n, style in zip(SIZES, ("s--", "o-")):
             found = [np.mean([score(family(e), n, s) for s in SEEDS]) for e in EPSILONS]
-            ax.plot(EPSILONS, found, style, color=color, marker="o", label=f"{name}, {n:,} rows")
+            ax.plot(EPSILONS, found, style, color=color, label=f"{name}, {n:,} rows")
             print(title, name, n, np.round(found, 3))
-    ax.set(xscale="log", xlabel="epsilon", title=title)
+    ax.set(xscale="log", xlabel="epsilon", title=title, xticks=EPSILONS, xticklabels=EPSILONS)
+    ax.minorticks_off()
 axes[0].legend()
 plt.show()
 

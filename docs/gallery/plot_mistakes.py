@@ -10,6 +10,7 @@ How to read an epsilon: whoever sees the output can shift their bets on which of
 factor of e^epsilon at most. At 1 that is a factor of 2.7, at 6 one of 400. Infinite means that some output settles it.
 """
 
+# sphinx_gallery_thumbnail_number = 4
 import matplotlib.pyplot as plt
 import numpy as np
 

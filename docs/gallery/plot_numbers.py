@@ -6,6 +6,7 @@ The weights of 12,579 teenagers in kilograms, as they left their devices: each a
 estimated from the reports alone; the band is a 95 % interval.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 from dpestim.datasets import load_yrbss

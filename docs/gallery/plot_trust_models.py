@@ -24,10 +24,8 @@ rng = np.random.default_rng(0)
 
 def show(axis, measured, what):
     """Draw errors over n, and theory's powers of n through the first point of each."""
-    for (name, model, power), errors in measured.items():
-        mark = {"local": "o", "shuffle": "s", "central": "^"}[model]
-        axis.loglog(SIZES, errors, mark + "-", color=COLORS[model], ms=4, lw=1, label=name,
-                    alpha=1 if power is not None else 0.6)
+    for ((name, model, power), errors), mark in zip(measured.items(), "osDv^"):
+        axis.loglog(SIZES, errors, mark + "-", color=COLORS[model], ms=5, lw=1, label=name)
         if power is not None:
             axis.loglog(SIZES, errors[0] * (np.array(SIZES) / SIZES[0]) ** power, ":", color="black", lw=1)
     axis.set(xlabel="users", ylabel=what)

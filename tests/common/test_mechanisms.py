@@ -1,5 +1,6 @@
 """Every mechanism of the registry, put through every check with every setting it brings."""
 
+import re
 from functools import lru_cache
 
 import pytest
@@ -74,7 +75,9 @@ def test_what_a_mechanism_brings(name, cls):
         assert part in text, f"the proof of {name} lacks {part}"
     for part in ("**Privacy.**", "**Utility.**", "**Complexity.**", "Parameters\n", "Attributes\n", "Raises\n",
                  "References\n", "Examples\n"):
-        assert part in cls.__doc__, f"the docstring of {name} lacks {part}"
+        # (a title right below a line of text is no title for what makes pages of docstrings)
+        found = re.search(rf"\n\n *{re.escape(part)}", cls.__doc__)
+        assert found, f"the docstring of {name} lacks {part}, or a blank line before it"
     assert len(cls._test_params()) >= 2
 
 

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +18,6 @@ from dpestim.base import SUBPACKAGES, all_estimators
 
 PACKAGE = Path(dpestim.__file__).parent
 ROOT = Path(__file__).parents[3]
-#: What the site makes of the registry when it is built.
-TABLES = runpy.run_path(str(ROOT / "docs" / "_mechanisms.py"))
-mechanism_table, task_of = TABLES["mechanism_table"], TABLES["task_of"]
 
 #: Layer of each module; an import may only point down (or stay inside one room).
 LAYERS = {
@@ -158,36 +154,6 @@ def test_readers_of_signatures_find_that_of_init():
         law = getattr(cls, "_randomizer", None)
         if inspect.isclass(law):
             assert list(law.__signature__.parameters) == list(inspect.signature(law.__init__).parameters)[1:], name
-
-
-def test_every_task_says_which_estimator_to_take_and_lists_all():
-    guides, table = mechanism_table(tables=False), mechanism_table()
-    for name, cls in all_estimators():
-        row = f"| `dpestim.{name}` | {inspect.getdoc(cls).splitlines()[0].rstrip('.')} |"
-        assert table.count(row) == 1, name
-        assert f"**{task_of(cls)}**" in table
-    rooms = {importlib.import_module(cls.__module__.rpartition(".")[0]) for _, cls in all_estimators()}
-    rows = [row for module in rooms for row in module.GUIDE]
-    assert len(rows) == guides.count("| `dpestim.") > 0  # none names what is not in the registry
-    for when, name, why in rows:
-        assert guides.count(f"| {when} | ") == guides.count(f".{name}` | {why} |") == 1
-
-
-def test_every_page_of_the_guide_shows_what_to_take():
-    pages = {TABLES["page_of"](cls) for _, cls in all_estimators()}
-    assert pages == {*TABLES["PAGE_OF"].values(), "relaxed"}
-    for page in pages:
-        text = (ROOT / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8")
-        assert f"```{{include}} ../generated/which_{page}.md.inc\n" in text, page
-    assert "dpestim.tree" in mechanism_table(page="models")
-    assert "dpestim.tree" not in mechanism_table(page="statistics")
-
-
-def test_what_is_relaxed_has_a_table_of_its_own():
-    tasks = {cls.__name__: task_of(cls) for _, cls in all_estimators()}
-    assert "relaxed" in tasks["SDPMTransformer"]
-    assert "relaxed" not in tasks["PMTransformer"]
-    assert mechanism_table().index(tasks["PMTransformer"]) < mechanism_table().index(tasks["SDPMTransformer"])
 
 
 #: How many blocks of Python each page has: an example that loses its fences is no longer run, and nothing else tells.

@@ -1,9 +1,20 @@
-"""Tables made from the registry: which estimator to take for what, and all that there are, with their proofs."""
+"""Tables made from the registry: which estimator to take for what, and all that there are, with their proofs.
+
+The tables stand in the pages, between two marks, so that the pages can be read where nothing is built. ``make tables``
+writes them again; a test says when that is needed.
+"""
 
 import importlib
 import inspect
+import re
+from functools import cache
+from pathlib import Path
 
 from dpestim.base import SUBPACKAGES, all_estimators
+
+DOCS = Path(__file__).parents[1]
+#: What stands around a table in a page.
+MARKS = "<!-- table: written by `make tables` -->\n\n", "\n\n<!-- end of the table -->"
 
 #: The page of the guide (`docs/guide`) for each package with estimators; those of `local` by its own packages.
 PAGE_OF = {
@@ -23,6 +34,7 @@ def page_of(cls):
     return PAGE_OF[".".join(parts[:2]) if parts[0] == "local" else parts[0]]
 
 
+@cache
 def mechanism_table(*, tables=True, page=None):
     """Return for each task which estimator to take, and (`tables`) all there are, in Markdown, from the registry.
 
@@ -44,7 +56,8 @@ def mechanism_table(*, tables=True, page=None):
             rows = [f"| estimator | what it does | {_COLUMN[_is_local(members[0][1])]} | proof |", "|---|---|---|---|"]
             for name, cls in members:
                 summary = inspect.getdoc(cls).splitlines()[0].rstrip(".")
-                rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | `{cls._proof().name}` |")
+                proof = cls._proof().relative_to(DOCS.parent).as_posix()
+                rows.append(f"| `dpestim.{name}` | {summary} | {_bits(cls)} | [proof](../{proof}) |")
             fold = guide and len(members) > 3  # a short list may stand open
             title = f"<details>\n<summary>All {len(members)}: what they do, and the proofs</summary>"
             parts += [title, "\n".join(rows), "</details>"] if fold else ["\n".join(rows)]
@@ -59,10 +72,10 @@ _RELAXED = ", relaxed: less protection for values that you name"
 
 def task_of(cls):
     """Return what an estimator is for: the `TASK` of the innermost package around it, and whether it is relaxed."""
-    return _around(cls, "TASK") + (_RELAXED if _is_relaxed(cls) else "")
+    return around(cls, "TASK") + (_RELAXED if _is_relaxed(cls) else "")
 
 
-def _around(cls, name):
+def around(cls, name):
     """Return what the innermost package around the module of a class calls by a name."""
     parts = cls.__module__.split(".")
     for depth in range(len(parts), 0, -1):
@@ -75,7 +88,7 @@ def _around(cls, name):
 def _guide(members):
     """Return (if, name, because) for the members of a task that the `GUIDE` of their package names, in its order."""
     names = {cls.__name__: name for name, cls in members}
-    guides = dict.fromkeys(row for _, cls in members for row in _around(cls, "GUIDE"))
+    guides = dict.fromkeys(row for _, cls in members for row in around(cls, "GUIDE"))
     return [(when, names[name], why) for when, name, why in guides if name in names]
 
 
@@ -84,7 +97,7 @@ def _place(name, cls):
     return (
         SUBPACKAGES.index(name.split(".")[0]),
         not {"transformer", "estimator"}.isdisjoint(inspect.signature(cls).parameters),
-        _around(cls, "TASK"),
+        around(cls, "TASK"),
         _is_relaxed(cls),
         cls.__name__,
     )
@@ -120,3 +133,31 @@ def _bits(cls):
         return f"{cls(1.0, center=[0.0] * 1024).randomizer().report_bits:,.0f} a row (of 1,024 numbers)"
     wrapped = next((name for name in ("transformer", "transformers", "estimator") if name in parameters), None)
     return f"as its {wrapped}"
+
+
+def pages():
+    """Return {path: its text with the tables of today} of all pages with a table of this module."""
+    tables = {DOCS / "guide" / f"{page}.md": mechanism_table(tables=False, page=page)
+              for page in sorted({*PAGE_OF.values(), "relaxed"})}
+    tables[DOCS / "mechanisms.md"] = mechanism_table()
+    return {path: _with_table(path.read_text(encoding="utf-8"), table) for path, table in tables.items()}
+
+
+def _with_table(text, table):
+    before, after = text.split(MARKS[0])[0], text.rpartition(MARKS[1])[2]
+    return f"{before}{MARKS[0]}{table}{MARKS[1]}{after}"
+
+
+def linked(text):
+    """Return a page whose table has links to the pages and proofs of the site."""
+    before, mark, rest = text.partition(MARKS[0])
+    table, end, after = rest.partition(MARKS[1])
+    proof = r"\[proof\]\(\.\./dpestim/(\w+)/(?:\w+/)*(\w+)\.md\)"
+    table = re.sub(proof, r"{doc}`proof </generated/proofs/\1_\2>`", table)
+    table = re.sub(r"`(dpestim\.\w+\.)(\w+)`", r"{py:class}`\2 <\1\2>`", table)
+    return f"{before}{mark}{table}{end}{after}"
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

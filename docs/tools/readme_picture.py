@@ -67,7 +67,7 @@ def main():
     for draw, ax in zip((collected, published, trained), axes):
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
-    target = Path(__file__).parent / "_static" / "overview.png"
+    target = Path(__file__).parents[1] / "_static" / "overview.png"
     figure.savefig(target, dpi=110, metadata={"Software": None})
     print(f"{target.name}: {target.stat().st_size:,} bytes")
 
