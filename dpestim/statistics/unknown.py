@@ -58,6 +58,7 @@ class UnknownCategories(Cells):
     _more_parameters = "\n" + DELTA.replace("Where it is declared, noise is Gaussian if that is less;\n"
                                             "        it is charged in any case.",
                                             "It must be declared.") + USERS + "    "
+    _proof_name = "tables"
     _about = ("the number of rows of each category, each category separately. A category just above the threshold "
               "was published because of high noise: its interval misses the number more often than the level says")
 
