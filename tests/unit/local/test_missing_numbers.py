@@ -20,6 +20,7 @@ from dpestim.local import (
     DuchiTransformer,
     GRRFrequencyEstimator,
     LDPNaiveBayes,
+    LDPSGDClassifier,
     MeanEstimator,
     MixedEstimator,
     PersonalizedEstimator,
@@ -244,6 +245,8 @@ def test_clients_that_cannot_say_so_name_the_column_and_what_helps():
         PMTransformer(1.0, bounds={"age": (17, 90)}).privatize(frame)
     with pytest.raises(ValueError, match=r"column 'age' contains NaN .* declare Numbers"):
         LDPNaiveBayes(1.0, classes=[0, 1], bounds={"age": (17, 90)}).privatize(frame, [0] * 50)
+    with pytest.raises(ValueError, match=r"column 'age' of X .* Fill missing values with a public number"):
+        LDPSGDClassifier(1.0, data_norm=1.0, classes=[0, 1]).fit(frame, [0, 1] * 25)
     groups = frame.assign(group=["a", "b"] * 25)
     with pytest.raises(ValueError, match=r"column 'age': .* one estimator for each group"):
         PersonalizedEstimator(MeanEstimator(PMTransformer(bounds=AGES)), group_column="group", settings={
