@@ -187,4 +187,4 @@ class DPCovariance(ScatterModel):
         """Return settings that the common checks run with."""
         return [{"epsilon": 20.0, "bounds": (-1.0, 1.0)},
                 {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "shrinkage": 0.2},
-                {"epsilon": 3.0, "delta": 1e-5, "bounds": (-1.0, 1.0), "neighbours": "add_remove"}]
+                {"epsilon": 1.0, "delta": 0.1, "bounds": (-1.0, 1.0), "neighbours": "add_remove"}]

@@ -305,7 +305,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 20.0, "bounds": (-1.0, 1.0), "n_components": 2},
-                {"epsilon": 20.0, "delta": 1e-3, "data_norm": 1.5, "assume_centered": True, "whiten": True,
+                {"epsilon": 2.0, "delta": 0.1, "data_norm": 1.5, "assume_centered": True, "whiten": True,
                  "shrinkage": 0.2},
                 {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"},
                 {"epsilon": 20.0, "data_norm": 1.5, "assume_centered": True, "neighbours": "add_remove"}]

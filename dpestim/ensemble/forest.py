@@ -321,7 +321,7 @@ class DPRandomForestClassifier(ClassTarget, Forest):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 3, "max_depth": 2,
                  "row_allocation": "disjoint"},
-                {"epsilon": 3.0, "delta": 1e-5, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
+                {"epsilon": 1.0, "delta": 0.1, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
                  "n_estimators": 2, "max_depth": 3, "row_allocation": "shared", "edges_fraction": 0.2},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "classes": [0, 1], "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]
@@ -391,7 +391,7 @@ class DPRandomForestRegressor(NumberTarget, Forest):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 3, "max_depth": 2,
                  "row_allocation": "disjoint"},
-                {"epsilon": 3.0, "delta": 1e-5, "bounds": (-1, 1), "target_bounds": (-2, 1), "n_estimators": 2,
+                {"epsilon": 1.0, "delta": 0.1, "bounds": (-1, 1), "target_bounds": (-2, 1), "n_estimators": 2,
                  "max_depth": 3, "row_allocation": "shared", "edges_fraction": 0.2},
                 {"epsilon": 2.0, "bounds": (-2.0, 2.0), "target_bounds": (-1, 1), "n_estimators": 2, "max_depth": 2,
                  "neighbours": "add_remove"}]

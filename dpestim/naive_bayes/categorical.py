@@ -152,7 +152,7 @@ class DPCategoricalNB(NaiveBayes):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "categories": [[0, 1, 2]] * 3, "classes": [0, 1]},
-                {"epsilon": 3.0, "delta": 1e-5, "categories": [[0, 1], [0, 1, 2], [2, 1, None]],
+                {"epsilon": 2.0, "delta": 0.1, "categories": [[0, 1], [0, 1, 2], [2, 1, None]],
                  "classes": ["a", "b", "c"], "neighbours": "add_remove"}]
 
     def _test_data(self, n_rows, seed=0):

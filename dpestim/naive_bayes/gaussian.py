@@ -194,8 +194,9 @@ class DPGaussianNB(NaiveBayes):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "classes": [0, 1]},
-                {"epsilon": 3.0, "delta": 1e-5, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
-                 "neighbours": "add_remove"}]
+                {"epsilon": 1.0, "delta": 0.1, "bounds": ([-1, -1, -1], [1, 2, 3]), "classes": ["a", "b", "c"],
+                 "neighbours": "add_remove"},
+                {"epsilon": 1.0, "delta": 0.1, "bounds": (-1.0, 1.0), "classes": [0, 1]}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns, and classes that depend on them."""

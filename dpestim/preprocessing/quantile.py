@@ -136,7 +136,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 1.0, "bounds": (-2.0, 2.0), "n_quantiles": 5},
-                {"epsilon": 2.0, "delta": 1e-5, "bounds": "private", "output_distribution": "normal"}]
+                {"epsilon": 1.0, "delta": 0.1, "bounds": "private", "output_distribution": "normal"}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of three columns."""

@@ -128,7 +128,7 @@ class Count(SumStatistic):
 
     @classmethod
     def _test_params(cls):
-        return [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}]
+        return [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 0.1, "neighbours": "add_remove"}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of which some are true."""
@@ -252,7 +252,8 @@ class Mean(SumStatistic):
 
     @classmethod
     def _test_params(cls):
-        return [*super()._test_params(), {"epsilon": 0.5, "bounds": (-3.0, 5.0), "delta": 1e-6}]
+        # (so many columns that the noise is normal)
+        return [*super()._test_params(), {"epsilon": 1.0, "bounds": ([-3.0] * 4, [5.0] * 4), "delta": 0.1}]
 
     def _sums(self, rows, grids):
         return column_sums(rows, grids)[0]

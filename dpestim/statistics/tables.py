@@ -119,7 +119,7 @@ class Histogram(Cells):
     @classmethod
     def _test_params(cls):
         return [{"epsilon": 1.0, "bins": 4, "bounds": (-3.0, 3.0)},
-                {"epsilon": 1.0, "bins": [-1.0, 0.0, 2.0], "neighbours": "add_remove", "delta": 1e-6}]
+                {"epsilon": 1.0, "bins": [-1.0, 0.0, 2.0], "neighbours": "add_remove", "delta": 0.1}]
 
     def _check(self):
         if isinstance(self.bounds, str):

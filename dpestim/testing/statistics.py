@@ -64,6 +64,11 @@ class Statistics(Releases):
         data = np.concatenate([self.data] * 20)
         return [self.release(est, data) for _ in range(16)]
 
+    def ways(self):
+        """Return `entropy`, and the same by `fit`, which draws by itself."""
+        data = np.concatenate([self.data] * 20)
+        return self.entropy, lambda est: [shown(clone(est).fit(data).result_) for _ in range(16)]
+
     def odd(self):
         """Return rows of the same shape, with values that are odd."""
         data = self.data

@@ -210,3 +210,11 @@ def test_a_fitted_statistic_shows_a_card_and_no_rows():
     state = pickle.dumps(est)
     assert pickle.loads(state).result_.interval() == est.result_.interval()
     assert not hasattr(est, "summary_")  # what is fitted holds what was released, and no exact sum
+
+
+def test_private_bounds_and_what_is_in_them_have_new_noise_each_time():
+    x = np.random.default_rng(0).normal(1, 1, 2000)
+    fits = [Mean(1.0, bounds="private", random_state=seed).fit(x) for seed in (None, None, 0, 0, 1)]
+    values = [fit.value_ for fit in fits]
+    assert len(set(values)) == 4
+    assert values[2] == values[3]
