@@ -36,6 +36,17 @@ LAYERS = {
 }
 
 
+#: Lines of a file at most; and files that hold one idea in more, with the most of each and the reason.
+LINES = 450
+LONGER = {
+    "linear_model/federated.py": (480, "one class, with 100 lines of docstring and its own predictions and losses"),
+    "local/estimates/mixed.py": (490, "one class; half of it are one-line attributes by column, with their docstrings"),
+    "local/estimates/planning.py": (470, "two public functions and a result whose docstrings are 150 lines"),
+    "local/learning/rounds.py": (460, "one class: the verbs of users and of the server share every state"),
+    "privacy/ledger.py": (480, "one class, whose methods are what users read; what they do is in files beside it"),
+}
+
+
 def modules():
     found = [m.name for m in pkgutil.walk_packages([str(PACKAGE)], "dpestim.")]
     found.remove("dpestim._core._cyutility")  # Cython writes it
@@ -292,5 +303,6 @@ def test_links_between_pages_lead_somewhere():
 
 def test_no_file_is_longer_than_a_reader_bears():
     for path in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyx")]:
-        n = len(path.read_text(encoding="utf-8").splitlines())
-        assert n <= 500, f"{path.name} has {n} lines: does it hold two ideas?"
+        n, name = len(path.read_text(encoding="utf-8").splitlines()), path.relative_to(PACKAGE).as_posix()
+        assert n <= LONGER.get(name, (LINES,))[0], f"{name} has {n} lines: does it hold two ideas?"
+        assert n > LINES or name not in LONGER, f"{name} is short enough now: take it out of LONGER"
