@@ -15,13 +15,13 @@ WORDS = tomllib.loads((Path(__file__).parent / "search.toml").read_text(encoding
 
 def rst_entries(full):
     """Return the lines that enter the words of a class or function into the index."""
-    return [".. index::", *(f"   single: ! {word}" for word in WORDS.get(full, ())), ""] if full in WORDS else []
+    return [".. index::", *(f"   ! single: {word}" for word in WORDS.get(full, ())), ""] if full in WORDS else []
 
 
 def with_entries(page, text):
     """Return a page of Markdown with its words entered into the index below the title."""
     heading, end, rest = text.partition("\n")
-    entries = "".join(f"\n```{{index}} single: ! {word}\n```\n" for word in WORDS.get(page, ()))
+    entries = "".join(f"\n```{{index}} ! single: {word}\n```\n" for word in WORDS.get(page, ()))
     return f"{heading}{end}{entries}{rest}"
 
 
