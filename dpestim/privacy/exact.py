@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 
+import numpy as np
+
 WORD = 1 << 64  # the number of values of one random word
 #: The least part of epsilon that a law must use; below it, two words a record are taken instead of one.
 LEAST_USE = Fraction(99, 100)
@@ -41,7 +43,7 @@ def _canonical(number, name, what="a finite number above 0"):
         value = number
     elif isinstance(number, Decimal) and number.is_finite():
         value = Fraction(number)
-    elif isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number):
+    elif isinstance(number, Real) and not isinstance(number, bool | np.timedelta64) and math.isfinite(number):
         value = Fraction(Decimal(repr(float(number))))
     else:
         raise ValueError(f"{name} must be {what}, got {number!r}")
@@ -55,10 +57,11 @@ def canonical_amount(value, name):
 
     Raises ``ValueError`` unless it is a number of at least 0.
     """
-    if isinstance(value, Real) and not isinstance(value, bool) and value == math.inf:
-        return math.inf
-    if value == 0 and isinstance(value, Real) and not isinstance(value, bool):
-        return Fraction(0)
+    if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
+        if value == math.inf:
+            return math.inf
+        if value == 0:
+            return Fraction(0)
     return _canonical(value, name, "a number of at least 0")
 
 

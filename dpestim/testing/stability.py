@@ -132,8 +132,7 @@ def check_rows_keep_epsilon(rows):
     some thousand places, of which a delta is an integral.
     """
     est = rows.fresh()
-    epsilon, delta = (float(exact(getattr(est, name, 0), name)) for exact, name in (
-        (canonical_amount, "epsilon"), (canonical_amount, "delta")))
+    epsilon, delta = (float(canonical_amount(getattr(est, name, None) or 0, name)) for name in ("epsilon", "delta"))
     (low, high), values = rows.ends, rows.values
     reach = 40 * (high - low)
     places = np.linspace(low - reach, high + reach, 16 * PLACES) if delta else np.unique(np.r_[

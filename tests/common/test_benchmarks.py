@@ -112,7 +112,7 @@ def test_models_and_what_comes_before_them_are_timed(benchmarks, monkeypatch):
         if cls.__module__.split(".")[1] in ("linear_model", "naive_bayes", "ensemble", "preprocessing",
                                             "feature_selection", "cluster", "covariance", "decomposition")
         and not cls.__name__.startswith("DPRandomForest")  # (benchmarks.trees)
-        and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression")  # (have no namesake)
+        and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression", "DomainEncoder")  # (have no namesake)
     }
     shorten_peers(monkeypatch, fits.ensemble)
     rows = list(fits.rows(type("Settings", (), {"n": 1000, "quick": True})))

@@ -24,6 +24,7 @@ from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, p
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import check_pipeline
+from dpestim.preprocessing import DomainEncoder
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.results import Estimates
 from dpestim.shuffle import plan as plan_behind
@@ -89,7 +90,7 @@ MADE = {
 }
 BOOK = Ledger(1.0, durability="fast")
 #: Estimators that keep nothing they released: their methods return it.
-RETURNS = NumericTransformer, AdditiveMechanism, CentralMechanism
+RETURNS = NumericTransformer, AdditiveMechanism, CentralMechanism, DomainEncoder
 
 
 def check_says_what_it_is(result):

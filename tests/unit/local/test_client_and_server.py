@@ -481,15 +481,17 @@ def test_names_of_columns_that_are_no_strings():
     assert "declare them by name" not in str(SDPMTransformer(1.0, bounds={"a": (0, 9)}).privacy_)
 
 
-def test_merging_takes_the_names_of_either():
+def test_merging_refuses_reports_without_names_beside_others():
     def mean(rows, seed):
         return MeanEstimator(SDPMTransformer(1.0, bounds=(0, 9), low_sensitivity=(2, 7), random_state=seed)).fit(rows)
 
     for first in (0, 1):
         parts = [mean(X, 0), mean(pd.DataFrame({"w": X[:, 0]}), 1)]
-        merged = parts[first].merge(parts[1 - first])
-        assert merged.privacy_.relaxation == "SDLDP(column 'w': low=[2.0, 7.0])"
-        assert merged.feature_names_in_.tolist() == ["w"]
+        with pytest.raises(ValueError, match="all in data frames with names"):
+            parts[first].merge(parts[1 - first])
+    merged = mean(pd.DataFrame({"w": X[:, 0]}), 2).merge(parts[1])
+    assert merged.privacy_.relaxation == "SDLDP(column 'w': low=[2.0, 7.0])"
+    assert merged.feature_names_in_.tolist() == ["w"]
 
 
 def test_what_was_fitted_or_paid_in_a_block_stays_bound_for_everybody():

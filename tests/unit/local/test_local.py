@@ -882,7 +882,7 @@ def test_the_line_of_the_variance_is_the_variance():
 def test_merging_into_an_empty_aggregate_checks_names_too(cls):
     a = cls(1.0, categories={"a": [0, 1], "b": [0, 1]})
     b = cls(1.0, categories={"b": [0, 1], "a": [0, 1]}).fit(np.array([[0, 1]]))
-    with pytest.raises(ValueError, match="by name"):
+    with pytest.raises(ValueError, match="same names, in the same order"):
         a.merge(b)
     assert not hasattr(a, "n_users_")
     assert a.merge(cls(1.0, categories={"a": [0, 1], "b": [0, 1]}).fit(np.array([[0, 1]]))).n_users_ == 1

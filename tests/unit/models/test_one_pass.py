@@ -26,7 +26,7 @@ SETTINGS = [pytest.param(cls, params, id=f"{name}-{k}") for name, cls in all_est
 #: Those of the central model whose fits read rows once, or in rounds.
 FITTED = [pytest.param(cls, id=name) for name, cls in all_estimators() if hasattr(cls, "fit")
           and not name.startswith(("local.", "shuffle.")) and not hasattr(cls, "sensitivity")
-          and "sensitivity" not in cls._get_param_names()]
+          and "sensitivity" not in cls._get_param_names() and "ledger" in cls._get_param_names()]
 
 
 def part(y, rows):
