@@ -150,18 +150,19 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         law = self._law(max(answers.size, 1))
         if bounds is not None:
             if max(-bounds[0], bounds[1]) > law.reach:
-                raise ValueError(f"bounds must be at most {law.reach:g} in absolute value, for this sensitivity and so "
-                                 "many answers: the noise fits no integers beyond")
+                raise ValueError(f"bounds must be at most {law.reach:g} in absolute value for this sensitivity and "
+                                 "number of answers: narrow the bounds, or release fewer answers together")
         elif not strict and answers.size and _largest(answers) > law.reach:
-            raise ValueError(f"{'X' if table else 'values'} must be at most {law.reach:g} in absolute value, for this "
-                             "sensitivity and so many answers, or bounds must be declared, to which answers are cut")
+            raise ValueError(f"{('X' if table else 'values')} must be at most {law.reach:g} in absolute value for this "
+                             "sensitivity and number of answers: declare bounds, to which answers are clipped")
         return answers, law
 
     def _read_table(self, X, reset):
         self._law(1)
         answers, law = self._read(X, table=True)
         if is_frame(X) and len(set(X.columns)) < answers.shape[1]:
-            raise ValueError("X must have columns of different names (or take release, which looks at none)")
+            raise ValueError("X must have columns of different names: rename columns, or call release, which ignores "
+                             "names")
         validate_data(self, X if hasattr(X, "columns") else answers, reset=reset, skip_check_array=True)
         return answers, law
 

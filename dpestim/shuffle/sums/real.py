@@ -10,7 +10,7 @@ PROTOCOLS = {"balle": OneLevel, "cheu": ManyBits, "ikos": IKOSLaw, "recursive": 
 
 
 class RealSum(SumProtocol):
-    """Adds up numbers of many users, who trust a shuffler and nobody else.
+    """Estimate sums and means of numbers by messages behind a shuffler.
 
     **Privacy.** (epsilon, delta)-differential privacy in the shuffle model, for data sets of equal size that differ in
     one user's row: the shuffler is trusted, the analyser and `colluding` users are not. ``privacy_`` says what a user's

@@ -225,8 +225,8 @@ def test_relaxations_of_other_intervals_have_other_names():
         sdpm(low_sensitivity=(0.1, 0.5)).privatize(X)
 
 
-@pytest.mark.parametrize(("form", "proof"), [("discretised", "which low value it would otherwise be"),
-                                             ("continuous", "which no low value sends")])
+@pytest.mark.parametrize(("form", "proof"), [("discretised", "knows which low value a user would have"),
+                                             ("continuous", "that no low value produces")])
 def test_it_is_said_that_a_report_can_prove_a_value_high(form, proof):
     t = sdpm(form=form)
     assert t.guarantee_by_input_[0]["high-low"] == np.inf

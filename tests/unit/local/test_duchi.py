@@ -231,7 +231,7 @@ def test_what_is_refused():
     for strategy in ("split", "joint"):
         with pytest.raises(ValueError, match="epsilon is too small"):
             DuchiTransformer(1e-19, bounds=(0, 1), strategy=strategy).fit(np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="jointly"):
+    with pytest.raises(ValueError, match="joint"):
         DistributionEstimator(DuchiTransformer(1.0, bounds=(0, 1), strategy="joint")).fit(np.zeros((9, 2)))
     with pytest.raises(ValueError, match="enumerated"):
         JointDuchi.make(1.0, 9).transition_matrix()
