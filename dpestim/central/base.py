@@ -38,7 +38,7 @@ class CentralMechanism(PrivateEstimator):
 
     @property
     def privacy_(self):
-        """What the fitted release promised, whatever parameters say since; without a fit what one release promises.
+        """The guarantee of the fitted release, also if parameters changed since; without a fit that of one release.
 
         That is about the relation of the last release, where no parameter says another one.
         """

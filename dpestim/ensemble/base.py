@@ -120,7 +120,7 @@ class Boosting(BinnedColumns, CentralModel):
     #: Who holds the rows and answers.
     _histograms = Histograms
     _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255").replace(
-        "{missing}", "A missing number is a value\n        of its own, whatever was declared.")}
+        "{missing}", "A missing number is a\n        separate value under any declaration.")}
     _takes_missing = True
 
     def fit(self, X, y=None):

@@ -63,7 +63,7 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
         1 / n_rows.
     n_models : int, default=None
         Blocks of rows, up to 2^16. None: 1,000, or five quarters of what the test needs (see Utility) where that is
-        more, but at most so many that each has twice as many rows as coefficients.
+        more, but few enough that each block has twice as many rows as coefficients.
     center : float or array-like of shape (n_features,), default=0.0
         A public point near the rows, which is subtracted from them. Models of blocks agree about a line near the rows,
         and hardly about its height far away: of a column of years around 2010 declare 2010. With bounds it is their

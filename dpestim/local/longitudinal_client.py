@@ -28,8 +28,9 @@ class LongitudinalClient(Client):
         Raises
         ------
         ValueError
-            Where no column is longitudinal, and where X has so many rows that these, with the values of a column (and
-            the cohorts of RAPPOR), have no 63-bit number each: 268,435,455 rows with 2^32 open values in 8 cohorts.
+            Where no column is longitudinal, and where the number of rows of X is so large that these, with the values
+            of a column (and the cohorts of RAPPOR), have no 63-bit number each: 268,435,455 rows with 2^32 open values
+            in 8 cohorts.
         """
         data, columns, _ = self._read(X)
         n_rows, kept = len(data[0]), [law.n_cells for law in columns.laws if law.keeps_answers]

@@ -162,7 +162,7 @@ class ShuffleProtocol(Server):
         return self.aggregate(messages)
 
     def privacy_against(self, colluding):
-        """Return what is left where so many users tell the analyser what they sent.
+        """Return the guarantee if this number of users disclose their messages to the analyser.
 
         Parameters
         ----------

@@ -243,7 +243,7 @@ class ShuffledEstimator(Calibrated):
                           self._colluding)
 
     def privacy_against(self, colluding):
-        """Return what is left where so many users tell the analyser what they sent.
+        """Return the guarantee if this number of users disclose their messages to the analyser.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ COLUMNS = """\
         rows share, such as 0, should have a separate bin. (A list of integers has one for each column; edges for all
         columns are an array or a tuple.)
     degree : int, default=2
-        Tables of up to so many columns are compared and measured, from 1 on.
+        The largest number of columns of the tables that are compared and measured, at least 1.
     workload : list of tuple of str or int, default=None
         Sets of columns whose tables matter, by names (by places, where they have no names): only these and their
         subsets are compared and measured, up to `degree` columns of them. None: all sets.

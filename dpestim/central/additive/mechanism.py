@@ -108,11 +108,11 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         return self._add_noise(answers, law)
 
     def law(self, size=1):
-        """Return the exact law of the noise, for so many answers in one release (a `NoiseLaw`)."""
+        """Return the exact law of the noise for a release of `size` answers (a `NoiseLaw`)."""
         return self._law(size)
 
     def variance(self, size=1):
-        """Return the variance of the noise of each answer, for so many answers in one release.
+        """Return the variance of the noise of each answer in a release of `size` answers.
 
         Without that of the rounding to the grid, which is at most a quarter of a step squared.
         """

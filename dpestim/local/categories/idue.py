@@ -203,8 +203,8 @@ class IDUEFrequencyEstimator(FrequencyEstimator):
     optimisation, proof in ``idue.md``). Neighbours: any two rows of one user; no other party is trusted. An epsilon of
     min(max E, 2 min E) for own epsilons E costs no accuracy: they imply it.
 
-    **Utility.** Unbiased; with Pr[1] of a for the own and of b for another bit of a value the variance of its frequency
-    f is (b (1 - b) / (a - b)^2 + f (1 - a - b) / (a - b)) / n.
+    **Utility.** Unbiased; if the bit of a value is 1 with probability a for its holders and b for other users, the
+    variance of its frequency f is (b (1 - b) / (a - b)^2 + f (1 - a - b) / (a - b)) / n.
 
     **Complexity.** O(d) random words a user and O(n d) bit operations at the server; d bits sent.
 
@@ -234,7 +234,7 @@ class IDUEFrequencyEstimator(FrequencyEstimator):
         For each column one epsilon for each category, in the form and the order of `categories`; shared among the
         columns as epsilon is, and at most 32 distinct ones. None: all have epsilon. Above epsilon they count as it.
     optimize : {"opt0", "opt1", "opt2"}, default="opt0"
-        What probabilities of bits are optimised over: all, symmetric ones, or those with a fair coin for the own bit.
+        What probabilities of bits are optimised over: all, symmetric ones, or those with a fair coin for the true bit.
     """
     _test_values = {"epsilons": [[[0.3, 0.3, 0.2, 0.2]], [[0.4, 0.3, 0.3], [0.2, 0.3]]], "optimize": ["opt1"]}
 

@@ -93,8 +93,8 @@ class URAPFrequencyEstimator(NonSensitive):
     holders reveal them with probability 1 - e^(-epsilon / 2). So ``privacy_.epsilon`` is infinite, and
     ``privacy_.relaxed_epsilon`` is epsilon.
 
-    **Utility.** Unbiased; the variance of a sensitive frequency is that of SUE, e^(eps/2) / (e^(eps/2) - 1)^2 / n,
-    whatever it is, and that of another frequency f is f / (e^(eps/2) - 1) / n.
+    **Utility.** Unbiased; the variance of a sensitive frequency is that of SUE, e^(eps/2) / (e^(eps/2) - 1)^2 / n, for
+    any frequency, and that of a non-sensitive frequency f is f / (e^(eps/2) - 1) / n.
 
     **Complexity.** O(d) a user and O(n d) bit operations at the server; d bits sent.
 

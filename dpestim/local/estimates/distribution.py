@@ -39,15 +39,14 @@ class DistributionEstimator(Collector):
     **Privacy.** That of the transformer; processing reports costs no further privacy (proof in ``distribution.md``).
     `n_iter_` and `log_likelihood_` are functions of reports, too.
 
-    **Utility.** Biased, with a smaller error than unbiased estimates of so many numbers; non-negative, sums to one. The
-    default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256 bins, and
-    often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
-    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for any distribution; more bins need one
-    that is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should
-    lie halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a
-    UserWarning.
+    **Utility.** Biased, with a smaller error than unbiased estimates of the shares of all bins; non-negative, sums to
+    one. The default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256
+    bins, and often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
+    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for any distribution; more bins need one that
+    is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should lie
+    halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a UserWarning.
 
-    **Complexity.** O(n) for n reports, once; then a fixed time for a law, whatever n is.
+    **Complexity.** O(n) for n reports, once; then a fixed time for a law and any n.
 
     {parameters}
     References
@@ -76,8 +75,8 @@ class DistributionEstimator(Collector):
 
     _more_parameters = """
     n_bins : int, default=256
-        Bins of equal width between the bounds, at most 32768, whatever the grid of the law. For categories it is
-        ignored: each is a bin.
+        Bins of equal width between the bounds, at most 32768, for any grid of the law. For categories it is ignored:
+        each is a bin.
     smoothing : "auto" or bool, default="auto"
         "auto" lets the reports choose. True averages over neighbouring bins, with weights 1/4, 1/2 and 1/4, after each
         EM iteration, which reaches far where epsilon is small. False does not smooth at all. Categories are never

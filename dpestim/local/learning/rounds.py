@@ -84,7 +84,7 @@ class GradientModel(PrivateModel):
             Columns of X: needed for the first round of a model that has seen no row.
         centre : bool, default=False
             Whether the first group answers with its rows, and all others with gradients about the mean of those: for
-            models with an intercept, and for so many users that their noise is small.
+            models with an intercept and for many users, whose mean has little noise.
 
         Returns
         -------
@@ -169,8 +169,8 @@ class GradientModel(PrivateModel):
     def fit(self, X, y):
         """Fit the model to rows X and targets y, which answer one by one: one release of epsilon of each row.
 
-        Plays both sides: groups are drawn, whatever the rows are, and each goes through `next_round`, `privatize` and
-        `aggregate`.
+        Plays both sides: groups are drawn independently of the rows, and each goes through `next_round`, `privatize`
+        and `aggregate`.
 
         {fit of rows with targets}
         """
