@@ -131,8 +131,8 @@ class PrivateEstimator(Documented, BaseEstimator):
         found = state.pop("_dpestim_format", None)
         if found != PICKLE_FORMAT:
             raise ValueError(
-                f"this pickle of {type(self).__name__} has format {found}, and this version of dpestim reads "
-                f"{PICKLE_FORMAT} only: fit again, or load it with the version that wrote it"
+                f"this pickle of {type(self).__name__} has format {found}, and this version of dpestim reads format "
+                f"{PICKLE_FORMAT} only: fit again, or load the pickle with the version that wrote it"
             )
         sent = state.pop("_dpestim_sent", None)
         super().__setstate__(state)
@@ -289,7 +289,7 @@ class PrivateEstimator(Documented, BaseEstimator):
 
     def _test_data(self, n_rows, seed=0):
         """Return (X, y or None) that suit the declared domain of this setting; the registry's checks use it."""
-        raise TypeError(f"{type(self).__name__} does not say what data it takes")
+        raise TypeError(f"{type(self).__name__} does not say what data it takes: implement `_test_data`")
 
 
 def _shown(estimator, N_CHAR_MAX=700):

@@ -64,7 +64,8 @@ class PrivateModel(PrivateEstimator):
         super()._refuse_ahead(y, n_rows)
         if y is None:
             if get_tags(self).target_tags.required:
-                raise ValueError("fit requires y to be passed, but the target y is None")
+                raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers "
+                                 "of the rows as y")
         elif is_classifier(self) and getattr(self, "classes", None) is not None:
             label_codes(y, self.classes, n_rows, strict=self._is_strict())
         elif is_regressor(self):
@@ -102,8 +103,8 @@ class PrivateModel(PrivateEstimator):
     def _declared_trial(self, X, y=None):
         """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
         if self._inferred():
-            self._refuse_in_strict(f"{' and '.join(self._inferred())} must be declared: nothing is inferred from the "
-                                   "data")
+            self._refuse_in_strict(f"strict mode: declare {' and '.join(self._inferred())}, which cannot be inferred "
+                                   "from the data")
         return self._trial(X, y)
 
     def _keep(self, guarantee, n_rows, schema, draw, source=None):
@@ -137,7 +138,7 @@ class PrivateModel(PrivateEstimator):
             were = "were" if _are_several(inferred) else "was"
             warnings.warn(
                 f"{' and '.join(inferred)} {were} learned from private data: the result has no privacy guarantee "
-                "(privacy_.epsilon is infinite). Declare what is public.",
+                f"(privacy_.epsilon is infinite). Declare {' and '.join(inferred)}.",
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
@@ -176,7 +177,7 @@ class PrivateClassifier(ClassifierMixin, PrivateModel):
 
     def score(self, X, y, sample_weight=None):
         """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self._decide(X)
         known, _ = label_codes(y, self.classes_, len(found), strict=False, total=True)  # a new class is not met
         weights = _weights(sample_weight, len(found))
@@ -207,7 +208,7 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
 
     def score(self, X, y, sample_weight=None):
         """Return R^2 on rows X and targets y, which is **not private**: an exact release of these rows."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self.predict(X)
         known, weights = number_column(y, len(found), "y"), _weights(sample_weight, len(found))
         self._note_score(len(found))

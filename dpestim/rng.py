@@ -118,7 +118,8 @@ class WordSource:
 
     def __reduce__(self):
         """Refuse: a source that travels would repeat its words."""
-        raise TypeError("a WordSource cannot be pickled or copied: the copy would repeat its words")
+        raise TypeError("a WordSource cannot be pickled or copied, because the copy would repeat its words: make a new "
+                        "one")
 
     def reader(self):
         """Return a reader of its own for one thread."""
@@ -135,7 +136,8 @@ class WordReader:
 
     def __reduce__(self):
         """Refuse, as its source does."""
-        raise TypeError("a WordReader cannot be pickled or copied: the copy would repeat its words")
+        raise TypeError("a WordReader cannot be pickled or copied, because the copy would repeat its words: make a new "
+                        "one")
 
     def words(self, column, block, first, n_rows):
         """Return the `Words` of n_rows rows of a block, from row number `first` within it."""
@@ -204,7 +206,7 @@ class Words:
     def _draw(self, stage, how):
         """Refuse to draw the words of a stage in two ways: they would be the same words."""
         if self._drawn.setdefault(stage, how) != how:
-            raise ValueError(f"the words of stage {stage} were drawn in another way: take another stage")
+            raise ValueError(f"the words of stage {stage} were already drawn by another method: use another stage")
 
     def dense(self, stage, per_row):
         """Return per_row words for every row, as one array of n_rows * per_row words; asked again, the same words."""
@@ -224,7 +226,7 @@ class Words:
         self._draw(stage, ("sparse", per_row))
         places = np.asarray(places)
         if len(places) and (int(places.min()) < 0 or int(places.max()) >= per_row * self._n_rows):
-            raise ValueError("places must be those of these rows: their words would be others'")
+            raise ValueError("places must belong to these rows, because other places name words of other rows")
         places = places.astype(np.uint64, copy=False)
         if self._first:
             places = places + np.uint64(self._first * per_row)
@@ -245,7 +247,8 @@ def _fingerprint(key):
 def _counter(stage, column, block, position=0, pairs=1):
     """Return the counter of a position, or raise where this many pairs of words from there would leave the block."""
     if not (0 <= column < 1 << 24 and 0 <= block < 1 << 32 and 0 <= position <= (1 << 64) - _OFFSET - pairs):
-        raise ValueError("too many columns or rows: the counter of the random words would run into its neighbour")
+        raise ValueError("X must have fewer columns or rows, because the counter of random words would overflow: "
+                         "process X in parts")
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
 
 

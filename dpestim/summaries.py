@@ -72,7 +72,8 @@ class Summary:
             raise ValueError("merge needs a summary made with the same parameters and columns")
         refuse_other_names(self.names, other.names)
         if self.lineage.meets(other.lineage):
-            raise ValueError("merge needs other rows: those of the same summary, a copy or a part would count twice")
+            raise ValueError("merge needs a summary of other rows, because rows of this summary, a copy or a part "
+                             "would count twice")
         return type(self)(self.identity, self.n_rows + other.n_rows, self._added(self.totals, other.totals),
                           self.lineage | other.lineage, self.names, self.target or other.target)
 
@@ -197,9 +198,9 @@ class Mergeable:
         """Return the summary of all rows so far, or raise ValueError."""
         self._check_mergeable()
         if not hasattr(self, "summary_"):
-            raise ValueError("nothing was summarised: call summarize first, or fit")
-        self._refuse_others(self.summary_, "release needs the parameters with which rows were summarised: these have "
-                                           "changed since; take a new estimator")
+            raise ValueError("release needs rows: call summarize first, or fit")
+        self._refuse_others(self.summary_, "release needs the parameters with which rows were summarised, and these "
+                                           "have changed: set them back, or summarise with a new estimator")
         return self.summary_
 
     def _refuse_others(self, summary, message):
@@ -211,7 +212,7 @@ class Mergeable:
         return self._settled_to(summary.names, summary.n_columns, summary.target)
 
     def _check_mergeable(self):
-        raise TypeError(f"{type(self).__name__} does not say what its parameters are")
+        raise TypeError(f"{type(self).__name__} does not say what its parameters are: implement `_check_mergeable`")
 
     def _identity(self, n_columns, one=False):
-        raise TypeError(f"{type(self).__name__} does not say what its summaries are")
+        raise TypeError(f"{type(self).__name__} does not say what its summaries are: implement `_identity`")

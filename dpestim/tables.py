@@ -59,11 +59,11 @@ class Table:
                 f"{body}</table>{notes}</div>")
 
     def _head(self):
-        raise TypeError(f"{type(self).__name__} does not say what its columns are")
+        raise TypeError(f"{type(self).__name__} does not say what its columns are: implement `_head`")
 
     def _rows(self):
         """Return an iterable of rows, each with a value for each column."""
-        raise TypeError(f"{type(self).__name__} does not say what its rows are")
+        raise TypeError(f"{type(self).__name__} does not say what its rows are: implement `_rows`")
 
     def _remarks(self):
         """Return sentences that belong below the table."""

@@ -17,7 +17,7 @@ _SHARE = Fraction(1, 20)
 
 
 def calibrate(mechanism, *, epsilon, delta=0, n_releases):
-    """Return what to pass to a mechanism so that n releases of it together are (epsilon, delta)-private.
+    """Return the parameters of a mechanism with which n releases together are (epsilon, delta)-private.
 
     The number of releases is declared in advance, and all are made with the same parameters; what they are asked may
     depend on earlier results. For budgets that depend on results, take a filter.
@@ -120,7 +120,7 @@ def _by_own_curve(mechanism, total, allowed, n, has_delta):
     """
     if not allowed:
         if has_delta:
-            raise ValueError("delta must be above 0 for a mechanism that needs one")
+            raise ValueError("delta must be above 0 for this mechanism, which needs a delta")
         return _largest_budget(total, allowed, n, has_delta)
     each = {"delta": _down(allowed / (2 * n))} if has_delta else {}
     given = mechanism.get_params(deep=False) | {"ledger": None} | each
@@ -128,7 +128,7 @@ def _by_own_curve(mechanism, total, allowed, n, has_delta):
     def family(noise):
         curve = type(mechanism)(**given | {"epsilon": 1 / noise}).privacy_.curve
         if curve is None:
-            raise ValueError("no curve is known for so little noise")
+            raise ValueError("noise must be larger: no curve is known for so little noise")
         return RenyiCurve.concentrated(curve.rho) if isinstance(curve, ZCDP) else curve
 
     best = {"epsilon": 1 / _least_noise(family, float_down(total), float_down(allowed), n)} | each
@@ -141,8 +141,9 @@ def _refuse_relaxed(mechanism):
     law = getattr(mechanism, "_randomizer", mechanism)
     name = getattr(law, "relaxation", None)
     if name is not None:
-        raise ValueError("mechanism must keep its epsilon for any two inputs, and this one keeps it under a relaxation "
-                         f"only ({name}): the sum of the guarantees of its releases says what follows")
+        raise ValueError("mechanism must keep its epsilon for any two inputs, and this one keeps its epsilon only "
+                         f"under the relaxation {name}: add up the guarantees of its releases instead, by "
+                         "sum(guarantees)")
 
 
 def _largest_budget(total, allowed, n, has_delta):
@@ -202,7 +203,8 @@ def _least_noise(family, epsilon, delta, n):
     while over(high) > 0:
         high += math.log(4)
         if high > math.log(1e9):
-            raise ValueError("epsilon and delta are too small: no noise up to 1e9 keeps them")
+            raise ValueError("epsilon and delta are too small: no noise up to 1e9 suffices. Take a larger epsilon or "
+                             "delta, or fewer releases")
     low = high - math.log(4)
     while low > math.log(1e-9) and over(low) <= 0:
         low, high = low - math.log(4), low

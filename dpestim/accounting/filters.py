@@ -21,12 +21,13 @@ class _Account:
         self._spent, self._lock, self._process = (Fraction(0),) * n_amounts, threading.Lock(), os.getpid()
 
     def __reduce__(self):  # (copy and deepcopy ask it, too)
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: what was spent of one copy "
-                        "would not be missing in the other")
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled, because two copies could each spend the "
+                        "whole budget: share one object among threads")
 
     def _spend(self, cost):
         if os.getpid() != self._process:
-            raise ValueError(f"a {type(self).__name__} must be used in the process that made it: a fork has a copy")
+            raise ValueError(f"a {type(self).__name__} must be used in the process that made it: after a fork make a "
+                             "new one, or use a Ledger")
         with self._lock:  # two threads that look at the same rest would both take it
             after = tuple(s + c for s, c in zip(self._spent, cost))
             self._check(after)
@@ -50,7 +51,8 @@ class _Filter(_Account):
 
     def _check(self, after):
         if any(s > b for s, b in zip(after, self._budget)):
-            raise BudgetExceededError(f"this release would exceed the budget: {self!r}")
+            raise BudgetExceededError(f"this release would exceed the budget of {self!r}: release with less budget, or "
+                                      "not at all")
 
     def __repr__(self):
         shares = ", ".join(f"{float(s / b):.4g}" if b else "0" for s, b in zip(self._spent, self._budget))
@@ -58,7 +60,7 @@ class _Filter(_Account):
 
 
 class BasicFilter(_Filter):
-    """A budget of (epsilon, delta) from which epsilons and deltas are taken; what is spent may depend on results.
+    """A privacy filter for a budget of (epsilon, delta); amounts spent may depend on results.
 
     **Privacy.** All releases together are (epsilon, delta)-private, if each keeps what is spent for it.
 
@@ -109,7 +111,7 @@ class BasicFilter(_Filter):
 
 
 class ConcentratedFilter(_Filter):
-    """A budget of concentrated privacy (zCDP), from which rhos are taken; what is spent may depend on results.
+    """A privacy filter for a budget of concentrated privacy (zCDP); amounts spent may depend on results.
 
     Many small releases cost about the square root of what they cost a `BasicFilter`.
 
@@ -171,7 +173,7 @@ class ConcentratedFilter(_Filter):
 
 
 class RenyiFilter(_Filter):
-    """A budget of Renyi's divergence of one order, from which curves are taken; what is spent may depend on results.
+    """A privacy filter for a budget of Renyi divergence of one order; amounts spent may depend on results.
 
     **Privacy.** All releases together are (epsilon, delta)-private, if each has the curve that is spent for it.
 
@@ -209,7 +211,8 @@ class RenyiFilter(_Filter):
             raise ValueError("order must be above 1")
         allowed = renyi_budget(self._t, positive(epsilon, "epsilon"), share(delta, "delta"))
         if allowed <= 0:
-            raise ValueError("order is too small for this epsilon and delta: no release at all would be within them")
+            raise ValueError("order is too small for this epsilon and delta, which would allow no release: take a "
+                             "larger order")
         self._budget = (Fraction(allowed),)
         super().__init__()
 
@@ -230,7 +233,7 @@ class RenyiFilter(_Filter):
 
 
 class ConcentratedOdometer(_Account):
-    """What releases have given away so far, where nobody fixed a budget; what is spent may depend on results.
+    """The privacy loss of releases so far, without a fixed budget; amounts spent may depend on results.
 
     **Privacy.** With probability at least 1 - delta the privacy loss of all releases so far is at most `epsilon`, at
     all times together. That is what a data-dependent time to stop needs, and it costs: epsilon is that of the next

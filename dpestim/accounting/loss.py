@@ -34,7 +34,7 @@ from dpestim.privacy.rounding import (
 
 
 class PrivacyLossDistribution(Series):
-    """The privacy losses of a series of releases that was declared in advance; deltas never below the truth.
+    """The privacy loss distribution of a declared series of releases; its deltas are upper bounds.
 
     The loss of an output is the logarithm of how much likelier it is with a record than without; losses of independent
     releases add up, and delta is read from the distribution of the sum. `compose` and ``+`` say what is released;
@@ -152,7 +152,7 @@ class PrivacyLossDistribution(Series):
         """
         shift, rate = ratio(sensitivity, sigma), share(sampling_rate, "sampling_rate")
         if shift > 20:
-            raise ValueError("sigma must be at least a twentieth of the sensitivity: less noise protects nobody")
+            raise ValueError("sigma must be at least a twentieth of the sensitivity: add more noise")
         return cls({Sampled(Gaussian(shift), float_up(rate)): 1}, rate < 1)
 
     @classmethod
@@ -182,7 +182,7 @@ class PrivacyLossDistribution(Series):
         """
         shift, exact = _shift(sensitivity), positive(sigma, "sigma")
         if exact > 20_000:
-            raise ValueError("sigma must be at most 20000: beyond, all integers with a mass are too many")
+            raise ValueError("sigma must be at most 20000: for a larger one take gaussian")
         _loss(shift * (2 * 15 * exact + 4 + shift) / (2 * exact**2))
         return cls({discrete_gaussian(float(exact), shift): 1})
 
@@ -335,7 +335,7 @@ class PrivacyLossDistribution(Series):
 def _small(x):
     """Return a loss, or raise ValueError."""
     if x > LARGEST:
-        raise ValueError(f"the privacy loss of one release must be at most {LARGEST}: less noise protects nobody")
+        raise ValueError(f"the privacy loss of one release must be at most {LARGEST}: add more noise")
     return x
 
 
@@ -347,7 +347,8 @@ def _loss(x):
 def _shift(sensitivity):
     shift = whole(sensitivity, "sensitivity")
     if shift > 1 << 16:
-        raise ValueError("sensitivity must be at most 65536: take the laws of real numbers beyond")
+        raise ValueError("sensitivity must be at most 65536: for a larger one take the law of continuous noise, "
+                         "laplace or gaussian")
     return shift
 
 
@@ -362,5 +363,5 @@ def _law(values, name):
         raise ValueError(f"{name} must hold probabilities that sum to 1, within 1e-9")
     if any(values[i] != array[i] for i in np.flatnonzero(array < np.finfo(np.float64).tiny).tolist()):
         # its ratio to the other law would be another one, as large as it may be
-        raise ValueError(f"{name} must hold probabilities that floats hold: 0, or at least 2.3e-308")
+        raise ValueError(f"{name} must hold probabilities of 0, or of at least 2.3e-308, the smallest normal float")
     return array

@@ -81,10 +81,9 @@ def parallel(guarantees, *, neighbours="add_remove", public_parts=False):
                          f"{sorted(relation.value for relation in relations)}")
     relation = next(iter(relations), Neighbours.ADD_REMOVE)
     if relation is not Neighbours.ADD_REMOVE and not public_parts:
-        raise ValueError(f"guarantees must be for add_remove neighbours, got {relation.value}: a record that is "
-                         "replaced may leave its part, which guarantees for parts of a fixed size do not cover. "
-                         'Release with neighbours="add_remove", or say public_parts=True where no record '
-                         "decides in which part it is")
+        raise ValueError(f"guarantees must be for add_remove neighbours, got {relation.value}: a replaced record may "
+                         "move to another part, which guarantees for parts of a fixed size do not cover. Release with "
+                         'neighbours="add_remove", or set public_parts=True if the parts do not depend on the records')
     epsilon, delta = (max(getattr(g, name) for g in guarantees) for name in ("epsilon", "delta"))
     total = replace(sum(replace(g, curve=None) for g in guarantees), curve=None)
     total = replace(total, epsilon=epsilon, delta=delta, relaxation=None, relaxed_epsilon=None,
@@ -187,8 +186,9 @@ def subsampled(guarantee, rate, *, sampling):
     if not isinstance(guarantee, PrivacyGuarantee) or not guarantee.is_finite or guarantee.delta == 1:
         raise ValueError("guarantee must be a PrivacyGuarantee with a finite epsilon and a delta below 1")
     if guarantee.neighbours is not _SAMPLING[sampling]:
-        raise ValueError(f"sampling={sampling!r} is about {_SAMPLING[sampling].value} neighbours, and the guarantee "
-                         f"about {guarantee.neighbours.value} ones: nothing follows")
+        raise ValueError(f"sampling={sampling!r} needs a guarantee for {_SAMPLING[sampling].value} neighbours, got one "
+                         f"for {guarantee.neighbours.value}: take the other sampling, or release with the other "
+                         "neighbours")
     rate = share(rate, "rate")
     if rate == 1:
         return guarantee

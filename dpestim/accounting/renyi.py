@@ -225,5 +225,5 @@ def as_renyi(curve):
 
 def _small(epsilon):
     if epsilon > 500:
-        raise ValueError("the privacy loss of one release must be at most 500: less noise protects nobody")
+        raise ValueError("the privacy loss of one release must be at most 500: add more noise")
     return float_up(epsilon)

@@ -65,12 +65,12 @@ def _attack(learned):
 def homogeneity_attack(X, quasi_identifiers, sensitive, *, confidence=1.0):
     """Look up people in one released table: in whose class is there (almost) one sensitive value only?
 
-    Whoever knows a person's quasi-identifiers, and that the person is in the table, finds the class, and reads the
-    commonest value of it. k-anonymity says nothing about values; l-diversity asks for several, and `confidence` below 1
+    An attacker who knows a person's quasi-identifiers, and that the person is in the table, finds the class and reads
+    its most common value. k-anonymity says nothing about values; l-diversity asks for several, and `confidence` below 1
     guesses where one is nearly alone all the same: those who have it are counted, as for the others it is wrong.
 
     Classes are told apart by what is written in the table, and must not overlap (as those of
-    ``Mondrian(cuts="relaxed")`` do): whoever fits into two of them is not known to be in the one that is looked up.
+    ``Mondrian(cuts="relaxed")`` do): otherwise the class of a person who fits into two classes is unknown.
 
     Parameters
     ----------
@@ -150,7 +150,8 @@ def intersection_attack(tables, quasi_identifiers, sensitive, *, people=None):
     sizes = [Table(X).n_rows for X in tables]
     if people is None:
         if len(set(sizes)) > 1:
-            raise ValueError("people must say who the rows are about: the tables have different numbers of them")
+            raise ValueError("people must name the person of each row, because the tables have different numbers of "
+                             "rows")
         people = [range(sizes[0])] * len(tables)
     people = [list(who) for who in people]
     if len(people) != len(tables):

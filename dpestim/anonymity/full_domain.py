@@ -18,7 +18,7 @@ MOST_NODES = 1 << 18
 
 
 class FullDomainGeneralization(Documented, BaseEstimator):
-    """k-anonymous tables by the same coarsening of all rows. **Not differentially private**: for comparison only.
+    """Make a table k-anonymous by one coarsening of all rows. **Not differentially private**: for comparison only.
 
     Of all combinations of levels, of which none can be lowered, the one that loses least is taken: first fewest rows
     left out, then least of the levels' heights. Coarsening keeps what is k-anonymous so, so that combinations above one
@@ -113,7 +113,7 @@ class FullDomainGeneralization(Documented, BaseEstimator):
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 <= share <= 1:
             raise ValueError(f"max_suppression must be a number from 0 to 1, got {share!r}")
         if l is not None and self.sensitive is None:
-            raise ValueError("sensitive must name a column: l is about it")
+            raise ValueError("sensitive must name the column for l-diversity: pass sensitive=, or l=None")
         places = table.places(list(self.hierarchies), "hierarchies")
         secret = None if self.sensitive is None else secret_of(table, self.sensitive, places)
         ladders = {place: _Ladder(table.column(place), levels)
@@ -124,7 +124,8 @@ class FullDomainGeneralization(Documented, BaseEstimator):
         search = _Search(table, [*ladders.values()], k, l, secret, int(Fraction(str(share)) * table.n_rows))
         found = search.best(heights)
         if found is None:
-            raise ValueError("not even one class of all rows is that diverse: no generalisation can help")
+            raise ValueError("the whole table in one class does not have this diversity, so that no generalisation "
+                             "has: take a smaller k or l")
         levels, groups = found
         self.levels_ = dict(zip(self.hierarchies, levels))
         self.penalty_ = float(np.mean([
@@ -154,7 +155,8 @@ class _Ladder:
         for finer, coarser in itertools.pairwise(self.maps):
             pairs = np.unique(np.column_stack([finer, coarser]), axis=0)
             if len(np.unique(pairs[:, 0])) < len(pairs):
-                raise ValueError(f"levels of {column.name!r} must nest: what one puts together, the next must not part")
+                raise ValueError(f"levels of {column.name!r} must nest: two values that are equal at one level must be "
+                                 "equal at the next")
 
     def texts(self, level):
         return self._texts[level]
@@ -164,17 +166,18 @@ def _coarse(value, level, name):
     """Return the text of a value on a level."""
     if isinstance(level, dict):
         if value not in level:
-            raise ValueError(f"a level of {name!r} must say what becomes of every value")
+            raise ValueError(f"a level of {name!r} must map every value of the column")
         return str(level[value])
     if callable(level):
         text, error = attempt(lambda: str(level(value)))
         if error:
-            raise ValueError(f"a level of {name!r} must say what becomes of every value: it raised an error")
+            raise ValueError(f"a level of {name!r} must map every value, and raised an error for some value")
         return text
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < level < np.inf:
         raise ValueError(f"a level of {name!r} must be a positive width, a dict or a callable, got {level!r}")
     if not isinstance(value, Real | np.number) or isinstance(value, bool):
-        raise ValueError(f"a level of {name!r} is a width, and its values are no numbers")
+        raise ValueError(f"a level of {name!r} is a width, and the column does not hold numbers: give a dict or a "
+                         "callable")
     width = Fraction(str(level))
     low = math.floor(Fraction(str(value)) / width) * width
     return f"[{_decimal(low)}, {_decimal(low + width)})"

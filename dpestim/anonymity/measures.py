@@ -166,7 +166,8 @@ def closeness(X, quasi_identifiers, sensitive, *, ordered=None):
     if ordered is None:
         ordered = secret.is_ordered
     elif ordered and not secret.is_ordered:
-        raise ValueError("ordered must be False for values that have no order: take numbers, or ordered categories")
+        raise ValueError("ordered must be False for values without an order: set ordered=False, or pass numbers or "
+                         "ordered categories")
     return closeness_of(Counts.of(classes, secret.codes), ordered, np.bincount(secret.codes))
 
 

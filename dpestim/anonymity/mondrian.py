@@ -9,7 +9,7 @@ from dpestim.docstrings import Documented
 
 
 class Mondrian(Documented, BaseEstimator):
-    """k-anonymous tables by multidimensional cuts. **Not differentially private**: for comparison only.
+    """Make a table k-anonymous by multidimensional cuts. **Not differentially private**: for comparison only.
 
     The piece of the table with the column whose values spread most in it (as a share of the whole column) is cut at the
     median, as long as both parts have at least k rows, and l-diverse or t-close ones where that is asked for. What is
@@ -107,12 +107,14 @@ class Mondrian(Documented, BaseEstimator):
             raise ValueError(f"cuts must be 'relaxed' or 'strict', got {self.cuts!r}")
         columns = {place: table.column(place) for place in table.places(self.quasi_identifiers, "quasi_identifiers")}
         if self.sensitive is None and (l is not None or t is not None):
-            raise ValueError("sensitive must name a column: l and t are about it")
+            raise ValueError("sensitive must name the column for l-diversity and t-closeness: pass sensitive=, or "
+                             "l=None and t=None")
         secret = None if self.sensitive is None else secret_of(table, self.sensitive, columns)
         allowed = _Allowed(k, l, t, secret)
         everybody = np.arange(table.n_rows)
         if not allowed(everybody):
-            raise ValueError("the whole table is not that diverse: no generalisation can help")
+            raise ValueError("the whole table in one class does not have this diversity, so that no generalisation "
+                             "has: take a smaller k or l, or a larger t")
         groups = np.empty(table.n_rows, np.intp)
         n_groups, open_pieces = 0, [everybody]
         ranges = [_Spread(column) for column in columns.values()]

@@ -103,7 +103,7 @@ class Table:
 
     def __init__(self, X):
         if get_config()["strict"]:
-            raise ValueError("strict mode: dpestim.anonymity reads raw tables, and adds no noise")
+            raise ValueError("strict mode: dpestim.anonymity is refused, because it reads raw tables and adds no noise")
         X = category_rows(X, strict=False)
         self.X = X
         self.names = [*X.columns] if is_frame(X) else list(range(X.shape[1]))
@@ -115,7 +115,7 @@ class Table:
     def places(self, columns, parameter):
         """Return the places of columns given by name or number, or raise ValueError."""
         if columns is None:
-            raise ValueError(f"{parameter} must name columns: what a stranger may know is never guessed")
+            raise ValueError(f"{parameter} must name the columns that an attacker may know")
         many = [columns] if isinstance(columns, str | Integral) else list(columns)
         places = []
         for column in many:
@@ -126,7 +126,7 @@ class Table:
             elif isinstance(column, Integral) and not isinstance(column, bool) and 0 <= column < len(self.names):
                 places.append(int(column))
             else:
-                raise ValueError(f"{parameter} must name columns of the table, and {column!r} is none of {self.names}")
+                raise ValueError(f"{parameter} must name columns of the table, which are {self.names}, got {column!r}")
         if not places or len(set(places)) < len(places):
             raise ValueError(f"{parameter} must name at least one column, and each once")
         return places
@@ -168,7 +168,7 @@ def classes_of(codes):
 
 
 def equivalence_classes(X, quasi_identifiers):
-    """Return which rows look alike to whoever knows the quasi-identifiers only.
+    """Return which rows an attacker who knows only the quasi-identifiers cannot distinguish.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def secret_of(table, sensitive, known=()):
     if len(places) != 1:
         raise ValueError("sensitive must name one column")
     if places[0] in known:
-        raise ValueError("sensitive must not be a quasi-identifier: a stranger would know it")
+        raise ValueError("sensitive must not be one of the quasi_identifiers, which an attacker knows")
     return table.column(places[0])
 
 

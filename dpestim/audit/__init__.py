@@ -6,7 +6,7 @@
     compose             several outcomes together, exactly: what fast accounting is measured against
     mistakes            published mechanisms that are less private than they claim, and what they really lose
 
-What compares with raw data is not private: it is for whoever holds them, and says so.
+Functions that compare with raw data are not private and are for the curator; their docstrings state this.
 
 * `exact.py`     the four questions, of whatever can answer them
 * `finite_laws.py`     laws of finitely many outcomes, as Fractions; composition

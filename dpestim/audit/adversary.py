@@ -84,7 +84,7 @@ class Success(NumberTable, _Success):
 
 
 class BayesianAdversary:
-    """An adversary who knows the law and a prior, sees one report, and guesses the most probable value.
+    """Guess a user's value from one report by Bayes' rule with a known law and a prior.
 
     Given the report y it guesses an x of the largest score prior(x) P[y | x], at random where several tie. No other way
     of guessing is right more often, so this is what a report gives away to somebody who must name one value. It is a
@@ -143,8 +143,8 @@ class BayesianAdversary:
 
     def __init__(self, estimator, prior=None, column=0):
         if not isinstance(estimator, Client | Server):
-            raise ValueError("estimator must be one of dpestim.local: a frequency estimator, a transformer, or what "
-                             "collects for one")
+            raise ValueError("estimator must be one of dpestim.local: a frequency estimator, a transformer of numbers, "
+                             "MeanEstimator or DistributionEstimator")
         self.estimator = estimator
         self.prior = prior
         self.column = column
@@ -226,7 +226,8 @@ class BayesianAdversary:
         law, number, _ = self._law()
         prior, member = self._prior_of(law), _members(law, group)
         client = self.estimator if isinstance(self.estimator, Client) else self.estimator._client()
-        client._refuse_in_strict("measured_success compares with raw data")
+        client._refuse_in_strict("measured_success is refused, because it compares with raw data: call it outside of "
+                                 "strict mode")
         data, columns, _ = client._read(X)
         reports = columns.check_reports(reports)
         if len(reports) != len(data[0]):
@@ -262,7 +263,7 @@ class BayesianAdversary:
         columns = self.estimator._columns or client._columns_now()
         number = columns.number_of(self.column)
         if not hasattr(columns.laws[number], "input_codes"):
-            raise ValueError("estimator takes whole rows: to be audited, its law must bring `input_codes`")
+            raise ValueError("estimator must have a law with `input_codes`, because the law reads whole rows")
         return columns.laws[number], number, (columns.n_sampled or len(columns)) / len(columns)
 
     def _prior_of(self, law):

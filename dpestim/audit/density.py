@@ -134,8 +134,8 @@ def density_excess(p, q, epsilon):
     """Return the integral of (p - e^epsilon q)_+ as an `Estimate`, or raise ValueError."""
     for name, density in (("p", p), ("q", q)):
         if not abs(density._mass - 1) <= _OFF:
-            raise ValueError(f"{name} must integrate to 1, and quadrature finds another mass: name its kinks, and "
-                             "places near its mass, as breakpoints")
+            raise ValueError(f"{name} must integrate to 1, and quadrature finds another mass: pass its kinks, and "
+                             "points near its mass, as breakpoints")
     if epsilon == math.inf:
         return _checked(*_integral(lambda x: 0.0 if q(x) else p(x), _edges(p, q)), p._missed)
     e = float(exponential_below(min(epsilon, _LARGEST)))
@@ -215,6 +215,6 @@ def _integral(f, edges):
 def _checked(value, error, missed):
     """Return an `Estimate` of an integral, or raise ValueError where its error is too large; `missed` adds to it."""
     if not error <= max(_RELATIVE * value, _ABSOLUTE):
-        raise ValueError(f"p and q cannot be integrated: the error is {error:.1e} of {value:.1e}; name all kinks, and "
-                         "narrow peaks, as breakpoints")
+        raise ValueError(f"p and q cannot be integrated accurately (error {error:.1e} of {value:.1e}): pass all kinks "
+                         "and narrow peaks as breakpoints")
     return Estimate(min(max(value, 0.0), 1.0), min(error + missed, 1.0))

@@ -258,7 +258,7 @@ def _law_of(law):
     if hasattr(law, "randomizer"):
         n = len(law._columns or (law if hasattr(law, "_columns_now") else law._client())._columns_now())
         if n != 1:
-            raise ValueError(f"law must be of one column: for one of these {n} give estimator.randomizer(column)")
+            raise ValueError(f"law must be of one column: of these {n} columns pass one, estimator.randomizer(column)")
         return law.randomizer(0)
     return law.law() if callable(getattr(law, "law", None)) else law
 
@@ -278,15 +278,16 @@ def _laws(law):
             return None
     elif not isinstance(law, list | tuple | np.ndarray):
         raise ValueError("law must be a matrix of probabilities, a law of dpestim.local or of additive noise, or an "
-                         "estimator or mechanism that has one: of any other mechanism give the matrix of its "
-                         "probabilities, a row for each data set; choices depend on scores: "
+                         "estimator or mechanism with such a law. For other mechanisms pass the matrix of "
+                         "probabilities, with a row for each data set; for mechanisms that choose, call "
                          "hockey_stick(m.probabilities(a), m.probabilities(b), epsilon)")
     return read_laws(law, "law")
 
 
 def _enumerated(laws):
     if laws is None:
-        raise ValueError(f"law must be one that can be enumerated, of at most {_MOST_INPUTS} inputs")
+        raise ValueError(f"law must have at most {_MOST_INPUTS} inputs and be enumerable: take fewer categories, or a "
+                         "coarser grid")
     return laws
 
 
@@ -303,7 +304,8 @@ def _noise_loss(law):
 
 def _refuse_pairs(pairs):
     if pairs is not None:
-        raise ValueError("pairs must be None for noise: its neighbours are answers up to the sensitivity apart")
+        raise ValueError("pairs must be None for a law of noise, whose neighbours are answers up to the sensitivity "
+                         "apart")
 
 
 def _checked(pairs, n):

@@ -82,8 +82,8 @@ def read_laws(rows, name):
 def read_pair(p, q, name="p and q"):
     """Return `Laws` of two dicts, or of two sequences of probabilities of the same outcomes."""
     if callable(p) or callable(q):
-        raise ValueError(f"{name} must be two dicts, two sequences of probabilities or two densities; a function is "
-                         "one as Density(f), such as Density(laplace().pdf)")
+        raise ValueError(f"{name} must be two dicts, two sequences of probabilities or two densities: wrap a function "
+                         "as Density(f), such as Density(laplace().pdf)")
     if isinstance(p, dict) != isinstance(q, dict):
         raise ValueError(f"{name} must be two dicts, two sequences or two densities")
     if isinstance(p, dict):
@@ -173,8 +173,8 @@ def _losses(p, q):
 
 def _product(one, two):
     if len(one) * len(two) > _MOST_PRODUCTS:
-        raise ValueError("pairs must have fewer different likelihood ratios, or be used less often: the exact "
-                         "composition would be too large")
+        raise ValueError("pairs must have fewer different likelihood ratios, because the exact composition would be "
+                         "too large: lower times, or take a PrivacyLossDistribution")
     out = {}
     for r, (p, q) in one.items():
         for s, (u, v) in two.items():

@@ -38,7 +38,7 @@ class CentralMechanism(PrivateEstimator):
 
     @property
     def privacy_(self):
-        """What the fitted release promised, whatever parameters say since; without a fit what one release promises.
+        """The guarantee of the fitted release, also if parameters changed since; without a fit that of one release.
 
         That is about the relation of the last release, where no parameter says another one.
         """
@@ -76,9 +76,9 @@ class CentralMechanism(PrivateEstimator):
         """Return whom a release protects, or raise ValueError where `monotone` was hardly declared for these."""
         relation = self._relation()
         if getattr(self, "monotone", False) and self.neighbours is None and relation is Neighbours.SUBSTITUTION:
-            raise ValueError('monotone=True needs neighbours="add_remove": counts move the same way where a record '
-                             "comes or goes, and not where one is replaced. Where your scores do so even then, say "
-                             'neighbours="substitution"')
+            raise ValueError('monotone=True needs neighbours="add_remove": counts all change in the same direction if '
+                             "a record is added or removed, but not if a record is replaced. If your scores are "
+                             'monotone under replacement too, pass neighbours="substitution" explicitly')
         return relation
 
     def _curve(self):
@@ -115,8 +115,8 @@ class CentralMechanism(PrivateEstimator):
 def checked_sensitivity(sensitivity):
     """Return a sensitivity as an exact fraction."""
     if sensitivity is None:
-        raise ValueError("sensitivity must be declared: how far apart the answers of two neighbouring data sets "
-                         "can be; there is no default that protects")
+        raise ValueError("sensitivity must be declared: the largest change of the answers between two neighbouring "
+                         "data sets")
     value = canonical_amount(sensitivity, "sensitivity")
     if not 0 < value < 2**53 or value < Fraction(1, 2**200):
         raise ValueError("sensitivity must be a number above 0 and below 2^53")
@@ -155,5 +155,6 @@ def checked_delta(delta):
     """Return delta as an exact fraction in (0, 1), of what cannot be private without one."""
     value = declared_delta(delta)
     if not value:
-        raise ValueError("delta must be declared, above 0 and below 1 (much less than one over the number of people)")
+        raise ValueError("delta must be declared, above 0 and below 1: take much less than one over the number of "
+                         "people")
     return value

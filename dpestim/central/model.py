@@ -1,4 +1,4 @@
-"""What models of the central model share: whoever calls `fit` holds the rows."""
+"""What models of the central model share: the caller of `fit` holds the rows."""
 
 from dpestim.models import PrivateClassifier, PrivateModel, PrivateRegressor
 

@@ -36,18 +36,18 @@ _CELLS, _WORTH = 256, 1.0
 
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, CentralModel):
-    """k-means: centers of clusters, from noisy sums over the rows of each.
+    """Find centers of clusters by k-means with noisy sums over the rows of each cluster.
 
     Four rounds, each a release: means and variances of columns; counts of rows in cells around normal rows with these;
     and at most `n_iter` steps of Lloyd's algorithm, fewer where rows are few. Seeds are k-means on the cells with their
     noisy counts, which costs nothing. In the first step there are more centers than in the end. Columns are not scaled:
-    what has a wide range counts more, and gets less noise beside its range.
+    a column with a wide range has more weight, and less noise relative to its range.
 
     **Privacy.** (epsilon, delta)-differential privacy of a row in the central model, for the declared `neighbours`,
-    data sets of equal size that differ in one row, or one with a row more; seeds of centers included, and how many
-    rows there are in the second case. What is kept may be published. Whoever calls `fit` must be trusted.
-    ``predict`` and ``transform`` of private rows, ``fit_predict`` and ``fit_transform``, and `score` on them, are **not
-    private**: the label of a row is a function of it, and its own secret.
+    data sets of equal size that differ in one row, or of which one has one more row; seeds of centers included, and how
+    many rows there are in the second case. All fitted attributes may be published. The caller of `fit` holds the rows
+    and must be trusted. ``predict`` and ``transform`` of private rows, ``fit_predict`` and ``fit_transform``, and
+    `score` on them, are **not private**: the label of a row is a function of it, and its own secret.
 
     **Utility.** With pure epsilon a center of m rows is off by about 8 (1 + 2 / (3 sqrt d)) d s n_iter / (m epsilon) in
     each of d columns (a standard deviation, from two steps on), s being that of rows in clusters, or about twice that
@@ -55,8 +55,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     sqrt(n_iter). That is for columns that are alike; of d columns one that is wide beside all others has up to d / 2
     times less noise, and these up to twice as much. So bounds that are a few times as wide as rows matter little where
     there are thousands of these; of 6,000 rows in two clusters at epsilon 1, bounds 20 times as wide cost nothing, and
-    bounds 50 times as wide nearly all. Where noise drowns clusters, centers are those of normal rows with the noisy
-    means and variances. Small clusters far from all others are missed.
+    bounds 50 times as wide nearly all. Where the noise is larger than the distances between clusters, centers are those
+    of normal rows with the noisy means and variances. Small clusters far from all others are missed.
 
     With ``neighbours="add_remove"`` steps have half of that noise, or 1 / sqrt(2) of it where a delta is declared.
 
@@ -214,7 +214,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
     def score(self, X, y=None):
         """Return minus the sum of squared distances of rows from the nearest center: **not private**, exact."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         rows = self._clipped(X)
         self._note_score(len(rows))
         return -float(np.square(self._distances(rows).min(axis=1)).sum())

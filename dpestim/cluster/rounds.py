@@ -111,7 +111,8 @@ class Plan:
                 if not delta:
                     raise
         if not plans:
-            raise ValueError("epsilon and delta are too small: the noise would exceed what integers hold")
+            raise ValueError("epsilon and delta are too small, because the noise would exceed 64-bit integers: take a "
+                             "larger epsilon or delta")
         plan = min(plans, key=lambda plan: plan.blur(widths, k))
         if n_rows is None:
             return plan

@@ -18,7 +18,7 @@ from dpestim.summaries import Summary
 
 _OF_A_MATRIX = """\
     delta : float, default=None
-        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        The delta of (epsilon, delta)-differential privacy, below 1. None or 0: none. Above 0 noise is Gaussian if that
         is less, as with more than a few columns it is by far.
     bounds : (low, high), dict or Domain, default=None
         Public range of the columns, numbers or one for each column; values outside are clipped, and columns are scaled

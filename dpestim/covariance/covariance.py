@@ -12,25 +12,26 @@ from dpestim.models import checked_number
 
 
 class DPCovariance(ScatterModel):
-    """Mean and covariance matrix of rows, and what follows: precision, distances.
+    """Estimate a mean and a covariance matrix by noisy sums of products, and precision and distances from them.
 
-    `dpestim.statistics.Covariance` has each entry without bias, with an interval; this one is nearer to the truth as a
-    whole, and always a covariance matrix.
+    `dpestim.statistics.Covariance` has unbiased entries with intervals. `DPCovariance` has a smaller error of the whole
+    matrix, and always a valid covariance matrix.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets of
-    equal size that differ in one row, or one with a row more: sums of products and sums of rows, clipped and rounded to
-    integers, and the number of rows where it is private, get noise of one law for all of them together. All fitted
-    attributes may be published. Whoever calls `fit` must be trusted. `mahalanobis` and `score` of private rows are
-    functions of them, and **not private**.
+    equal size that differ in one row, or of which one has one more row: sums of products and sums of rows, clipped and
+    rounded to integers, and the number of rows where it is private, get noise of one law for all of them together. All
+    fitted attributes may be published. The caller of `fit` holds the rows and must be trusted. `mahalanobis` and
+    `score` of private rows are functions of them, and **not private**.
 
     **Utility.** Let r be the longest row: sqrt(n_features) half widths of the bounds, or `data_norm`. Entries have
     noise of a standard deviation of about 1.25 r^2 s / n with a delta, and variances sqrt(2) times that, where s is
-    what Gaussian noise needs for a sensitivity of 1; and without a delta of about 1.5 (d + 1) r^2 / (n epsilon)
-    for d columns: many columns need a delta. The mean adds to it; `standard_errors_` has it in figures. What
-    noise explains is then taken away (``shrinkage="auto"``), which helps most where most directions are alike. It is a
-    matter of errors as a whole: single entries are biased. Where noise drowns all, above all without a delta, equal
-    variances without correlation are left. It is about as near as the better of that and the noisy matrix, or nearer,
-    but for signals that hardly stand out, where it was up to 1.9 times as far off.
+    what Gaussian noise needs for a sensitivity of 1; and without a delta of about 1.5 (d + 1) r^2 / (n epsilon) for d
+    columns: many columns need a delta. The mean adds to it; `standard_errors_` has it in figures. The expected
+    contribution of the noise is then subtracted (``shrinkage="auto"``), which helps most where most directions have
+    similar variances. This reduces the error of the whole matrix and biases single entries. Where the noise dominates,
+    above all without a delta, the result has equal variances and no correlation. It is about as near as the better of
+    that and the noisy matrix, or nearer, but for signals that hardly stand out, where it was up to 1.9 times as far
+    off.
 
     With ``neighbours="add_remove"`` and a delta, noise is 1 / sqrt(2) of that; without a delta, of 5 columns with their
     mean .83 of it. The noise of the number of rows adds to it: `standard_errors_` know.
@@ -155,7 +156,7 @@ class DPCovariance(ScatterModel):
         -------
         float
         """
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         check_is_fitted(self)
         X = self._checked_X(X_test, reset=False, total=False)
         self._note_score(len(X))

@@ -21,13 +21,13 @@ _BLOCK = 1 << 11
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
-    """Principal components, from one noisy covariance, or by noisy power iteration.
+    """Find principal components by one noisy covariance matrix, or by noisy power iteration.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets of
-    equal size that differ in one row, or one with a row more: that of `DPCovariance`, from whose noisy sums all that is
-    kept is made, or of all rounds of ``method="power"`` together. Fitted attributes may be published.
-    Whoever calls `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a
-    private step may follow, whose `data_norm` is `norm_bound`.
+    equal size that differ in one row, or of which one has one more row: that of `DPCovariance`, from whose noisy sums
+    all that is kept is made, or of all rounds of ``method="power"`` together. Fitted attributes may be published. The
+    caller of `fit` holds the rows and must be trusted. What `transform` returns is made of raw rows and stays **private
+    data**: only a private step may follow, whose `data_norm` is `norm_bound`.
 
     **Utility.** A direction is found where its variance stands out of the noise, whose largest eigenvalue is about
     sqrt(2 d) times the standard error of a variance: r^2 sqrt(d) / (n epsilon) up to a constant, r the longest row.
@@ -118,7 +118,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         elif self.bounds is None and self.data_norm is not None and not self.whiten:
             reach = float(self.data_norm)
         else:
-            raise AttributeError("norm_bound is known after fit, or where data_norm alone is declared, without whiten")
+            raise AttributeError("norm_bound is available after fit, or before if data_norm is declared, without "
+                                 "bounds and without whiten")
         reach *= 1 + 1e-6  # (sums are rounded)
         return reach / float(self._divisors.min()) if self.whiten else reach
 
@@ -190,7 +191,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         whole = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
         part = isinstance(n, Real) and not isinstance(n, Integral | bool) and 0 < n < 1
         if not (n is None or whole or part):
-            raise ValueError("n_components must be None, an integer from 1 on, or a number above 0 and below 1")
+            raise ValueError("n_components must be None, an integer of at least 1, or a number above 0 and below 1")
         if not isinstance(self.whiten, bool | np.bool_):
             raise ValueError("whiten must be True or False")
         if not isinstance(self.method, str) or self.method not in ("covariance", "power"):
@@ -201,7 +202,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         if self.method == "power" and not (whole and self.delta and self.shrinkage == "auto"):
             raise ValueError('method="power" needs an integer for n_components, a delta above 0, and no shrinkage')
         if self.method == "power" and not self._replaces:
-            raise ValueError('method="power" needs neighbours="substitution": the number of rows is taken as public')
+            raise ValueError('method="power" needs neighbours="substitution", because it uses the number of rows as '
+                             "public")
 
     def _domain(self, n_columns, data=None):
         if isinstance(self.n_components, Integral) and self.n_components > n_columns:
@@ -281,8 +283,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
 
     def _check_mergeable(self):
         if self.method == "power":
-            raise ValueError("method must be 'covariance' to summarise rows: rounds of 'power' need them again, so use "
-                             "fit")
+            raise ValueError("method must be 'covariance' to summarise rows, because each round of 'power' needs the "
+                             "rows again: use fit")
         super()._check_mergeable()
 
     def _kept(self, vectors, values, total, mean, floor, rows, n_rows):

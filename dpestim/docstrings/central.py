@@ -9,14 +9,14 @@ epsilon : float, default=1.0
     Privacy budget of one `release`, from 1e-100 to 80.
 {own}
 sensitivity : float, default=None
-    How far apart the answers of two neighbouring data sets can be, all answers of a release together, above 0: it
-    must be declared. `privacy_` says how the distance is measured. It must hold for answers as they are read:
-    within `bounds`; and in strict mode, where NaN is no error, with the middle of the bounds for NaN (0 without).
+    The largest distance between the answers of two neighbouring data sets, all answers of a release together, above 0.
+    It must be declared. `privacy_` states how the distance is measured. The sensitivity must hold after clipping to
+    `bounds`; in strict mode also with NaN replaced by the midpoint of the bounds (0 without bounds).
 bounds : (low, high), default=None
     Public range of every answer, below 2^53 in absolute value; answers are clipped to it before noise is added, and
-    results after. None: no range, but that of the integers behind, ``law(size).reach``: 2^61 for integers, and for
-    real answers at least 2^48 sensitivities, a number that many answers share. An answer beyond is an error, and so
-    is an integer beyond 2^53 where it is, or may have been, a float; strict mode cuts both, as it does results.
+    results after. None: the range of the underlying integers, ``law(size).reach``: 2^61 for integers, and at least 2^48
+    sensitivities for real answers, divided by the number of answers. A larger answer is an error, and so is an integer
+    beyond 2^53 that is, or may have been, a float; strict mode clips both, and results too.
 {neighbours}
 {ledger of releases}
 {random_state}
@@ -24,7 +24,7 @@ bounds : (low, high), default=None
 Attributes
 ----------
 privacy_ : PrivacyGuarantee
-    What one release promises.
+    The guarantee of one release.
 n_features_in_ : int
     After `fit`, which nothing needs.
 feature_names_in_ : ndarray of str
@@ -50,14 +50,14 @@ epsilon : float, default=1.0
 Attributes
 ----------
 privacy_ : PrivacyGuarantee
-    What one release promises.
+    The guarantee of one release.
 {attributes}
 
 Raises
 ------
 ValueError
-    For a parameter or data that do not fit; it names the parameter, never a value of the data, and comes before
-    anything is charged.
+    For an invalid parameter or invalid data, before anything is charged. The message names the parameter, never a value
+    of the data.
 
 """,
     "shuffle": """\
@@ -66,14 +66,15 @@ Parameters
 epsilon : float, default=1.0
     Privacy budget of one row, in (0, 80]. With w columns each column gets exactly epsilon / w.
 delta : float, default=None
-    What may be added to the probability of any event, above 0 and below 1: it must be declared. Each of w columns
-    gets exactly delta / w.
+    The delta of (epsilon, delta)-differential privacy, above 0 and below 1: it must be declared. Each of w columns gets
+    exactly delta / w.
 {own}
 n_users : int, default=None
-    How many users take part at least, which is public: they hide each other, and fewer are refused. None: the rows
-    that `fit` sees; whoever encodes alone must know it.
+    The public least number of users that take part; fewer are refused. None: the number of rows that `fit` sees.
+    Declare it where users encode separately.
 colluding : int, default=0
-    How many of them may tell the analyser what they sent: the promise is kept by the others.
+    The largest number of users that may disclose their messages to the analyser; the guarantee relies on the other
+    users.
 {payment of reports}
 
 Attributes
@@ -82,7 +83,7 @@ Attributes
 n_users_ : int
     Users whose messages were counted.
 privacy_ : PrivacyGuarantee
-    What all messages together promise to each user; `privacy_against` says what is left if more users collude.
+    The guarantee of all messages together for each user; `privacy_against` states the guarantee if more users collude.
 randomizers_ : list of ShuffleLaw
     The frozen law of each column; a later ``set_params(epsilon=...)`` changes nothing until the next `fit`.
 {columns seen}

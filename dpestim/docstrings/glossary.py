@@ -3,13 +3,13 @@
 GLOSSARY = {
     "ledger of reports": """\
 ledger : dpestim.accounting.Ledger, default=None
-    Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-    block around, if there is one. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
+    The ledger that is charged for every release of rows, before noise is drawn. None: the ledger of the enclosing
+    ``with ledger:`` block, if any. (Any object with ``charge(guarantee, *, estimator, n_rows, columns)`` will do.)
 """,
     "random_state of reports": """\
 random_state : None, int, numpy.random.Generator or RandomState, default=None
-    None draws secure randomness. Anything else is reproducible, for tests and papers; `privacy_` then says that
-    the result must not be published. A clone of an estimator with a generator repeats its noise.
+    None draws secure randomness. A seed makes the result reproducible, for tests and papers; `privacy_` then states
+    that the result must not be published. A clone of an estimator with a generator repeats its noise.
 """,
     "n_jobs": """\
 n_jobs : int or None, default=None
@@ -17,13 +17,13 @@ n_jobs : int or None, default=None
 """,
     "neighbours": """\
 neighbours : {"substitution", "add_remove"}, default=None
-    Who is protected: one record replaced, or one record more or less. None: that of the block
-    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+    The neighbouring relation: one record is replaced, or one record is added or removed. None: the relation of the
+    block (`dpestim.config_context`), else of the ledger, else "substitution".
 """,
     "ledger of releases": """\
 ledger : dpestim.accounting.Ledger, default=None
-    Pays for each `release` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-    around, if there is one.
+    The ledger that is charged for each `release`, before noise is drawn. None: the ledger of the enclosing
+    ``with ledger:`` block, if any.
 """,
     "verbose": """\
 verbose : int, default=0
@@ -31,15 +31,15 @@ verbose : int, default=0
 """,
     "random_state": """\
 random_state : None, int, numpy.random.Generator or RandomState, default=None
-    None draws secure randomness. Anything else is reproducible; `privacy_` then says that the result must not be
-    published.
+    None draws secure randomness. A seed makes the result reproducible; `privacy_` then states that the result must not
+    be published.
 """,
     "refused reports": """\
 Raises
 ------
 ValueError
-    For a parameter, a value or a report that does not fit; it names the parameter or column and what was
-    expected, never the value, and changes nothing.
+    For an invalid parameter, value or report; nothing is changed. The message names the parameter or column and the
+    requirement, never the value.
 """,
     "columns seen": """\
 n_features_in_ : int
@@ -52,22 +52,22 @@ randomizers_ : list of one randomizer
 """,
     "ledger of a fit": """\
 ledger : dpestim.accounting.Ledger, default=None
-    Pays for each `fit` before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-    around, if there is one.
+    The ledger that is charged for each `fit`, before noise is drawn. None: the ledger of the enclosing ``with ledger:``
+    block, if any.
 """,
     "delta of noise": """\
 delta : float, default=None
-    What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that is
+    The delta of (epsilon, delta)-differential privacy, below 1. None or 0: none. Above 0 noise is Gaussian if that is
     less.
 """,
     "delta of a fit": """\
 delta : float, default=None
-    What may be added to the probability of any event, below 1; None or 0 is pure differential privacy. Where that
+    The delta of (epsilon, delta)-differential privacy, below 1; None or 0 is pure differential privacy. Where that
     needs less noise (few columns), it is what you get, and ``privacy_.delta`` is 0.
 """,
     "delta that must be declared": """\
 delta : float, default=None
-    What may be added to the probability of any event, from 1e-300 to below 1: it must be declared.
+    The delta of (epsilon, delta)-differential privacy, from 1e-300 to below 1: it must be declared.
 """,
     "epsilon of a fit": """\
 epsilon : float, default=1.0
@@ -77,12 +77,12 @@ epsilon : float, default=1.0
 Raises
 ------
 ValueError
-    For a parameter, a missing value or a class that does not fit; it names the parameter or column, never the
-    value, and comes before anything is charged. In strict mode rows with such values count as zero rows instead.
+    For an invalid parameter, a missing value or an undeclared class, before anything is charged. The message names the
+    parameter or column, never the value. In strict mode rows with such values count as zero rows instead.
 """,
     "bounds found": """\
 bounds_ : (ndarray, ndarray) of shape (n_features,)
-    Those that were declared, or found.
+    The declared bounds, or the private ones.
 """,
     "norm_bound": """\
 norm_bound : float
@@ -114,7 +114,7 @@ self
 """,
     "classes": """\
 classes : array-like, dict or Domain, default=None
-    Public list of at least two classes. None takes those in y, which leaks in the same way.
+    Public list of at least two classes. None takes the classes in y, which leaks in the same way.
 """,
     "fit of rows with targets": """\
 Parameters
@@ -138,8 +138,8 @@ self
 """,
     "payment of rows": """\
 ledger : dpestim.accounting.Ledger, default=None
-    Pays for every release of rows before anything is drawn, or refuses. None: the ledger of the ``with ledger:``
-    block around, if there is one.
+    The ledger that is charged for every release of rows, before noise is drawn. None: the ledger of the enclosing
+    ``with ledger:`` block, if any.
 {random_state}
 {n_jobs}
 """,

@@ -35,25 +35,25 @@ Parameters
 ----------
 {epsilon of a fit}
 delta : float, default=None
-    What may be added to the probability of any event, below 1. None or 0: Laplace noise, which is much larger;
-    declare a delta, such as 1e-5, if you can.
+    The delta of (epsilon, delta)-differential privacy, below 1. None or 0: Laplace noise, which is much larger; declare
+    a delta, such as 1e-5, if you can.
 {columns}
 {own}
 interactions : int or list of pairs of int or str, default=None
-    Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins: 15 of each
-    column, and one for what is missing or unknown. Of more than 15 categories neighbours are taken together, in
-    the order of `categories`, so declare an order that means something. A number: so many pairs are chosen
-    privately, by what single columns leave of the targets. None: no pairs.
+    Pairs of columns, by number or name, that get a term of their own, of up to 16 times 16 bins: 15 of each column, and
+    one for missing or unknown values. More than 15 categories are merged with their neighbours in the order of
+    `categories`, so declare a meaningful order. A number: this number of pairs is chosen privately, by the residuals of
+    the model of single columns. None: no pairs.
 interactions_fraction : float, default=0.1
     The part of epsilon that chooses pairs where `interactions` is a number, in (0, 1).
 max_iter : int, default=None
-    Rounds over all terms, from 1 to 1000. None: 8 where a delta is declared, as they cost next to nothing then, and
-    1 where there is none, as Laplace noise grows with them; 2 for numbers, where records are replaced and rows are
-    so many that noise is small.
+    Rounds over all terms, from 1 to 1000. None: 8 with a delta, with which further rounds cost almost nothing. Without
+    a delta 1, because Laplace noise grows with the number of rounds; 2 for a regression with substitution and enough
+    rows.
 neighbours : {"substitution", "add_remove"}, default=None
-    Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-    with half of the noise. None: that of the block
-    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+    The neighbouring relation: one record is replaced (the number of records is then public), or one record is added or
+    removed, with half of the noise. None: the relation of the block (`dpestim.config_context`), else of the ledger,
+    else "substitution".
 {ledger of a fit}
 {random_state}
 n_jobs : int, default=None
@@ -92,9 +92,9 @@ privacy_ : PrivacyGuarantee
 Raises
 ------
 ValueError
-    For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-    before anything is charged. Infinity is refused, but in strict mode. A number that is missing (NaN, or null in
-    a data frame) has a bin of its own, and so a score of its own where there are enough of them.
+    For an invalid parameter or value, before anything is charged. The message names the parameter or column, never the
+    value. Infinity is refused, but in strict mode. Missing numbers (NaN, or null in a data frame) have a separate bin,
+    and a separate score if there are enough of them.
 
 References
 ----------
@@ -120,7 +120,7 @@ class Boosting(BinnedColumns, CentralModel):
     #: Who holds the rows and answers.
     _histograms = Histograms
     _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255").replace(
-        "{missing}", "A missing number is a value\n        of its own, whatever was declared.")}
+        "{missing}", "A missing number is a\n        separate value under any declaration.")}
     _takes_missing = True
 
     def fit(self, X, y=None):
@@ -348,7 +348,7 @@ class Boosting(BinnedColumns, CentralModel):
         if isinstance(self.interactions, Integral):
             self._candidates = tuple(combinations(range(d), 2))
             if len(self._candidates) < self.interactions:
-                raise ValueError(f"interactions must be at most {len(self._candidates)}: there are so many pairs of "
+                raise ValueError(f"interactions must be at most {len(self._candidates)}, the number of pairs of "
                                  "columns")
             return
         for pair in () if self.interactions is None else self.interactions:
@@ -397,8 +397,8 @@ class Boosting(BinnedColumns, CentralModel):
                 not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2
                 or any(isinstance(j, bool) or not isinstance(j, Integral | str) for j in pair)
                 for pair in self.interactions)):
-            raise ValueError("interactions must be None, how many pairs are to be chosen, or a list of pairs of "
-                             "columns, by number or name")
+            raise ValueError("interactions must be None, the number of pairs to choose, or a list of pairs of columns, "
+                             "by number or name")
         check_random_state(self.random_state)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)

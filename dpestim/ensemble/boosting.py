@@ -9,16 +9,17 @@ from dpestim.inputs import check_target, checked_classes, class_array, label_cod
 
 
 class DPGradientBoostingClassifier(CentralClassifier, Boosting):
-    """Boosting of curves: an additive model whose terms can be plotted, from noisy histograms of residuals.
+    """Fit an additive model of classes by boosting with noisy histograms of residuals; its curves can be plotted.
 
-    Each round asks, column by column, for the sum of the residuals in each bin. Noise is added to the sums, all sums
-    of a column are averaged over rounds, and a smooth prior, whose scale they choose, turns them into a curve. For
-    tables with columns that matter in a crooked way, or of codes; where scores are linear `DPLogisticRegression` is.
+    In each round, the sums of the residuals in the bins of each column get noise. The noisy sums of a column are
+    averaged over rounds, and a smooth prior, whose scale is estimated from these averages, turns them into a curve.
+    Take it for nonlinear effects of columns, or for columns of categories. For linear effects take
+    `DPLogisticRegression`.
 
     **Privacy.** Pure epsilon, or (epsilon, delta), differential privacy in the central model for the declared
     neighbours: all attributes may be published. Residuals are rounded to public grids and added as integers, so that
-    the sensitivity is exact. Whoever calls `fit` holds the data and must be trusted. Predictions for private rows, and
-    `score` on them, are **not private**: strict mode enters the first in the ledger, and refuses the second.
+    the sensitivity is exact. The caller of `fit` holds the data and must be trusted. Predictions and `score` of private
+    rows are **not private**: strict mode enters predictions in the ledger, and refuses `score`.
 
     **Utility.** Noise of a sum grows with the square root of the number of terms where there is a delta, and with that
     number where there is none: then it grows with the number of rounds, too, of which there is one. Tight bounds help;
@@ -167,15 +168,15 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
 
 class DPGradientBoostingRegressor(CentralRegressor, Boosting):
-    """Boosting of curves for numbers: an additive model whose terms can be plotted, from noisy sums of residuals.
+    """Fit an additive model of a number by boosting with noisy sums of residuals; its curves can be plotted.
 
     As `DPGradientBoostingClassifier`, for a target with public bounds: the loss is squared, and linear for errors
     beyond half of the target's range.
 
     **Privacy.** Pure epsilon, or (epsilon, delta), differential privacy in the central model for the declared
     neighbours: all attributes may be published. Residuals are rounded to public grids and added as integers, so that
-    the sensitivity is exact. Whoever calls `fit` holds the data and must be trusted. Predictions for private rows, and
-    `score` on them, are **not private**: strict mode enters the first in the ledger, and refuses the second.
+    the sensitivity is exact. The caller of `fit` holds the data and must be trusted. Predictions and `score` of private
+    rows are **not private**: strict mode enters predictions in the ledger, and refuses `score`.
 
     **Utility.** As for the classifier; noise is scaled to `target_bounds`, so tight ones help. How much residuals
     vary is found privately, for a fiftieth of what is spent. With delta 1e-5 at epsilon 1, R^2 was .607 on prices of

@@ -33,10 +33,10 @@ _OWN = """\
     max_depth : int, default=None
         Levels of splits, from 1 to 16. None: from epsilon, delta and the number of rows, which is public.
     row_allocation : {"shared", "disjoint"}, default="shared"
-        Each row goes to all trees, which share the budget; or to one, by its place, and all trees have all of it, in a
-        fraction of the time.
+        "shared": each row is in all trees, which share the budget. "disjoint": each row is in one tree, by its
+        position; every tree has the whole budget, and the fit takes a fraction of the time.
     split_seed : int, default=0
-        Public seed of the splits, which no row has a say in. Forests that are merged must have the same.
+        Public seed of the splits, which do not depend on the rows. Merged forests must have the same seed.
 """
 _MORE = """
     classes_ : ndarray of shape (n_classes,)
@@ -44,7 +44,7 @@ _MORE = """
     features_, shifts_, thresholds_ : ndarray of shape (n_estimators, 2^depth - 1)
         The public splits: node k has the children 2 k + 1 and 2 k + 2.
     values_ : ndarray of shape (n_estimators, 2^depth, n_classes), or without the last axis for numbers
-        What noisy leaves say.
+        The noisy predictions of the leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Importances of columns, from noisy leaves, and biased by their noise; they add up to 1.
     depth_ : int
@@ -54,7 +54,7 @@ _MORE = """
     """
 _DELTA = """\
     delta : float, default=None
-        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        The delta of (epsilon, delta)-differential privacy, below 1. None or 0: none. Above 0 noise is Gaussian if that
         is less: for `row_allocation="shared"` it nearly always is.
 """
 _LAST = """\
@@ -89,13 +89,14 @@ class Forest(BinnedModel, OnePassModel):
 
     def _check_own(self):
         if checked_int("n_estimators", self.n_estimators, 1, 1000, none=True) is None and not self._replaces:
-            raise ValueError('n_estimators must be declared for neighbours="add_remove": None follows from how many '
-                             "rows there are, which is then secret. Take 30 with a delta, and 10 without")
+            raise ValueError('n_estimators must be declared for neighbours="add_remove", because the default depends '
+                             "on the number of rows, which is then secret. Take 30 with a delta, and 10 without")
         if not isinstance(self.row_allocation, str) or self.row_allocation not in ("disjoint", "shared"):
             raise ValueError('row_allocation must be "disjoint" or "shared"')
         if self.row_allocation == "disjoint" and not self._replaces:
-            raise ValueError('row_allocation="disjoint" needs neighbours="substitution": which tree a row is in '
-                             "follows from its place, and one more row would move others")
+            raise ValueError('row_allocation="disjoint" needs neighbours="substitution", because the position of a row '
+                             "determines its tree, and an added row would move other rows: take "
+                             'row_allocation="shared"')
         if isinstance(self.split_seed, bool) or not isinstance(self.split_seed, Integral) or self.split_seed < 0:
             raise ValueError("split_seed must be an int of at least 0")
         check_n_jobs(self.n_jobs)
@@ -107,10 +108,11 @@ class Forest(BinnedModel, OnePassModel):
     def _check_mergeable(self):
         super()._check_mergeable()
         if self.max_depth is None or self.n_estimators is None:
-            raise ValueError("max_depth and n_estimators must be declared to summarise rows: None follows from how "
-                             "many there will be")
+            raise ValueError("max_depth and n_estimators must be declared to summarise rows, because the defaults "
+                             "depend on the number of all rows")
         if self._fraction_of_edges():
-            raise ValueError("edges_fraction must be 0 to summarise rows: edges are found from all rows, so use fit")
+            raise ValueError("edges_fraction must be 0 to summarise rows, because private edges need all rows at once: "
+                             "use fit, or declare edges")
 
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         def plan(domain, rest):
@@ -242,13 +244,13 @@ class Forest(BinnedModel, OnePassModel):
 
 
 class DPRandomForestClassifier(ClassTarget, Forest):
-    """Random trees whose splits no row has a say in, and noisy counts of classes in their leaves.
+    """Fit a forest by data-independent random splits and noisy counts of classes in the leaves.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets
     that differ in one row: the splits are public, and all of the budget is for the counts of the leaves. A replaced row
-    moves two counts of its tree by 1, or of each tree for ``row_allocation="shared"``; one row more moves one. What
-    is kept may be published. Whoever calls `fit` must be trusted. Predictions for private
-    rows, and `score` on them, are **not private**.
+    moves two counts of its tree by 1, or of each tree for ``row_allocation="shared"``; one row more moves one. All
+    fitted attributes may be published. The caller of `fit` holds the rows and must be trusted. Predictions and `score`
+    of private rows are **not private**.
 
     **Utility.** With "disjoint" rows and pure epsilon each count has noise of a standard deviation of about
     2 sqrt(2) / epsilon, however many trees there are; a leaf has about n / (n_estimators 2^depth) rows. Leaves shrink
@@ -333,13 +335,13 @@ class DPRandomForestClassifier(ClassTarget, Forest):
 
 
 class DPRandomForestRegressor(NumberTarget, Forest):
-    """Random trees whose splits no row has a say in, and noisy means of a target in their leaves.
+    """Fit a regression forest by data-independent random splits and noisy means in the leaves.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared `neighbours`, data sets
     that differ in one row: the splits are public, and all of the budget is for counts and sums of the leaves. A
     replaced row moves both in two leaves of its tree, or of each tree for ``row_allocation="shared"``; targets are
-    clipped to public bounds. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
-    private rows, and `score` on them, are **not private**.
+    clipped to public bounds. All fitted attributes may be published. The caller of `fit` holds the rows and must be
+    trusted. Predictions and `score` of private rows are **not private**.
 
     **Utility.** With "disjoint" rows and pure epsilon each count has noise of a standard deviation of about
     4 sqrt(2) / epsilon, and each sum of half the width of the bounds times as much. Leaves shrink to their parents by

@@ -20,7 +20,7 @@ _STEPS = 1 << 20
 
 
 class DPSelectKBest(SelectorMixin, OnePassModel):
-    """The k columns that tell most about y, by private scores.
+    """Select the k columns that are most informative about y by private scores.
 
     With ``score_func="classes"`` a column's score is how far its means in classes are from its mean, on average (the
     sum over classes c of ``n_c / n |mean_c - mean|``), in parts of its bounds; with ``score_func="covariance"`` the
@@ -29,8 +29,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
 
     **Privacy.** Pure epsilon in the central model for data sets of equal size that differ in one row: exact integers,
     of which a row moves each by a known number at most; k choices share epsilon. Only the choice is released, not the
-    scores. Whoever calls `fit` must be trusted. What `transform` returns is raw and stays **private data**: only a
-    private step may follow.
+    scores. The caller of `fit` holds the rows and must be trusted. What `transform` returns is raw and stays **private
+    data**: only a private step may follow.
 
     **Utility.** With d columns no choice is, with probability 1 - b, further below the score that its place deserves
     than 4 k ln(d k / b) / (n epsilon) with "classes", and half of that with "covariance".
@@ -65,7 +65,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         Public range of the values, numbers or one for each column; values outside count as the nearest. None takes the
         smallest and largest values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     classes : array-like, dict or Domain, default=None
-        Public list of at least two classes; None takes those in y, which leaks in the same way. Not for "covariance".
+        Public list of at least two classes; None takes the classes in y, which leaks in the same way. Not for
+        "covariance".
     target_bounds : (low, high), dict or Domain, default=None
         Public range of y, for "covariance", which needs it.
     """
@@ -142,7 +143,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
         strict = self._is_strict()
         rows = self._checked_X(X, reset=reset, total=strict)
         if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
+            raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers of "
+                             "the rows as y")
         if self.score_func == "covariance":
             return (rows, target_numbers(y, len(rows), strict=strict), ()), len(rows), rows.shape[1]
         codes, classes = label_codes(y, self.classes, len(rows), strict=strict)

@@ -28,7 +28,7 @@ _NUMBERS = {
 
 #: Why a value is no category.
 MISSING = "has a missing value (None, NaN or NA): list it in categories or remove the row"
-INFINITE = "has an infinite value (inf): categories are finite"
+INFINITE = "has an infinite value (inf): replace the value or remove the row"
 UNKNOWN = ("has a value that is not among its declared categories: declare this value, replace it with a declared one, "
            "or drop the row")
 
@@ -68,8 +68,8 @@ class CategoryEncoder:
             self._add(code, value)
         if len(self.categories) < fewest:
             raise ValueError(
-                f"categories of {name} must be at least two distinct values; a domain of one value (as one sample, or "
-                "a constant column, gives it) has nothing to hide and nothing to estimate"
+                f"categories of {name} must be at least two distinct values: declare all values that are possible, or "
+                "leave out a constant column"
             )
 
     def _add(self, code, value):

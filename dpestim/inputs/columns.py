@@ -31,7 +31,8 @@ def parts(column, name):
         return column, None, None
     found, error = attempt(_polars_parts if hasattr(column, "null_count") else _pandas_parts, column)
     if error:
-        raise ValueError(f"{name} has the type {type(getattr(column, 'dtype', column)).__name__}, which cannot be read")
+        raise ValueError(f"{name} has the type {type(getattr(column, 'dtype', column)).__name__}, which dpestim cannot "
+                         "read: convert the column to strings, numbers, booleans or dates")
     return found
 
 

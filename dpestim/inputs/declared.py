@@ -109,9 +109,9 @@ def refuse_pairs(bounds, name="bounds"):
     For two columns it would pass for one: ends of the first column would be lows, and those of the second highs.
     """
     if isinstance(bounds, list) and len(bounds) > 0 and all(isinstance(pair, tuple) for pair in bounds):
-        raise ValueError(f"{name} must not be a list of pairs, as for two columns it reads both ways: write a dict by "
-                         f'name or place, such as {{"age": (17, 90)}} or {{0: (17, 90)}}, or a pair of arrays '
-                         "([low, ...], [high, ...])")
+        raise ValueError(f"{name} must not be a list of pairs, which is ambiguous for two columns: write a dict by "
+                         'name or place, such as {"age": (17, 90)} or {0: (17, 90)}, or a pair of arrays ([low, ...], '
+                         "[high, ...])")
 
 
 def pairs_of(bounds, n_columns=None, names=None, *, name="bounds", some=False):
@@ -224,11 +224,12 @@ def ordered(own, names, name):
         return tuple(own), list(own)
     absent = [key for key in names if key not in own]
     if absent:
-        raise ValueError(f"{name} must have an entry for each column of X: there is none for {shown(absent)}")
+        raise ValueError(f"{name} must have an entry for each column of X, and lacks {shown(absent)}: declare these "
+                         "columns, or leave them out of X")
     keys = tuple(key for key in own if key in set(names))
     if list(keys) != list(names):
-        raise ValueError(f"the columns of X must be in the order of {name}, as reports are laid out by it: "
-                         f"X[{list(keys)}]")
+        raise ValueError(f"the columns of X must be in the order of {name}, which determines the layout of reports: "
+                         f"pass X[{list(keys)}]")
     return keys, list(keys)
 
 
@@ -239,13 +240,13 @@ def _unnamed(own, keys, n_columns, name):
             raise ValueError(f"{name} must name columns of X, of which there are {n_columns}, by name or place")
         return {int(key): value for key, value in own.items()}
     if not all(isinstance(key, str) for key in keys):
-        raise ValueError(f"{name} must name columns by name, or by place, where X has no names, and not by both")
+        raise ValueError(f"{name} must give all columns by name, or, where X has no names, all by place")
     if len(keys) == n_columns:  # all columns of X, those of another kind among them
         return {keys.index(key): value for key, value in own.items()}
     if len(own) == n_columns:
         return dict(enumerate(own.values()))
-    raise ValueError(f"{name} has {len(own)} columns by name, and X has {n_columns} without names: pass a data frame "
-                     "(or a series with its name), or name columns by place, such as {0: ...}")
+    raise ValueError(f"{name} declares {len(own)} columns by name, and X has {n_columns} columns without names: pass a "
+                     "data frame (or a series with its name), or declare columns by place, such as {0: ...}")
 
 
 def as_pair(value, where):
@@ -340,8 +341,8 @@ def _of_target(declared, name_of_y, name, read, wanted):
     if name_of_y is None and own:
         if len(own) == 1:
             return next(iter(own.values()))
-        raise ValueError(f"{name} must be those of one column where y has no name: write {name}=domain[\"name\"], or "
-                         "pass y as a series")
+        raise ValueError(f'{name} must be declared for one column where y has no name: write {name}=domain["name"], or '
+                         "pass y as a series with a name")
     raise ValueError(f"{name} must have {wanted} for the target, y" + ("" if name_of_y is None else
                                                                     f", which is called {name_of_y!r}"))
 
@@ -355,8 +356,7 @@ def keys_of(keys, bounds=None, default=None):
         if is_by_column(declared):
             own = [column for _, column in declared.items() if isinstance(column, Keys)]
             if len(own) != 1:
-                raise ValueError("keys must be those of one column: a list, Keys(...), or a Domain with one such "
-                                 "column")
+                raise ValueError("keys must be a list, Keys(...), or a Domain with exactly one column of Keys")
             declared = own[0]
         if isinstance(declared, Keys):
             keys = declared.keys if keys is None or is_by_column(keys) or isinstance(keys, Keys) else keys

@@ -68,7 +68,7 @@ class Domain:
     # ---------------------------------------------------------------- a mapping that does not change
 
     def __setattr__(self, name, value):
-        raise AttributeError("a Domain cannot be changed: make another one, such as domain | {'age': (0, 120)}")
+        raise AttributeError("a Domain cannot be changed: make a new one, such as domain | {'age': (0, 120)}")
 
     def __reduce__(self):
         return Domain, (dict(self._columns),)
@@ -165,7 +165,8 @@ class Domain:
             may not be}, or {"absent": True} where the table lacks the column.
         """
         if get_config()["strict"]:
-            raise ValueError("strict mode: check releases exact counts of private rows")
+            raise ValueError("strict mode: check is refused, because it releases exact counts of rows: call it outside "
+                             "of strict mode")
         table = _table(frame)
         names = list(table.columns) if is_frame(table) else range(table.shape[1])
         columns = dict(zip(names, columns_of(table)))
@@ -203,7 +204,7 @@ class Domain:
         Domain({0: Numbers(17.5, 60.0), 1: Categories(['F', 'M'])})
         """
         if get_config()["strict"]:
-            raise ValueError("strict mode: sketch looks at exact values; write the domain by hand")
+            raise ValueError("strict mode: sketch is refused, because it reads exact values: write the domain by hand")
         table = _table(public_frame)
         names = list(table.columns) if is_frame(table) else range(table.shape[1])
         return cls({name: _sketched(column, f"column {name!r}") for name, column in zip(names, columns_of(table))})
@@ -270,7 +271,7 @@ class DomainCheck(Table, dict):
                 for name, found in self.items())
 
 
-_EXACT = "Exact counts of these rows: not differentially private, do not publish them."
+_EXACT = "These are exact counts and not differentially private: do not publish them."
 
 
 def _aligned(rows):

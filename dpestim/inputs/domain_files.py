@@ -28,7 +28,8 @@ def load(path):
         raise ValueError(f"{path.name} must be a file of {path.suffix[1:].upper()}, in UTF-8 and with no key twice: it "
                          "cannot be read as such")
     if isinstance(found.get("version"), bool) or found.get("version") != VERSION:
-        raise ValueError(f"{path.name} must say version = {VERSION}: this version of dpestim reads no other")
+        raise ValueError(f"{path.name} must have version = {VERSION}, the only format that this version of dpestim "
+                         "reads")
     unknown = set(found) - {"version", "columns"}
     if unknown:
         raise ValueError(f"{path.name} must have version and columns only, and has {sorted(unknown)}")

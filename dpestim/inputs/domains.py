@@ -56,7 +56,7 @@ def learn_categories(column, name, allow_missing=False):
     if missing and not allow_missing:
         raise ValueError(f"{name} has a missing value (None, NaN or NA): list it in categories or remove the row")
     if infinite:
-        raise ValueError(f"{name} has an infinite value (inf): categories are finite")
+        raise ValueError(f"{name} has an infinite value (inf): replace the value or remove the row")
     if found is None:
         raise ValueError(f"{name} holds values that cannot be sorted or hashed together: declare its categories")
     if missing:

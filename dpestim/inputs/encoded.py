@@ -32,13 +32,13 @@ def encodable(domain, names, n_columns):
     """
     if names is None:
         if len(domain) != n_columns:
-            raise ValueError(f"X has {n_columns} columns without names, and domain {len(domain)}: pass a data frame, "
-                             "or the domain of the same columns, such as domain[[...]]")
+            raise ValueError(f"X has {n_columns} columns without names, and domain has {len(domain)} columns: pass a "
+                             "data frame, or a domain of the same columns, such as domain[[...]]")
         names = list(domain)
     absent = [name for name in names if name not in domain]
     if absent:
-        raise ValueError(f"domain must have all columns of X: it lacks {shown(absent)}. Declare them, or leave them "
-                         "out of X")
+        raise ValueError(f"domain must have all columns of X, and lacks {shown(absent)}: declare these columns, or "
+                         "leave them out of X")
     wrong = [name for name in names if not isinstance(domain[name], Numbers | Categories)]
     if wrong:
         raise ValueError(f"columns of X must be numbers or categories: {shown(wrong)} must be left out of X")
@@ -59,7 +59,6 @@ def norm_for(domain, n_features, target):
             if most[total - width] >= 0:
                 most[total] = max(most[total], most[total - width] + 1)
     if most[n_features] < 1:
-        raise ValueError(f"X has {n_features} columns, and no columns of domain make as many: put "
-                         "DomainEncoder(domain) before the model, and give both the same domain (all columns of it "
-                         f"would be {sum(widths)})")
+        raise ValueError(f"X has {n_features} columns, and DomainEncoder makes {sum(widths)} columns of all columns of "
+                         "domain: put DomainEncoder(domain) before the model, and pass the same domain to both")
     return norm_of(most[n_features])

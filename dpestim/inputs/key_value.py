@@ -73,7 +73,7 @@ def _numbered(users, strict):
     found, error = attempt(lambda: [numbers.setdefault(None if is_missing(label) else label, len(numbers))
                                     for label in labels])
     if None in numbers and not strict:  # (people without a name are not one person)
-        raise ValueError("user must have a label in every row: rows without one cannot be told apart")
+        raise ValueError("user must have a label in every row: remove rows without a user, or give them labels")
     if error:
         raise ValueError("user must hold labels: numbers or strings")
     return np.array(found, np.int64), len(numbers)

@@ -43,10 +43,11 @@ def label_codes(y, classes, n_rows, *, strict, total=False, n_jobs=None):
 def label_column(y, n_rows, *, strict):
     """Return y as one column (array or series) of n_rows rows, in the dtype that it has."""
     if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None")
+        raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers of the "
+                         "rows as y")
     refuse_containers(y, "y")
     if strict and not (hasattr(y, "dtype") or is_frame(y)):
-        raise ValueError("strict mode: y must have a dtype (a list has none)")
+        raise ValueError("strict mode: y must have a dtype: pass an array or a series, not a list")
     column = y if is_frame(y) or is_series(y) else _labels_of(y)
     shape = tuple(column.shape)
     if len(shape) == 2 and shape[1] == 1:
@@ -73,7 +74,7 @@ def target_numbers(y, n_rows, *, strict):
     else:
         kind, nulls = column.dtype.kind, None
         if strict and kind == "O":
-            raise ValueError("strict mode: y must have a numeric dtype (objects have none)")
+            raise ValueError("strict mode: y must have a numeric dtype, not object: convert y before the call")
         refuse_kind(column.dtype, "y")
         numbers = floats_of(column, "y") if kind == "O" else column
     with np.errstate(all="ignore"):
@@ -139,5 +140,6 @@ def _learned(column):
     if error:
         raise ValueError("Input y contains a missing value (None, NaN or NA) or labels without an order")
     if len(classes) < 2:
-        raise ValueError("y must hold at least two classes, found one class only: declare the classes")
+        raise ValueError("y must hold at least two classes, found one class only: declare the classes, as in "
+                         'classes=["no", "yes"], as in classes=["no", "yes"]')
     return classes

@@ -107,7 +107,8 @@ def _float(value):
 
 def _from_array(X, strict):
     if strict and getattr(getattr(X, "dtype", None), "kind", "O") not in tuple("biuf"):
-        raise ValueError("strict mode: X must have a numeric dtype in every column (a list and objects have none)")
+        raise ValueError("strict mode: X must have a numeric dtype in every column: pass an array or a frame of "
+                         "numbers, not a list or objects")
     rows = to_array(X)
     refuse_flat(rows)
     if rows.dtype.kind == "O" and rows.size:

@@ -36,4 +36,5 @@ def restated(action, ours, around=None):
         kinds = [type(item).__name__ for item in inside if hasattr(item, "fit")]
         what = f"{kinds[-1] if kinds else 'a step'} raised {type(error).__name__}"
         del inside
-    raise ValueError(f"steps must take the data: {what} (what it said is withheld, as it may show values)")
+    raise ValueError(f"steps must accept the data: {what} (its message is withheld, because it may show values; fit "
+                     "the step alone to see the message)")

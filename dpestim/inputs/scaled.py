@@ -31,7 +31,8 @@ class Scale:
     def rows(self, X):
         """Return rows, each column scaled and clipped; a column whose scale is 0 is 0."""
         if isinstance(X, SparseRows):
-            raise ValueError("bounds need dense rows, as 0 is mapped to another number: use X.toarray(), or data_norm")
+            raise ValueError("bounds need dense rows, because scaling maps 0 to another number: pass X.toarray(), or "
+                             "declare data_norm instead")
         half = self._half
         with np.errstate(all="ignore"):
             by = np.where(half > 0, half, 1.0)

@@ -53,7 +53,7 @@ def sparse_rows(X, names, *, strict, fewest=1):
     if is_frame(X):
         X, error = attempt(X.sparse.to_coo)
         if error:
-            raise ValueError("X must have columns of numbers, and these sparse ones are none")
+            raise ValueError("X must hold numbers in all sparse columns: convert them, or pass a dense frame")
     if len(X.shape) != 2:
         raise ValueError(invalid)
     refuse_empty(X.shape, fewest)

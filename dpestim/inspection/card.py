@@ -12,18 +12,20 @@ from dpestim.privacy.text import bound, odds, posterior
 from dpestim.tables import Table
 
 _TRUST = {
-    "local": "Nobody, where people's own devices randomise: then only reports leave them.",
-    "shuffle": "The shuffler, which must forward all reports and forget who sent which.",
-    "central": "Whoever holds the data: it sees every value, and only what it publishes is protected.",
+    "local": "Nobody, if each person's device randomises the answer: only noisy reports leave the device.",
+    "shuffle": "The shuffler, which must forward all reports and remove their senders.",
+    "central": "The curator, who holds the data and sees every value. Only published results are protected.",
 }
 _WHO = {
-    Neighbours.LOCAL: "one user, whose one row is protected whole",
-    Neighbours.SUBSTITUTION: "one person, whose record may be replaced by any other; how many took part is public",
-    Neighbours.ADD_REMOVE: "one person, who may as well not be in the data; how many took part is not public",
+    Neighbours.LOCAL: "one user, whose whole row is protected",
+    Neighbours.SUBSTITUTION: "one person, whose record may be replaced by any other record; the number of participants "
+                             "is public",
+    Neighbours.ADD_REMOVE: "one person, whose record may be missing from the data; the number of participants is not "
+                           "public",
 }
 _ALWAYS = (
-    "Facts about groups: what is true of many people is what the release is for, and it can be applied to one of them.",
-    "People who appear in several releases: their epsilons add up. A ledger keeps the account.",
+    "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",
+    "People who appear in several releases: the epsilons of these releases add up. A ledger adds them up.",
 )
 
 
@@ -33,7 +35,7 @@ def privacy_card(of):
     Parameters
     ----------
     of : estimator, Pipeline, ColumnTransformer, FeatureUnion, search, result, plan, report, Ledger or PrivacyGuarantee
-        Of dpestim, or with some of dpestim's in it. What learns from raw values on any path is named.
+        An estimator of dpestim, or a pipeline with at least one. The card names all steps that learn from raw values.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def privacy_card(of):
     >>> from dpestim.local import GRRFrequencyEstimator
     >>> card = privacy_card(GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit([["a"], ["b"]]))
     >>> print(card.sections["The odds"])
-    Whoever held something for as likely as not may, after the release, bet at most 2.72 to 1: 73.11 % instead of 50 %.
+    Even odds on a statement about one person become at most 2.72 to 1 after the release: 73.11 % instead of 50 %.
     """
     if isinstance(of, type):
         raise ValueError(f"of must be an object: call privacy_card({of.__name__}(...))")
@@ -72,9 +74,9 @@ def _card(title, guarantee, collected, unprotected=()):
     """Return the card of a guarantee, from what was collected and what is done without protection, in sentences."""
     trust, unprotected = _TRUST[guarantee.model], list(unprotected)
     if unprotected:
-        trust = "Whoever runs the steps that are not private: they see raw values (below). For the others: " + trust
+        trust = f"Those who run the steps that are not private, and see raw values. For the private steps: {trust}"
     if guarantee.relaxation is not None:
-        unprotected.insert(0, f"Whatever {guarantee.relaxation} leaves out. {' '.join(guarantee.notes)}")
+        unprotected.insert(0, f"All values that {guarantee.relaxation} does not protect. {' '.join(guarantee.notes)}")
     elif not guarantee.is_finite:
         unprotected.insert(0, " ".join(("Nothing, in fact.", *guarantee.notes)))
     return PrivacyCard(title, {
@@ -139,7 +141,7 @@ def _sentences(report):
     for step in report.steps:
         if hasattr(step.estimator, "cv_results_"):
             said.append(f"The search {step.name}: {step.reason.lower()} Its cv_results_ and best_params_ are exact "
-                        "releases, which the promise here leaves out.")
+                        "releases, which the guarantee on this card does not cover.")
         elif step.verdict == LEAKING and step.privacy is None:
             said.append(f"Step {step.name} ({step.kind}): {step.reason}")
     said += [f"Step {part} of {around} passes raw values on." for part, around in report.passes_raw]
@@ -161,12 +163,12 @@ def _odds(guarantee):
     bounded = guarantee.is_finite and guarantee.delta < 1  # (a curve alone is no bound of odds)
     epsilon = guarantee.epsilon if bounded else guarantee.relaxed_epsilon
     if epsilon is None:
-        return "No bound: the release may tell everything about anybody."
+        return "No bound: the release may reveal everything about a person."
     times = odds(epsilon).removeprefix(" = ") or f"e^{bound(epsilon)}"
-    text = (f"Whoever held something for as likely as not may, after the release, bet at most {times} to 1: "
+    text = (f"Even odds on a statement about one person become at most {times} to 1 after the release: "
             f"{posterior(epsilon)} % instead of 50 %.")
     if not bounded:
-        text = f"What {guarantee.relaxation} protects: {text} Anything else: no bound."
+        text = f"For the values that {guarantee.relaxation} protects: {text} For all other values: no bound."
     if guarantee.delta:
-        text += f" That leaves out an event of probability {bound(guarantee.delta)}, in which anything may happen."
+        text += f" Except for an event of probability {bound(guarantee.delta)}, in which this bound does not hold."
     return text

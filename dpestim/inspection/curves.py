@@ -169,7 +169,8 @@ def _place(estimator, term):
         found = [place for place, own in enumerate(features) if set(own) == columns and len(own) == len(asked)]
         if found:
             return found[0]
-        known = ["*".join(names[j] for j in own) for own in features] if names else ["none: X had no column names"]
+        known = ["*".join(names[j] for j in own) for own in features] if names else ["none, because X had no column "
+                                                                                     "names"]
         raise ValueError(f"term must be the name of a column, or of the columns of a pair, in the model: "
                          f"{', '.join(known)}")
     if isinstance(term, bool) or not isinstance(term, int | np.integer) or not 0 <= term < len(features):

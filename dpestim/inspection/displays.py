@@ -229,7 +229,7 @@ def column_of(estimator, column, n):
     elif isinstance(column, str) and names is not None and column in names:
         at = names.index(column)
     else:
-        raise ValueError("column must be the number of a column, or the name of one that the estimator was fitted with")
+        raise ValueError("column must be the number of a column, or the name of a column that fit saw")
     if not 0 <= at < n:
         raise ValueError(f"column must be at least 0 and below {n}, the number of columns")
     return at, None if names is None else str(names[at])

@@ -256,7 +256,8 @@ class EpsilonCurveDisplay(Display):
             even = np.full(law.n_categories, 1 / law.n_categories)
             errors.append(np.sqrt(np.mean(law.variance(estimator.n_users_, even))))
         if np.isnan(errors).all():
-            raise ValueError("epsilons must have one that suits the estimator")
+            raise ValueError("epsilons must hold at least one epsilon that the estimator accepts: take larger ones, up "
+                             "to 80")
         label = name_and_promise(estimator) if label is None else label
         return cls(epsilons=epsilons, errors={"": np.array(errors)}, epsilon=now, label=label).plot(ax=ax, **kwargs)
 

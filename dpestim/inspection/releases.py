@@ -106,9 +106,9 @@ class ReleaseReport(Table):
                 yield question, of or None, value, low, high, result.level, epsilon, delta
 
     def _remarks(self):
-        return ("The exact answer lies between low and high with a probability of at least level, for each number by "
-                "itself.", "Epsilon and delta are the cost of all numbers of one question; the groups of one question "
-                           "are different people, and cost as much as one group.", *self.budget)
+        return ("The exact answer lies between low and high with a probability of at least level, for each number "
+                "separately.", "Epsilon and delta are the cost of all numbers of one question; the groups of one "
+                "question are different people, and cost as much as one group.", *self.budget)
 
 
 def _result(question, answer):

@@ -222,11 +222,11 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
         with ``c = min(1, data_norm_ / |x|)``.
 
         **Privacy.** The model may be published, and with it its predictions for *public* rows. A prediction for a
-        private row is a function of that row, an exact release of it, like `score`; so are `predict` and
-        probabilities. Rows do not tell which they are, and whoever has rows could compute this from `coef_`, so
-        refusing would only stop those who use public ones. Hence in strict mode, where the analyst may hold rows that
-        she cannot see, each call is entered in the ledger (epsilon 0, flagged as not private) before it answers:
-        whoever keeps the rows and the ledger sees it. Without a ledger, keep private rows away from predictions.
+        private row is a function of that row, an exact release of it, like `score`; so are `predict` and probabilities.
+        dpestim cannot know whether rows are public, and does not refuse predictions. In strict mode the analyst may
+        call `predict` on rows that only the curator may see. Each call is therefore entered in the ledger (epsilon 0,
+        flagged as not private) before it answers, so that the curator sees the call. Without a ledger, do not predict
+        private rows.
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores

@@ -46,20 +46,19 @@ def _tells_classes(model):
 
 
 class DPFederatedLinearModel(ClippedModel):
-    """Linear model of several data owners who trust nobody with their rows: each answers with noisy gradients.
+    """Fit a linear model of several data owners by noisy gradients of each owner.
 
-    In every step the server sends its coefficients to all owners, and each owner answers with the sum of the gradients
-    of its rows, to which it has added noise for its own epsilon. How many steps there are is public, so that an owner
-    knows beforehand what it will be asked. `predict_fitness_cost` says what privacy will cost the fit, before anybody
-    answers anything.
+    In every step the server sends its coefficients to all owners. Each owner answers with the sum of the gradients of
+    its rows, with noise for the owner's epsilon. The number of steps is public, so that an owner knows all requests in
+    advance. `predict_fitness_cost` predicts the cost of privacy in accuracy before any owner answers.
 
     **Privacy.** For each owner, (epsilon, delta)-differential privacy of its rows in the central model, for data sets
-    of equal size that differ in one row: against the server, all other owners, and whoever reads the coefficients. An
-    owner is trusted with its own rows, and with nobody else's. Sizes are public. A person with rows at several owners
-    is protected by the sum of their epsilons. With a delta the noise of all steps together is one Gaussian vector;
-    without, it is discrete Laplace, and epsilon is divided by the number of steps. With an intercept up to a tenth of
-    epsilon says first how many rows each class has, or the mean of y: margins start there. Here all owners live in one
-    process: nothing is sent over a network.
+    of equal size that differ in one row: against the server, all other owners, and readers of the coefficients. Each
+    owner is trusted with the owner's rows only. Sizes are public. A person with rows at several owners is protected by
+    the sum of their epsilons. With a delta the noise of all steps together is one Gaussian vector; without, it is
+    discrete Laplace, and epsilon is divided by the number of steps. With an intercept up to a tenth of epsilon says
+    first how many rows each class has, or the mean of y: margins start there. Here all owners live in one process:
+    nothing is sent over a network.
 
     **Utility.** The cost falls with the square of the owners' sizes times their epsilons. ``weights="size"`` fits what
     a model of all rows together would fit; "precision" trusts owners by how little noise they add, which is less noisy
@@ -74,7 +73,7 @@ class DPFederatedLinearModel(ClippedModel):
     loss : {"logistic", "squared"}, default="logistic"
         A classifier (of two classes, or a softmax of more), or a regression.
     delta : float, default=None
-        What may be added to the probability of any event, below 1; of every owner. None or 0: discrete Laplace noise,
+        The delta of (epsilon, delta)-differential privacy, below 1; of every owner. None or 0: discrete Laplace noise,
         which is much larger; declare a delta, such as 1e-6, if you can.
     bounds : (low, high), dict or Domain, default=None
         Public range of the columns of X, numbers in their own units: rows are clipped to it and scaled to [-1, 1], and
@@ -128,8 +127,8 @@ class DPFederatedLinearModel(ClippedModel):
     Raises
     ------
     ValueError
-        For a parameter, a missing value or a target that does not fit; it names the parameter or column, never the
-        value, and comes before anything is charged. In strict mode rows with such values count as zero rows instead.
+        For an invalid parameter, a missing value or an invalid target, before anything is charged. The message names
+        the parameter or column, never the value. In strict mode rows with such values count as zero rows instead.
 
     References
     ----------
@@ -260,7 +259,7 @@ class DPFederatedLinearModel(ClippedModel):
         self._check()
         if not isinstance(sizes, list | tuple | np.ndarray) or not len(sizes) or any(
                 isinstance(n, bool) or n != int(n) or n < 1 for n in sizes):
-            raise ValueError("sizes must be a list of the owners' numbers of rows, each at least 1")
+            raise ValueError("sizes must be a list with the number of rows of each owner, each at least 1")
         for name, value, least in (("n_features", n_features, 1), ("n_classes", n_classes, 2)):
             if checked_number(name, value, f"of at least {least}, an int", lambda v, least=least: v >= least) % 1:
                 raise ValueError(f"{name} must be a number of at least {least}, an int")
@@ -279,7 +278,8 @@ class DPFederatedLinearModel(ClippedModel):
         They are exact functions of the rows: not for private ones.
         """
         self._check()
-        self._refuse_in_strict("pilot_curvatures shows exact functions of rows")
+        self._refuse_in_strict("pilot_curvatures is refused, because it returns exact functions of rows: call it "
+                               "outside of strict mode, on public rows")
         if self._inferred():
             raise ValueError(f"{' and '.join(self._inferred())} must be declared")
         trial = self._trial(X, y)
@@ -295,7 +295,8 @@ class DPFederatedLinearModel(ClippedModel):
 
         What `predict_fitness_cost` predicts is how much of it noise has added.
         """
-        self._refuse_in_strict("mean_loss compares with raw data")
+        self._refuse_in_strict("mean_loss is refused, because it compares with raw data: call it outside of strict "
+                               "mode")
         check_is_fitted(self)
         margins = self._margins(X)
         targets, _, (middle, half) = self._trial(X, y)._targets(y, len(margins), False)
@@ -326,7 +327,7 @@ class DPFederatedLinearModel(ClippedModel):
 
     def score(self, X, y):
         """Return the accuracy, or R^2, on rows X and targets y; **not private**: an exact release of these rows."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self.predict(X)
         self._note_score(len(found))
         if self.loss == "squared":

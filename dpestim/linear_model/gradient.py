@@ -137,7 +137,8 @@ class GradientOwner:
 
     def __reduce__(self):
         """Refuse: a copy would answer again, with the same noise."""
-        raise TypeError("a GradientOwner cannot be pickled or copied: its noise would be used twice")
+        raise TypeError("a GradientOwner cannot be pickled or copied, because its noise would be used twice: make a "
+                        "new one")
 
     def answer(self, w):
         """Return the noisy sum of the gradients at w, of shape (n_outputs, size) and norm at most `_RADIUS`."""
@@ -148,7 +149,8 @@ class GradientOwner:
             raise ValueError(f"w must have shape {shape}, finite numbers, and a norm of at most {_RADIUS:g}")
         with self._lock:  # (two answers with one noise would differ by what is secret)
             if self._n_answers == agreement.n_steps:
-                raise ValueError("all answers that were paid for have been given")
+                raise ValueError("all answers that were paid for have been given: make a new owner, which charges "
+                                 "again")
             at, self._n_answers = self._n_answers, self._n_answers + 1
         # slopes are functions of a row, its target and w; how floats round them is part of that function
         margins = margins_of(link, self._rows)(w * 2.0**-agreement.bits) + self._offset

@@ -4,11 +4,11 @@ from dpestim.linear_model.moment_model import MomentRegressor
 
 
 class DPLinearRegression(MomentRegressor):
-    """Linear regression from noisy moments: all sums of products of two columns, target included, get noise once.
+    """Fit linear regression by noisy sums of products of columns and target.
 
     ``method="moments"`` adds one joint noise, Gaussian with a delta and Laplace without, and solves with a filter that
-    leaves out what the noise has drowned, which it can tell from the noisy moments alone. ``method="functional"`` is
-    the functional mechanism: Laplace noise on the coefficients of the quadratic loss, and spectral trimming.
+    leaves out directions whose noise exceeds their signal, as estimated from the noisy moments. ``method="functional"``
+    is the functional mechanism: Laplace noise on the coefficients of the quadratic loss, and spectral trimming.
     ``method="adassp"`` is what was published before: noise on moments and on their smallest eigenvalue, from which a
     ridge against the worst case follows. Median R^2 of 20 fits of the weight of 12,579 teenagers (`load_yrbss`) by age,
     sex and height at epsilon .1, .5, 1, 2 and delta 1e-5: .13, .27, .28, .28 of .28 with "moments", .08, .26, .27, .28
@@ -17,8 +17,8 @@ class DPLinearRegression(MomentRegressor):
     **Privacy.** Pure epsilon, or (epsilon, delta), differential privacy in the central model for the declared
     neighbours: coefficients, intercept, standard errors and all that follows from them may be published. Rows are
     clipped to public bounds, rounded to public grids and added as integers, so that the sensitivity is exact.
-    `privacy_` has the curve of the noise too. Whoever calls `fit` holds the data and must be trusted.
-    Parameters are public, and so is the number of rows where records are replaced.
+    `privacy_` has the curve of the noise too. The caller of `fit` holds the data and must be trusted. Parameters are
+    public, and so is the number of rows where records are replaced.
 
     **Utility.** Errors fall as 1 / n until those of sampling, which fall as 1 / sqrt(n), are larger. Tight bounds help
     most: noise is scaled to them, so its part of a prediction does not depend on the units of X and y, and 0 may lie
@@ -77,7 +77,7 @@ class DPLinearRegression(MomentRegressor):
         if self.sensitivity not in ("tight", "published"):
             raise ValueError('sensitivity must be "tight" or "published"')
         if self.method == "functional" and delta:
-            raise ValueError('method="functional" is pure: delta must be 0')
+            raise ValueError('method="functional" needs delta=0: its noise has no delta')
 
     @classmethod
     def _test_params(cls):
@@ -93,13 +93,13 @@ class DPLinearRegression(MomentRegressor):
 
 
 class DPRidge(MomentRegressor):
-    """Ridge regression from noisy moments: `DPLinearRegression` with a penalty on the coefficients in units of X.
+    """Fit ridge regression by noisy sums of products, with a penalty on the coefficients in units of X.
 
-    The penalty is public and costs nothing. It is for what a penalty is for, such as collinear columns: that of noise
-    needs none, as the solver leaves out what noise has drowned.
+    The penalty is public and costs nothing. Use it for collinear columns, for instance. The noise needs no penalty,
+    because the solver leaves out directions whose noise exceeds their signal.
 
     **Privacy.** That of `DPLinearRegression`: pure epsilon, or (epsilon, delta), in the central model, for the declared
-    neighbours; whoever holds the data must be trusted.
+    neighbours; the curator, who holds the data, must be trusted.
 
     **Utility.** Minimises the noisy sum of squares plus alpha times the squared norm of `coef_`, as scikit-learn's
     `Ridge` does; the intercept is free.

@@ -19,18 +19,19 @@ from dpestim.privacy.exact import canonical_epsilon
 
 
 class DPLogisticRegression(LinearClassifier):
-    """Logistic regression by objective perturbation: a random linear term in the objective hides every row.
+    """Fit logistic regression by objective perturbation: a random linear term in the objective.
 
-    The noise enters before the fit, so that the fit can counter it. ``perturbation="output"`` adds noise to the
-    coefficients instead; it is simpler and less accurate. With many columns or a small epsilon, a `delta` such as 1e-5
-    pays: the noise is then Gaussian and grows with the square root of the number of columns, not with that number.
+    The noise is part of the objective, so that the minimiser compensates for it in part. ``perturbation="output"`` adds
+    noise to the coefficients instead; it is simpler and less accurate. With many columns or a small epsilon, a `delta`
+    such as 1e-5 pays: the noise is then Gaussian and grows with the square root of the number of columns, instead of
+    the number itself.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row: `coef_`, `intercept_` and everything computed from them may be published. With an intercept, a tenth of
-    epsilon (or 100 / n, where that is less) counts the classes, and the rest fits. The guarantee covers what runs,
-    floating point and the inexact minimiser included: a hundredth of it pays for them. Parameters and the numbers of
-    rows and of columns are public. Predictions for private rows, and `score` on them, are **not private**: strict
-    mode enters predictions in the ledger, and refuses `score`.
+    epsilon (or 100 / n, where that is less) counts the classes, and the rest fits. The guarantee covers floating point
+    and the inexact minimiser: a hundredth of epsilon pays for them. Parameters and the numbers of rows and of columns
+    are public. Predictions and `score` of private rows are **not private**: strict mode enters predictions in the
+    ledger, and refuses `score`.
 
     **Utility.** Best where rows use their norm: scale columns to public bounds, and declare the smallest `data_norm`
     that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, and
@@ -45,8 +46,8 @@ class DPLogisticRegression(LinearClassifier):
     ----------
     {epsilon of a fit}
     delta : float, default=None
-        What may be added to the probability of any event, below 1; None or 0 is pure differential privacy. Where that
-        needs less noise than `delta` does (few columns), it is what you get, and ``privacy_.delta`` is 0.
+        The delta of (epsilon, delta)-differential privacy, below 1; None or 0 is pure differential privacy. If pure
+        differential privacy needs less noise (few columns), the fit uses it, and ``privacy_.delta`` is 0.
     perturbation : {"objective", "output", "functional", "gradient"}, default="objective"
         "gradient" is accelerated descent by up to 256 noisy sums of gradients, one Gaussian vector together where
         `delta` is above 0; it stops the earlier, the larger the noise is. With a delta, two classes and few rows it
@@ -56,7 +57,8 @@ class DPLogisticRegression(LinearClassifier):
     multi_class : {"auto", "multinomial", "ovr"}, default="auto"
         For more than two classes: "multinomial" (which "auto" takes) is one softmax under one noise, "ovr" one problem
         for each class against the rest, under one Gaussian noise, or with epsilon / K each where delta is 0. The
-        gradient of a softmax has norm sqrt 2 whatever K is, that of K problems sqrt K, so the first needs less noise.
+        gradient of a softmax has norm sqrt 2 for any K, and that of K problems sqrt K, so that "multinomial" needs less
+        noise.
     {bounds}
     {data_norm}
     {classes}
@@ -251,8 +253,8 @@ class DPLogisticRegression(LinearClassifier):
         if self.perturbation == "gradient" and self.multi_class == "ovr":
             raise ValueError('multi_class must be "auto" or "multinomial" with perturbation="gradient"')
         if self.perturbation == "functional" and (delta or self.C is not None):
-            raise ValueError('perturbation="functional" is pure, and its penalty follows from its noise: delta must be '
-                             "0, and C None")
+            raise ValueError('perturbation="functional" needs delta=0 and C=None: its noise has no delta and '
+                             "determines the penalty")
         if self.multi_class not in ("auto", "multinomial", "ovr"):
             raise ValueError('multi_class must be "auto", "multinomial" or "ovr"')
         return epsilon, delta

@@ -51,12 +51,12 @@ domain : dpestim.Domain, default=None
     `dpestim.preprocessing.DomainEncoder` has encoded the rows, `data_norm`.
 fit_intercept : bool, default=True
 neighbours : {"substitution", "add_remove"}, default=None
-    Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less
-    (that there are fewer than 2^31 is public). None: that of the block
-    (`dpestim.config_context`), else that of the ledger that pays, else "substitution".
+    The neighbouring relation: one record is replaced (the number of records is then public), or one record is added or
+    removed (it is public that there are fewer than 2^31 records). None: the relation of the block
+    (`dpestim.config_context`), else of the ledger, else "substitution".
 ledger : dpestim.accounting.Ledger, default=None
-    Pays for each release before anything is drawn, or refuses. None: the ledger of the ``with ledger:`` block
-    around, if there is one.
+    The ledger that is charged for each release, before noise is drawn. None: the ledger of the enclosing
+    ``with ledger:`` block, if any.
 {random_state}
 
 Attributes
@@ -65,9 +65,9 @@ coef_ : ndarray of shape (n_features,)
     In units of y over units of X.
 intercept_ : float
 identified_ : ndarray of bool of shape (n_features,)
-    Whether the moments tell a coefficient (``method="moments"`` alone). False: noise drowns it, or a direction of
-    X that has a share in it, as it does for a column that is nearly a sum of others. `coef_` is then shrunken
-    towards 0, good enough for predictions and not for a statement about the coefficient.
+    Whether the noisy moments identify a coefficient (``method="moments"`` only). False: the noise exceeds the signal of
+    the coefficient, or of a direction of X that contributes to it, as for a column that is nearly a sum of others.
+    `coef_` is then shrunken towards 0: use it for predictions, not for statements about the coefficient.
 standard_errors_ : ndarray of shape (n_features,)
     Of the estimates that `confidence_interval` is centred at, which are not shrunken; NaN where a coefficient is
     not identified. From the noise, whose law is known, and from sampling, as if the variance of what X leaves of y
@@ -81,8 +81,8 @@ privacy_ : PrivacyGuarantee
 Raises
 ------
 ValueError
-    For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-    before anything is charged. In strict mode rows with missing values count as rows in the middle of the bounds.
+    For an invalid parameter or value, before anything is charged. The message names the parameter or column, never the
+    value. In strict mode rows with missing values count as rows in the middle of the bounds.
 
 """
 
@@ -128,11 +128,11 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
         check_is_fitted(self)
         checked_number("level", level, "above 0 and below 1", lambda v: 0 < v < 1)
         if not hasattr(self, "standard_errors_"):
-            raise ValueError(f'method="{self.method}" knows no standard errors: take method="moments"')
+            raise ValueError(f'method="{self.method}" has no standard errors: take method="moments"')
         if not self.identified_.all():
             n_lost = (~self.identified_).sum()
-            warnings.warn(f"{n_lost} of {len(self.identified_)} coefficients have no interval: noise drowns them. Take "
-                          "fewer columns, tighter bounds, more rows, or a larger epsilon",
+            warnings.warn(f"{n_lost} of {len(self.identified_)} coefficients have no interval, because their noise is "
+                          "too large: take fewer columns, tighter bounds, more rows, or a larger epsilon",
                           stacklevel=2)
         width = float(ndtri((1 + float(level)) / 2)) * self.standard_errors_
         return np.stack([self._unshrunken - width, self._unshrunken + width], axis=1)
@@ -243,7 +243,7 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
             names = ", ".join(f'"{name}"' for name in self._methods[:-1])
             raise ValueError(f'method must be {names} or "{self._methods[-1]}"')
         if self.method == "adassp" and not delta:
-            raise ValueError('method="adassp" has normal noise: delta must be above 0')
+            raise ValueError('method="adassp" has Gaussian noise and needs a delta above 0, such as 1e-6')
 
     _methods, sensitivity = ("moments", "adassp"), "tight"
 
@@ -252,5 +252,5 @@ def _range_of(values, name, parameter):
     """Return the smallest and the largest value (of each column), which leak; raise ValueError for far ones."""
     low, high = values.min(axis=0), values.max(axis=0)
     if max(np.max(-low), np.max(high)) > 1e139:
-        raise ValueError(f"{name} holds numbers beyond 1e139, which need {parameter} that are declared, up to 1e140")
+        raise ValueError(f"{name} holds numbers beyond 1e139: declare {parameter}, of at most 1e140 in absolute value")
     return low, high

@@ -72,8 +72,8 @@ def calibrate(perturbation, epsilon, delta, strength, n_rows, size, shape=BINARY
         For the rule: 1 for classes of equal shares, 0 for one class alone. It must be public, or released before.
     """
     if epsilon < LEAST_EPSILON * shape.parts:
-        raise ValueError(f"epsilon must be at least {float(LEAST_EPSILON):g} for each problem: one, or one for each of "
-                         "more than two classes, one against the rest")
+        raise ValueError(f"epsilon must be at least {float(LEAST_EPSILON):g} for each binary problem: one problem for "
+                         'two classes, K for K > 2 classes with multi_class="ovr"')
     floor = n_rows * LEAST_SHARE
     with localcontext(_CONTEXT):
         e = _decimal(epsilon * (1 - APPROXIMATION_SHARE)) / _MORE

@@ -61,10 +61,11 @@ def places_of(owners, n_rows, n_owners=None):
         return [np.arange(n_rows)]
     ids = np.asarray(owners)
     if ids.shape != (n_rows,) or ids.dtype.kind not in "iu" or (ids < 0).any():
-        raise ValueError(f"owners must hold one int from 0 on for each of the {n_rows} rows")
+        raise ValueError(f"owners must hold one int of at least 0 for each of the {n_rows} rows")
     n_owners = int(ids.max(initial=0)) + 1 if n_owners is None else n_owners
     if ids.max(initial=0) >= n_owners:
-        raise ValueError(f"owners must be below {n_owners}, for so many have an epsilon")
+        raise ValueError(f"owners must be below {n_owners}, the number of owners with an epsilon: give each owner an "
+                         "epsilon")
     return [np.flatnonzero(ids == owner) for owner in range(n_owners)]
 
 

@@ -18,19 +18,19 @@ from dpestim.privacy.exact import canonical_epsilon
 
 
 class DPPoissonRegressor(PerturbedModel, CentralRegressor):
-    """Poisson regression (logarithmic link) by objective perturbation, for counts of which a public bound is known.
+    """Fit Poisson regression (logarithmic link) by objective perturbation, for counts with a public bound.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: `coef_`, `intercept_` and everything computed from them may be published; whoever calls `fit` holds the
-    rows and is trusted. With an intercept, a tenth of epsilon (max_target / n where that is more, up to a
-    quarter; 100 max_target / n where that is less) pays for a mean of the targets, and the rest fits. Floating point
-    and the inexact minimiser are covered: a hundredth of it pays for them. Predictions for private rows, and `score` on
-    them, are **not private**: strict mode enters predictions in the ledger, and refuses `score`.
+    one row: `coef_`, `intercept_` and everything computed from them may be published; the caller of `fit` holds the
+    rows and must be trusted. With an intercept, a tenth of epsilon (max_target / n where that is more, up to a quarter;
+    100 max_target / n where that is less) pays for a mean of the targets, and the rest fits. Floating point and the
+    inexact minimiser are covered: a hundredth of it pays for them. Predictions and `score` of private rows are **not
+    private**: strict mode enters predictions in the ledger, and refuses `score`.
 
     **Utility.** Noise grows with `max_target`: declare the smallest bound that most counts keep; larger ones count as
-    `max_target`, and no prediction exceeds it (the loss goes on as a line there, which is what bounds the pull of a
-    row). Of few rows the prediction shrinks towards the private mean. Where n epsilon mean / max_target is small even
-    that is noise, and a constant that is bought with all of epsilon is better.
+    `max_target`, and no prediction exceeds it (the loss is linear there, which bounds the gradient of a row). With few
+    rows the predictions shrink towards the private mean. Where n epsilon mean / max_target is small, this mean is
+    mostly noise, and a noisy mean with the whole epsilon is a better prediction.
 
     **Complexity.** Some ten passes over the rows, few of which form the Hessian: O(n d^2) time, O(n + d^2) memory
     beyond X; for sparse X the sum over rows of the squared number of entries in the place of n d^2.
@@ -137,7 +137,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
 
     def score(self, X, y, sample_weight=None):
         """Return D^2, the share of the Poisson deviance that is explained, on rows X and targets y: **not private**."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self.predict(X)
         known = self._targets(y, len(found), strict=False)
         weights = np.ones(len(found))
@@ -175,7 +175,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         """Return targets as floats of at least 0; in strict mode NaN where there is none."""
         targets = target_numbers(y, n_rows, strict=strict)
         if not strict and (targets < 0).any():
-            raise ValueError("y must hold counts, and has a negative number")
+            raise ValueError("y must hold counts, and has a negative number: replace or remove such rows")
         return np.maximum(targets, 0.0)
 
     def _read_y(self, y, n_rows, strict):

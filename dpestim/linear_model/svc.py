@@ -6,18 +6,17 @@ from dpestim.linear_model.shapes import OneVersusRest
 
 
 class DPLinearSVC(LinearClassifier):
-    """Linear support vector classification by objective perturbation: a hinge, rounded so that every row can be hidden.
+    """Fit a linear support vector classifier by objective perturbation, with a smoothed hinge loss.
 
-    Rows beyond the margin pull no more, so that outliers of the right class do not count. Where probabilities are asked
-    for, take `DPLogisticRegression`.
+    Rows beyond the margin have gradient 0, so that outliers of the right class have no influence. For probabilities
+    take `DPLogisticRegression`.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
-    one row: `coef_`, `intercept_` and everything computed from them may be published; whoever calls `fit` holds the
-    rows and is trusted. Floating point and the inexact minimiser are covered: a hundredth of epsilon pays for them.
-    With K > 2 classes there are K problems, one class against the rest: under one Gaussian noise, or with epsilon / K
-    each where delta is 0.
-    Predictions for private rows, and `score` on them, are **not private**: strict mode enters predictions in the
-    ledger, and refuses `score`.
+    one row: `coef_`, `intercept_` and everything computed from them may be published; the caller of `fit` holds the
+    rows and must be trusted. Floating point and the inexact minimiser are covered: a hundredth of epsilon pays for
+    them. With K > 2 classes there are K problems, one class against the rest: under one Gaussian noise, or with epsilon
+    / K each where delta is 0. Predictions and `score` of private rows are **not private**: strict mode enters
+    predictions in the ledger, and refuses `score`.
 
     **Utility.** A smaller `h` is nearer to the hinge, and costs more privacy (the curvature is 1 / (2 h)), which the
     default of `C` pays for by regularising more. Declare the smallest `data_norm` that fits. Nothing counts the classes

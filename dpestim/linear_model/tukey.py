@@ -30,14 +30,15 @@ _MOST_MODELS = 1 << 16
 
 
 class DPTukeyRegression(OfDomain, CentralRegressor):
-    """Linear regression that needs no bounds: least squares on disjoint blocks of rows, and a deep point among them.
+    """Fit linear regression without bounds by a private point of large Tukey depth among fits of disjoint blocks.
 
-    If most blocks agree, a point in the middle of their coefficients is released; if they do not, nothing is. Take it
-    for many rows of few columns whose ranges nobody knows; with public bounds, `DPLinearRegression` needs fewer rows.
+    If the coefficients of most blocks agree, a point of large Tukey depth among them is released; otherwise nothing is
+    released. Take it for many rows of few columns with unknown ranges; with public bounds, `DPLinearRegression` needs
+    fewer rows.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one record: half of epsilon tests whether the blocks agree, half chooses the point. A row belongs to a block by its
-    place alone. Whoever calls `fit` holds the data and must be trusted; parameters and the number of rows are public.
+    place alone. The caller of `fit` holds the data and must be trusted; parameters and the number of rows are public.
 
     **Utility.** The point has about half of the models on each side, in every coordinate. The test needs about
     (28 ln(1 / delta) + 48 d + 60) / epsilon models of d coefficients: with these it passes with a probability of .99
@@ -58,11 +59,11 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
     ----------
     {epsilon of a fit}
     delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: it must be declared, much less than
+        The delta of (epsilon, delta)-differential privacy, from 1e-300 to below 1: it must be declared, much less than
         1 / n_rows.
     n_models : int, default=None
         Blocks of rows, up to 2^16. None: 1,000, or five quarters of what the test needs (see Utility) where that is
-        more, but at most so many that each has twice as many rows as coefficients.
+        more, but few enough that each block has twice as many rows as coefficients.
     center : float or array-like of shape (n_features,), default=0.0
         A public point near the rows, which is subtracted from them. Models of blocks agree about a line near the rows,
         and hardly about its height far away: of a column of years around 2010 declare 2010. With bounds it is their
@@ -90,8 +91,8 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
     Raises
     ------
     ValueError
-        For a parameter or a value that does not fit; it names the parameter or column, never the value, and comes
-        before anything is charged. In strict mode a row with a missing value is a row of zeros.
+        For an invalid parameter or value, before anything is charged. The message names the parameter or column, never
+        the value. In strict mode a row with a missing value is a row of zeros.
 
     References
     ----------
@@ -147,7 +148,8 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
         guarantee = self._guarantee(epsilon, delta)
         needed = models_needed(epsilon, delta, size)
         if self.n_models is None and n_models < needed:
-            warnings.warn(f"n_models: so few rows make {n_models} models; to pass the test takes about {needed}",
+            warnings.warn(f"n_models: these rows give {n_models} models, and the test passes with about {needed}: take "
+                          "more rows, a larger epsilon, or a larger n_models",
                           stacklevel=2)
 
         def draw(source):
@@ -169,8 +171,8 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
 
         self._keep(guarantee, len(X), read_schema(trial), draw)
         if self.refused_ and not strict:
-            warnings.warn("nothing was released, as models of the blocks disagree or are too few: predictions are NaN. "
-                          "It takes more rows, a larger epsilon, or a public center= near the rows", stacklevel=2)
+            warnings.warn("nothing was released, because the models of the blocks disagree or are too few. Predictions "
+                          "are NaN. Take more rows, a larger epsilon, or a public center= near the rows", stacklevel=2)
         return self
 
     def predict(self, X):
@@ -196,7 +198,7 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
     def score(self, X, y, sample_weight=None):
         """Return R^2 on rows X and targets y, which is **not private**; NaN where the fit was refused."""
         check_is_fitted(self)
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         if self.refused_:
             self.predict(X)  # (which looks at the columns)
             return float("nan")
@@ -216,7 +218,8 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
         if center.any() and (self.bounds is not None or self.domain is not None):
             raise ValueError("center must be 0 where bounds or a domain are declared, whose middles are subtracted")
         if not self.fit_intercept and center.any():
-            raise ValueError("center must be 0 where fit_intercept is False: the line goes through 0")
+            raise ValueError("center must be 0 with fit_intercept=False, because the model then passes through the "
+                             "origin")
         return np.broadcast_to(center, n_columns)
 
     def _blocks(self, n_rows, size, epsilon, delta):

@@ -73,11 +73,11 @@ class Client(PrivateEstimator):
 
     def _container(self, X, strict):
         """Return X as a two-dimensional array or frame, checked for what a schema says."""
-        raise TypeError(f"{type(self).__name__} does not say what rows it takes")
+        raise TypeError(f"{type(self).__name__} does not say what rows it takes: implement `_container`")
 
     def _parts(self, X, columns, strict):
         """Return what `Column.read` takes of each column of a checked X."""
-        raise TypeError(f"{type(self).__name__} does not say what its columns are")
+        raise TypeError(f"{type(self).__name__} does not say what its columns are: implement `_parts`")
 
     def _declare(self, n_columns, names=None):
         """Return the `Columns` of the declared domain; n_columns is None where it is not known.
@@ -217,7 +217,7 @@ class Client(PrivateEstimator):
                                  f"{columns.n_features}")
         elif restart:
             undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
-            self._refuse_in_strict(f"{undeclared} must be declared: nothing is inferred from the data")
+            self._refuse_in_strict(f"strict mode: declare {undeclared}, which cannot be inferred from the data")
             columns = self._infer(X, column_names(n, names), **more)
         else:
             columns = self._columns_now()

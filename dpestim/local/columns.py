@@ -99,8 +99,8 @@ class Columns:
         """Return reports of the right shape and dtype as a plain array."""
         if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.report_width:
             raise ValueError(
-                f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it: give "
-                "clients and server the same parameters, and of a Domain the columns that clients report, such as "
+                f"reports must be a two-dimensional array of width {self.report_width}, as privatize returns it: pass "
+                "the same parameters to clients and server, and a Domain of the columns that clients report, such as "
                 "domain[['age']]"
             )
         if reports.dtype != self.dtype:
@@ -187,20 +187,21 @@ class Columns:
         """
         if self.inferred:
             return PrivacyGuarantee(
-                math.inf, seeded=seeded, notes=(f"The {self.inferred} were learned from the private data.",)
+                math.inf, seeded=seeded, notes=(f"The {self.inferred} were learned from the private data: declare "
+                                                "them.",)
             )
         notes = [f"A user may have reported {times} times."] if times > 1 else []
         if n_batches > 1:
-            notes.append(f"It counts {n_batches} batches, and holds if nobody was in two of them.")
+            notes.append(f"The guarantee covers {n_batches} batches together if no user was in two of them.")
         if self.n_features > 1:
             notes.append(f"It covers the {self.n_features} columns of a row together.")
         if self.n_sampled:
-            notes.append(f"A row reports {self.n_sampled} of its {len(self)} columns, drawn without looking at it.")
+            notes.append(f"Each user reports {self.n_sampled} of {len(self)} columns, drawn independently of the row.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
         notes += [note for law in self.laws for note in law.notes]
         if any(c.law.relaxation and c.name.removeprefix("column ").isdecimal() for c in self.columns):
-            notes.append("Columns without names are called by their positions: declare them by name (a dict) if a "
-                         "ledger is to keep an account of this relaxation.")
+            notes.append("Columns without names are named by position: declare columns by name (a dict) if a ledger is "
+                         "to add up releases under this relaxation.")
         relaxation, relaxed = None, None
         costs = [law.epsilon if law.relaxation else law.plain_epsilon for law in self.laws]
         if any(law.relaxation for law in self.laws) and math.inf not in costs:

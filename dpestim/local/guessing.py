@@ -60,7 +60,7 @@ class Runs:
     def of_own(cls, order, own, other, n_others=None):
         """Return the runs of a law whose codes are sent by their own value, and with probability `other` by others.
 
-        `own`, the probability for the own value, and `n_others` may be arrays in the order of `order`; the latter is
+        `own`, the probability for the user's value, and `n_others` may be arrays in the order of `order`; the latter is
         how many inputs, the first of `order`, send that code at all (None: every one).
         """
         n = len(order)
@@ -134,7 +134,8 @@ class BestGuess:
         before = np.cumsum(self.n_tied) - self.n_tied
         n_tied = self.n_tied[columns]
         if not n_tied.all():
-            raise ValueError("reports must be such that somebody could have sent them")
+            raise ValueError("reports must have a positive probability under the law for some value: check that client "
+                             "and server have the same parameters")
         place = before[columns] + (rng.integers(n_tied) if n_tied.max() > 1 else 0)
         run = np.searchsorted(self._ends, place, side="right")
         return self.runs.order[self._by_level[self._high[run] - (self._ends[run] - place)]]

@@ -142,15 +142,15 @@ class Randomizer:
 
     def privatize(self, codes, words, out):
         """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""
-        raise TypeError(f"{type(self).__name__} does not say how to privatize")
+        raise TypeError(f"{type(self).__name__} does not say how to privatize: implement `privatize`")
 
     def check_reports(self, reports):
         """Raise ValueError unless a client could have produced every report."""
-        raise TypeError(f"{type(self).__name__} does not say how to check reports")
+        raise TypeError(f"{type(self).__name__} does not say how to check reports: implement `check_reports`")
 
     def count(self, reports, counts):
         """Add what the reports say to counts (int64, `n_counts` long)."""
-        raise TypeError(f"{type(self).__name__} does not say how to count reports")
+        raise TypeError(f"{type(self).__name__} does not say how to count reports: implement `count`")
 
     @property
     def count_ns(self):
@@ -168,14 +168,14 @@ class Randomizer:
 
     def transition_matrix(self):
         """Return rows of Fractions: the law of the response for each input (given whatever is public)."""
-        raise TypeError(f"{type(self).__name__} does not state its law")
+        raise TypeError(f"{type(self).__name__} does not state its law: implement `transition_matrix`")
 
     def law_indices(self, codes, reports):
         """Return, for each record, the row and the column of the transition matrix that it realises.
 
         Without a public part input number k has row k, and a column is one report.
         """
-        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
+        raise TypeError(f"{type(self).__name__} does not relate reports to its law: implement `law_indices`")
 
     def worst_ratio(self):
         """Return the largest ratio of the probabilities of a report for two inputs, a Fraction rounded up, or inf.
@@ -226,9 +226,11 @@ class Randomizer:
     def runs(self):
         """Return the columns of the law as `dpestim.local.guessing.Runs`; for large laws faster than the matrix."""
         if self.public_part(np.zeros((1, self.report_width), self.report_dtype)) is not None:
-            raise ValueError(f"{type(self).__name__} has a public part: to be guessed from, it must bring `guessing`")
+            raise ValueError(f"{type(self).__name__} has a public part and must have a method `guessing` for this "
+                             "audit")
         if len(self.input_codes) ** 2 > LARGEST_LAW:  # (it has about as many outputs, or more)
-            raise ValueError(f"the law {type(self).__name__} is too large to be enumerated: it must bring `runs`")
+            raise ValueError(f"the law {type(self).__name__} is too large to enumerate and must have a method `runs` "
+                             "for this audit")
         return Runs.of_matrix([[float(p) for p in row] for row in self.transition_matrix()])
 
     def guessing(self, prior):
@@ -318,7 +320,7 @@ def _check_model(law):
         for meant in MODELS[law.relaxation]:
             kept = [p.epsilon for p in law.promises if all(mine in (ALL, kind) for mine, kind in zip(p, meant))]
             if not kept or min(kept) > law.epsilon:
-                raise ValueError(f"a law that calls itself {law.relaxation} must promise its epsilon for {meant}")
+                raise ValueError(f"a law with the relaxation {law.relaxation} must promise its epsilon for {meant}")
 
 
 def _frozen(cls, *args):

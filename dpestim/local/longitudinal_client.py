@@ -28,8 +28,9 @@ class LongitudinalClient(Client):
         Raises
         ------
         ValueError
-            Where no column is longitudinal, and where X has so many rows that these, with the values of a column (and
-            the cohorts of RAPPOR), have no 63-bit number each: 268,435,455 rows with 2^32 open values in 8 cohorts.
+            Where no column is longitudinal, and where the number of rows of X is so large that these, with the values
+            of a column (and the cohorts of RAPPOR), have no 63-bit number each: 268,435,455 rows with 2^32 open values
+            in 8 cohorts.
         """
         data, columns, _ = self._read(X)
         n_rows, kept = len(data[0]), [law.n_cells for law in columns.laws if law.keeps_answers]
@@ -37,7 +38,8 @@ class LongitudinalClient(Client):
             raise ValueError("client_state needs a longitudinal estimator among the clients, such as "
                              "LGRRFrequencyEstimator: other clients keep nothing between reports")
         if n_rows * max(kept) >= 1 << 63:
-            raise ValueError("X must have fewer rows, or n_cohorts be less: a state numbers rows, values and cohorts")
+            raise ValueError("X must have fewer rows, or n_cohorts must be smaller, because a state numbers all rows, "
+                             "values and cohorts")
         number = self._n_states
         self._n_states = number + 1
         return ClientState(columns, n_rows, number)
@@ -65,7 +67,7 @@ class LongitudinalClient(Client):
         if state is None:
             return super().privatize(X)
         if not isinstance(state, ClientState):
-            raise ValueError("state must be None or what client_state returned")
+            raise ValueError("state must be None or a ClientState, as client_state returns it")
         data, columns, _ = self._read(X)
         state.check(columns, len(data[0]))
         ledger = self._find_ledger()

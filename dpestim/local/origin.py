@@ -16,8 +16,8 @@ FAR = 7.0
 #: Fewer reports than this tell nothing by their counts.
 FEWEST = 50
 
-OTHERS = ("counts of {} are none that its law gives: the reports were made with another epsilon, another domain, or by "
-          "somebody who lies. Compare the parameters of client and server")
+OTHERS = ("counts of {} are impossible under this law: the reports were made with another epsilon or another domain, "
+          "or are forged. Compare the parameters of client and server")
 
 
 def sign(reports, columns):
@@ -34,8 +34,8 @@ def refuse_others(reports, columns):
         entry = _made.get(id(made))
         if entry is not None and entry[0]() is made:
             if made.shape[1] == width and len(entry[1]) == len(columns) and not columns.same_law(entry[1]):
-                raise ValueError(f"reports were made with {_difference(entry[1], columns)}: give client and server the "
-                                 "same parameters")
+                raise ValueError(f"reports were made with {_difference(entry[1], columns)}: pass the same parameters "
+                                 "to client and server")
             return
         made = made.base
 

@@ -63,7 +63,8 @@ class SampledColumns(Columns):
             if fields.size:
                 self._check_part(law, fields[:, : law.report_width])
                 if fields[:, law.report_width :].any():
-                    raise ValueError("what pads the report of a column must be 0")
+                    raise ValueError("the padding of a report must be 0: check that client and server have the same "
+                                     "parameters")
         return reports
 
     def decode(self, reports):
@@ -194,7 +195,8 @@ def draw(reader, block, n_rows, d, k):
         out[again] = part
         rejected[:left] = again[still[:left]]
     if left:
-        raise RuntimeError("the columns of a row could not be drawn: the random words cannot be random")
+        raise RuntimeError("the columns of a row could not be drawn, because the source of random words is not random: "
+                           "check the random_state")
     return out
 
 

@@ -86,8 +86,9 @@ class Server(PrivateEstimator):
         """
         _check_other(self, other, users)
         if users == "same" and not self._adds_same_users:
-            raise ValueError("users must be 'disjoint': permanent answers do not average out over reports. Count each "
-                             "round of the same users separately; privacy_of(state) has the guarantee of all rounds")
+            raise ValueError("users must be 'disjoint', because permanent answers do not average out over reports. "
+                             "Count each round of the same users separately; privacy_of(state) states the guarantee of "
+                             "all rounds")
         with self._alone():
             return self._merge(other, users)
 
@@ -169,7 +170,7 @@ class Server(PrivateEstimator):
 
     def _client(self, restart=False):
         """Return who randomises; `restart`: as if no data had been seen."""
-        raise TypeError(f"{type(self).__name__} does not say who randomises")
+        raise TypeError(f"{type(self).__name__} does not say who randomises: implement `_client`")
 
     def _warn_if_impossible(self, columns, counts, n):
         """Warn where counts of n reports are far from what the laws give for any data, as far as that is known."""
@@ -286,7 +287,8 @@ class Server(PrivateEstimator):
         with _making:
             lock = vars(self).setdefault("_lock", threading.RLock())
         if self._part_of is not None:
-            raise ValueError(f"this is a part of a {self._part_of}, which is to be read: clone it to start anew")
+            raise ValueError(f"this estimator is a part of a {self._part_of}, for reading only: clone it to count "
+                             "other reports")
         with lock:
             yield
 
@@ -303,11 +305,11 @@ class Server(PrivateEstimator):
 def _check_other(mine, other, users):
     """Raise ValueError unless `other` is another aggregate of the same kind that has seen data."""
     if other._part_of is not None:
-        raise ValueError(f"other is a part of a {other._part_of}, which is to be read: merge the whole")
+        raise ValueError(f"other is a part of a {other._part_of}, for reading only: merge the {other._part_of} itself")
     if users not in ("disjoint", "same"):
         raise ValueError("users must be 'disjoint' or 'same'")
     if other is mine:
-        raise ValueError("other must be another aggregate: this one's users would be counted twice")
+        raise ValueError("other must be another aggregate, because otherwise users would be counted twice")
     if type(other) is not type(mine):
         raise ValueError(f"other must be a {type(mine).__name__}")
     if not other._n_users:
@@ -317,10 +319,12 @@ def _check_other(mine, other, users):
 def check_seeds(mine, other):
     """Raise ValueError where one is a copy of the other, or both saw rows of one seed at the same positions."""
     if mine._lineage.meets(other._lineage):
-        raise ValueError("other counted some of the same reports: it is a copy of this aggregate, or merged with one")
+        raise ValueError("other counted some of the same reports, because it is a copy of this aggregate or was merged "
+                         "with one: merge aggregates of different reports")
     for name, start, stop in mine._seeds:
         if any(name == n and start < e and s < stop for n, s, e in other._seeds):
-            raise ValueError("other repeats the seeded noise of this aggregate: use different seeds or none")
+            raise ValueError("other repeats the seeded noise of this aggregate: use different seeds, or "
+                             "random_state=None")
 
 
 def _with_range(seeds, fingerprint, start, stop):

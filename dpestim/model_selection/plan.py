@@ -56,12 +56,14 @@ class Prepaid:
     def charge(self, guarantee, **entry):
         """Charge nothing; refuse what costs more than was planned, and everything once the run is over."""
         if self.is_closed:
-            raise ValueError("ledger must be given anew: what the search paid for is over, and this fit would be free")
+            raise ValueError("ledger must be set again, because the search has paid for its own fits only: call "
+                             "set_params(ledger=...)")
         # what scoring draws for rows set aside is never published: only a count, which is given noise of its own
         total = guarantee if self.is_trained else self.spent + guarantee
         real = total.to(Neighbours.SUBSTITUTION)
         if real.epsilon > self.epsilon or real.delta > self.delta:
-            raise ValueError("estimator must charge what its privacy_ promises before fit: it has charged more")
+            raise ValueError("estimator must charge at most what its privacy_ states before fit, and charged more: "
+                             "correct privacy_ or the charge")
         self.spent = total
 
 
@@ -102,8 +104,8 @@ def plan_of(search):
         gamma = usual_gamma(len(candidates), eta) if search.gamma is None else _exact(
             "gamma", search.gamma, "in [0.0001, 1]", lambda v: LEAST_GAMMA <= v <= 1)
         if search.gamma is None and expected_runs(gamma, eta) < len(candidates):
-            raise ValueError("eta must be larger, param_distributions smaller or gamma declared: on average there "
-                             "would be fewer runs than candidates")
+            raise ValueError("eta must be larger, because on average there would be fewer runs than candidates: raise "
+                             "eta, list fewer candidates, or declare gamma")
         share = epsilon / (2 + eta)
         noise = law_of_rate(share / scorer.sensitivity)  # (where integers are too small, it says so before the charge)
     prepared = [_prepare(search, candidate, share) for candidate in candidates]
@@ -153,7 +155,7 @@ def declared_ledger(search):
     steps = [step for model in models for step in report_on(model).steps if step.privacy is not None]
     found = [ledger for ledger in (step.estimator._find_ledger() for step in steps) if ledger is not None]
     if any(ledger != found[0] for ledger in found):
-        raise ValueError("ledger must be given to the search: its steps have several")
+        raise ValueError("ledger must be given to the search, because its steps have several ledgers")
     return found[0] if found else None
 
 
@@ -166,8 +168,8 @@ def _refuse_workers(model):
     """Raise ValueError where workers of a container would enter in the ledger how often a model is run."""
     for name, part in model.get_params(deep=True).items():
         if isinstance(part, ColumnTransformer | FeatureUnion) and part.n_jobs not in (None, 1):
-            raise ValueError(f"strict mode: {name} must have n_jobs=None in a search, as entries of its workers in the "
-                             "ledger would show how many runs there were, which is secret")
+            raise ValueError(f"strict mode: {name} must have n_jobs=None in a search, because ledger entries of its "
+                             "workers would show the secret number of runs")
 
 
 def _prepare(search, candidate, share):
@@ -188,7 +190,7 @@ def _prepare(search, candidate, share):
             raise ValueError(f"estimator must have the parameters {', '.join(_OURS)} in each private step, which the "
                              f"search sets; {step.name!r} has no {' and no '.join(missing)}: take another step there")
     if any(isinstance(step.estimator, MetaEstimatorMixin) for step in steps):
-        raise ValueError("estimator must hold no search: put all that is to be tried into one param_distributions")
+        raise ValueError("estimator must not contain another search: put all parameters into one param_distributions")
     paying = payers(report)
     for step in steps:  # (the search promises for one row replaced, whatever the relation of its block)
         if step.estimator.get_params(deep=False).get("neighbours", "") is None:
@@ -196,7 +198,8 @@ def _prepare(search, candidate, share):
     set_shares(paying, share, [canonical_epsilon(step.estimator.epsilon) for step in paying])
     promise = _promise_of(model, search.trusted)
     if promise.epsilon > share:
-        raise ValueError("estimator must promise no more than the epsilon of its steps, for one row replaced")
+        raise ValueError("estimator must promise exactly the sum of the epsilons of its steps, with "
+                         'neighbours="substitution": change the steps')
     return model, ["" if step.estimator is model else f"{step.name}__" for step in steps], Fraction(promise.delta)
 
 
@@ -246,7 +249,8 @@ def rehearsed(model, paths, share, delta, X, y):
         quietly(lambda: trial.fit(X, y))
     except _ValidatedError:
         return trial
-    raise ValueError("estimator must pay for its fit: nothing was charged")
+    raise ValueError("estimator must charge its ledger in fit, and charged nothing: call the ledger in fit, as "
+                     "CentralModel does")
 
 
 def set_all(model, paths, **params):
@@ -286,8 +290,9 @@ def _candidates(space):
 
 
 def _notes(n_candidates, gamma):
-    notes = (f"It covers the choice among {n_candidates} candidates, and the model.",)
-    return notes if gamma is None else (*notes, "How often models were trained, and how long it took, is secret.")
+    notes = (f"The guarantee covers the choice among {n_candidates} candidates, and the model.",)
+    return notes if gamma is None else (*notes, "The number of trainings and the running time are secret: do not "
+                                                "publish them.")
 
 
 def _exact(name, value, where, inside):

@@ -96,7 +96,7 @@ class RowScores:
         """Tell, once for all runs and without values, that some scores were none."""
         if self._fault is not None:
             warnings.warn("scoring must return one number for each row, an array of shape (n_rows,), not "
-                          f"{self._fault}; where it did not, a run had the lowest score", stacklevel=4)
+                          f"{self._fault}; each run with another result got the lowest score", stacklevel=4)
 
     def mean(self, total, n):
         """Return a total as a score for each row."""
@@ -169,8 +169,8 @@ def scorer_of(scoring, bounds):
         return Accuracy()
     if isinstance(scoring, str) and scoring in _INSTEAD:
         more = ", and declare score_bounds" if NAMED[_INSTEAD[scoring]][2] is None else ""
-        raise ValueError(f'scoring="{scoring}" cannot be private with little noise: it is not a mean over rows, and '
-                         f'one row can change it much. Take scoring="{_INSTEAD[scoring]}"{more}')
+        raise ValueError(f'scoring="{scoring}" is not available, because one row can change it much: it is not a mean '
+                         f'over rows. Take scoring="{_INSTEAD[scoring]}"{more}')
     if not callable(scoring) and not (isinstance(scoring, str) and scoring in NAMED):
         raise ValueError(f"scoring must be one of {names}, or a function of (model, X, y) that returns a number for "
                          "each row")

@@ -33,12 +33,11 @@ def _delegated(name):
 
 
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
-    """Search for parameters privately: candidates are trained, scored and chosen among under one total epsilon.
+    """Search for parameters privately: train, score and choose candidates under one total epsilon.
 
-    A plain search publishes a choice that was made by exact scores on raw data, for which no guarantee holds. Here the
-    choice, the model and all that led to them cost `epsilon` together. But what is spent on a search is missing in the
-    fit: a default that needs no look at the data, with the whole epsilon, is often as good (see the user guide, with
-    figures). Search where candidates differ by much.
+    A plain search chooses by exact scores on raw data and has no guarantee. Here the trainings, the choice and the
+    model cost `epsilon` together. A search leaves less budget for each fit: default parameters with the whole epsilon
+    are often as accurate (the user guide has figures). Search where candidates differ by much.
 
     "papernot_steinke" and "liu_talwar" train a random number of times, each time a candidate drawn at random, add
     noise to the score, and keep the best: a run gets epsilon / (2 + eta), or epsilon / 3, however many candidates there
@@ -48,13 +47,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     **Privacy.** In the central model, for data sets of equal size that differ in one row: `best_params_`,
     `best_estimator_`, `best_score_` and what is computed from them are (epsilon, delta)-differentially private
     together. Delta is the largest that a candidate declares for one training; each training gets a part of its own.
-    Without a delta the search is pure, exactly. Whoever calls `fit` holds the data and must be trusted. **Not
+    Without a delta the search is pure, exactly. The caller of `fit` holds the data and must be trusted. **Not
     covered:** with a random number of runs their number is secret, and so is how long `fit` took. No `cv_results_`
     exist. Predictions for private rows and `score` are as little private as those of the estimator.
 
     **Utility.** The score is a mean over rows set aside, with noise of about (2 + eta) / (epsilon n_rows_aside) for
-    accuracy: hardly any. What costs is training with a share of epsilon on a share of the rows; and a candidate may not
-    be drawn: on average there are four runs for each.
+    accuracy: hardly any. The loss in accuracy comes from training with a share of epsilon on a share of the rows. A
+    candidate may never be drawn; on average there are four runs for each candidate.
 
     **Complexity.** One training for each candidate, or `expected_runs_` trainings on average. Before the charge, all
     candidates read the data twice (all rows, and as many as are trained on), so that bad input costs nothing.
@@ -73,9 +72,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         "accuracy", "neg_log_loss" or "neg_brier_score" (half of it) of a classifier, "neg_mean_absolute_error" or
         "neg_mean_squared_error" of a regressor, as in scikit-learn: means over rows. Others, such as "roc_auc", are
         refused by name, with what stands for them. Or a function of (model, X, y) that returns an array of shape
-        (n_rows,). The number of a row must depend on no other row, for which the caller vouches. A run for which it
-        raises, or returns anything else, has the lowest score, as the total is paid by then; a warning says so, without
-        values. A function is refused in strict mode.
+        (n_rows,). The score of a row must not depend on other rows; dpestim cannot verify this. A run in which the
+        function raises, or returns anything else, has the lowest score, with a warning, because the total is already
+        charged. A function is refused in strict mode.
     score_bounds : (low, high), default=None
         The public range of the score of a row, to which it is cut (NaN counts as low). It must be declared for a
         function and for a regressor. None for "neg_log_loss": from log(0.01) to 0, as rows with less than .01 count.
@@ -90,10 +89,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         runs, so that a good candidate is missed. 1 is the geometric law of "liu_talwar". 0, the logarithmic one, wants
         a small gamma: with few runs on average there often is only one.
     trusted : collection of str, default=()
-        Names of steps for which the caller vouches, see `dpestim.pipeline.check_pipeline`.
+        Names of row-wise steps that the caller declares safe, see `dpestim.pipeline.check_pipeline`.
     ledger : dpestim.accounting.Ledger, default=None
-        Pays for each `fit`, once, the total, before anything is drawn, or refuses. None: the ledger of the ``with
-        ledger:`` block around, else that of the private steps of the estimator or of a candidate (one, not several).
+        The ledger that is charged the total for each `fit`, once, before noise is drawn. None: the ledger of the
+        enclosing ``with ledger:`` block, else that of the private steps of the estimator or of a candidate (one ledger,
+        not several).
     {random_state}
     verbose : int, default=0
         1 prints a line when all candidates have read the rows and when the search is over, and for each candidate with
@@ -171,17 +171,19 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         {fit of rows with targets}
         """
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: candidates are compared by what they "
-                             "say of rows that are set aside")
+            raise ValueError("requires y to be passed, but the target y is None: pass y, because scores compare "
+                             "predictions with y")
         plan, strict = plan_of(self), self._is_strict()
         check_verbose(self.verbose)
         progress = Progress(self, len(plan.models), "candidate")
         if strict and callable(self.scoring):
-            raise ValueError("strict mode: scoring must be a name, as what a function does with a value is unknown")
+            raise ValueError('strict mode: scoring must be a name, such as "accuracy", because the errors of a '
+                             "function could depend on values")
         X, y = with_rows(X), with_rows(y)
         n = count_rows(X)
         if n < 2 and not strict:
-            raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required: some are set aside")
+            raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required, because some rows are "
+                             "set aside for scores")
         n_aside = size_aside(n, plan.validation_fraction)
         # (a step that maps rows would enter each run in the ledger, and how many there are is secret)
         with config_context(strict=True) if strict else nullcontext(), ambient.unnoted():
@@ -246,7 +248,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
     @_delegated("score")
     def score(self, X, y):
         """Return the score of the chosen model on rows, which is **not private**: an exact release of these rows."""
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         return self._chosen().score(X, y)
 
     def _result_parts(self, level):
@@ -284,7 +286,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """... And what a candidate would refuse."""
         super()._refuse_ahead(y, n_rows)
         if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
+            raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers of "
+                             "the rows as y")
         with config_context(strict=True) if self._is_strict() else nullcontext():
             for model in plan_of(self).models:
                 for step in report_on(model, trusted=self.trusted).steps:

@@ -15,7 +15,7 @@ from dpestim.statistics.one_pass import OnePassModel
 
 _CLASSES = """\
     classes : array-like, dict or Domain, default=None
-        Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
+        Public list of at least two classes. None takes the classes in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite.
 """
 

@@ -12,12 +12,12 @@ from dpestim.statistics.calibrated_noise import noise_for
 
 
 class DPCategoricalNB(NaiveBayes):
-    """Categorical naive Bayes: how likely a category is in each class, by noisy tables of counts.
+    """Fit categorical naive Bayes by noisy counts of categories in each class.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours: each row is in
     one cell of the table (class, category) of each column, and all tables get noise together; the noise does not grow
-    with the numbers of classes and categories. What is kept may be published. Whoever calls `fit` must be trusted.
-    Predictions for private rows, and `score` on them, are **not private**.
+    with the numbers of classes and categories. All fitted attributes may be published. The caller of `fit` holds the
+    rows and must be trusted. Predictions and `score` of private rows are **not private**.
 
     **Utility.** With d columns and pure epsilon each count has noise of a standard deviation of about
     2 sqrt(2) d / epsilon for replaced rows, half of that for one more or less. Noisy counts below 0 are taken as 0.

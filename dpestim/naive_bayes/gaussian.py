@@ -16,19 +16,19 @@ from dpestim.statistics.sums import class_sums
 
 
 class DPGaussianNB(NaiveBayes):
-    """Gaussian naive Bayes: columns are normal in each class, by noisy means and variances.
+    """Fit Gaussian naive Bayes by noisy means and variances in each class.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours: the number of
     rows of each class, and the sums and sums of squares of its columns, clipped and rounded to integers, get noise
     together. One row more or less is in one class, so the noise does not grow with their number; a row that is replaced
     may leave one class and enter another, which costs twice as much. In columns whose values may be missing, how many
-    are there is one more such number of each class. What is kept may be published. Whoever calls `fit`
-    must be trusted. Predictions for private rows, and `score` on them, are **not private**.
+    are there is one more such number of each class. All fitted attributes may be published. The caller of `fit` holds
+    the rows and must be trusted. Predictions and `score` of private rows are **not private**.
 
     **Utility.** With d columns of a class of m rows, pure epsilon and replaced rows, means have noise of a standard
     deviation of about 1.5 (2 d + sqrt d) (high - low) / (m epsilon): declare tight bounds. Means and variances shrink
     to those of all rows by as much of their differences as noise explains, and what noise is left in a mean is added to
-    its variances: where noise drowns everything, classes are as likely as they are often.
+    its variances: where the noise dominates, predictions are the shares of the classes.
 
     **Complexity.** O(n d k) time for k classes, by matrix products; O(d k) memory beyond X.
 

@@ -26,7 +26,7 @@ def share_budget(pipeline, epsilon, *, delta=0, shares=None, trusted=()):
         Weights of steps, above 0, by their names: those of inner steps after the names around them, separated by two
         underscores. A step that is not named has the weight 1; None: equal shares.
     trusted : list, tuple or set of str, default=()
-        Names of steps for which the caller vouches, see `check_pipeline`.
+        Names of row-wise steps that the caller declares safe, see `check_pipeline`.
 
     Returns
     -------
@@ -61,15 +61,16 @@ def share_budget(pipeline, epsilon, *, delta=0, shares=None, trusted=()):
     shared = clone(pipeline)
     steps = payers(report_on(shared, trusted))
     if not steps:
-        raise ValueError("pipeline must have private steps that learn something: nothing here costs anything")
+        raise ValueError("pipeline must have at least one private step that learns from data: add one, or fit the "
+                         "pipeline without a budget")
     named = {step.name for step in steps}
     shares = {} if shares is None else shares
     if not isinstance(shares, dict):
         raise ValueError("shares must be None, or a dict from the names of private steps to their weights")
     for name, weight in shares.items():
         if name not in named:
-            raise ValueError(f"shares must name private steps that cost something, which {name!r} is not: there are "
-                             f"{', '.join(sorted(named))}")
+            raise ValueError("shares must name private steps that have an epsilon, which are "
+                             f"{', '.join(sorted(named))}, got {name!r}")
         if not 0 < canonical_amount(weight, f"the share of {name}") < Fraction(10) ** 9:
             raise ValueError(f"the share of {name} must be a number above 0 and below 1e9")
     weights = [canonical_amount(shares.get(step.name, 1), "shares") for step in steps]
@@ -80,7 +81,7 @@ def share_budget(pipeline, epsilon, *, delta=0, shares=None, trusted=()):
         unused = [step for step, _ in takers if promise_of(step.estimator).delta == 0]
         takers = [(step, weight) for step, weight in takers if step not in unused]
         if not takers:
-            raise ValueError("delta must be 0: no step takes one")
+            raise ValueError("delta must be 0, because no step has a delta")
         set_shares([step for step, _ in takers], delta, [weight for _, weight in takers], "delta")
         takers = [(step, 0) for step in unused]
     for step, _ in takers:
@@ -89,11 +90,11 @@ def share_budget(pipeline, epsilon, *, delta=0, shares=None, trusted=()):
     if report.leaks:
         needy = [] if delta else [step.name for step, _ in takers if _needs_delta(step.estimator)]
         if needy:
-            raise ValueError(f"{' and '.join(needy)} cannot be private without a delta: pass delta= to share_budget")
+            raise ValueError(f"{' and '.join(needy)} needs a delta: pass delta= to share_budget")
         raise ValueError("pipeline must not leak: " + " ".join(map(str, report.leaks)))
     if report.privacy_.epsilon > epsilon:
-        raise ValueError("steps must promise no more than their own epsilon, added up: put what protects one record "
-                         "more or less beside what protects a record that is replaced into pipelines of their own")
+        raise ValueError("steps must have the same neighbours, so that their epsilons add up: put steps with "
+                         'neighbours="add_remove" and with "substitution" into separate pipelines')
     return shared
 
 

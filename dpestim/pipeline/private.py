@@ -20,8 +20,8 @@ def refuse_in_strict(report, strict=False):
     if strict or get_config()["strict"] or any(step._is_strict() for step in private):
         foreign = [step.name for step in report.steps if step.privacy is None]
         if foreign:
-            raise ValueError("strict mode: steps must all be private estimators, as others raise what depends on "
-                             f"values; these are not: {', '.join(foreign)}")
+            raise ValueError("strict mode: all steps must be private estimators, because errors of other steps may "
+                             f"depend on values. Replace or remove {', '.join(foreign)}")
 
 
 def quietly(action, around=None):
@@ -35,12 +35,12 @@ class PrivatePipeline(Pipeline):
     Before every fit `check_pipeline` looks at the steps; a leaking one is a ValueError that names it and says what to
     use instead, before anything is learned or charged. So are parameters and targets that a step does not take, and a
     total above what is left in a ledger: a plain `Pipeline` charges its first steps, and then raises. The total is set
-    aside while the fit runs (`dpestim.accounting.Ledger.reserve`), so that nobody else spends it in between. What steps
-    of other packages raise in a fit may show values, and is told without its message. In strict mode
+    aside while the fit runs (`dpestim.accounting.Ledger.reserve`), so that nobody else spends it in between. Errors of
+    steps of other packages may show values and are reported without their messages. In strict mode
     (`dpestim.config_context`) all steps must be private estimators.
 
-    **Privacy.** The sum of what its private steps promise, under their neighbouring relation, whoever they say must be
-    trusted; no other step learns from values that are not private already.
+    **Privacy.** The sum of the guarantees of its private steps, under their neighbouring relation and trust model; no
+    other step learns from raw values.
 
     **Complexity.** That of its steps.
 
@@ -49,7 +49,7 @@ class PrivatePipeline(Pipeline):
     steps : list of (str, estimator)
         As in `sklearn.pipeline.Pipeline`; at least one must be private.
     trusted : list, tuple or set of str, default=()
-        Names of steps for which the caller vouches, see `check_pipeline`.
+        Names of row-wise steps that the caller declares safe, see `check_pipeline`.
     verbose : bool, default=False
 
     Attributes
@@ -139,12 +139,14 @@ class PrivatePipeline(Pipeline):
 
     def _refuse_leaks(self, X):
         if self.memory is not None:  # (no parameter: somebody set it)
-            raise ValueError("memory must be None: it writes raw values to disk, and repeats releases without a charge")
+            raise ValueError("memory must be None, because it writes raw values to disk and repeats releases without a "
+                             "charge")
         report = check_pipeline(self, trusted=self.trusted, sparse_rows=is_sparse(X))
         if report.leaks:
             raise ValueError("steps must not leak: " + " ".join(map(str, report.leaks)))
         if not report.is_private:
-            raise ValueError("steps must have a private one among them: nothing here protects anybody")
+            raise ValueError("steps must contain a private estimator of dpestim: add one, or use "
+                             "sklearn.pipeline.Pipeline")
         refuse_in_strict(report)
         return report
 

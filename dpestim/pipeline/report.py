@@ -59,7 +59,7 @@ class PipelineReport(Table):
 
     def __str__(self):
         raw = ("Raw values leave the pipeline: do not publish its output." if self._transforms else
-               "Predictions are functions of the rows that they are for: those for private rows are not private.")
+               "Predictions for private rows are not private.")
         return "\n".join([*map(str, self.steps), *([raw] if self.ends_raw else []), f"One fit: {self.privacy_}"])
 
     __repr__ = __str__
@@ -77,19 +77,18 @@ class PipelineReport(Table):
 
 
 def check_pipeline(pipeline, *, trusted=(), sparse_rows=False):
-    """Tell for every step of a pipeline whether it is private, learns nothing, comes afterwards, or leaks.
+    """Check each step of a pipeline: it is private, learns nothing, is post-processing, or leaks.
 
-    Only parameters are looked at, also of what is fitted: it costs nothing, and needs neither data nor `fit`. An
-    estimator that is not known counts as one that learns from values, which is what most do, even if steps of its own
-    are private.
+    The check reads parameters only: it costs nothing, and needs neither data nor `fit`. An estimator that dpestim does
+    not know counts as one that learns from values, even if it contains private steps.
 
     Parameters
     ----------
     pipeline : Pipeline, ColumnTransformer, FeatureUnion, search or estimator
         Fitted or not.
     trusted : list, tuple or set of str, default=()
-        Names of steps that treat each row by itself and learn nothing from values, for which the caller vouches: a
-        `FunctionTransformer` of a user-defined function, or an estimator that is not scikit-learn's.
+        Names of steps that treat each row separately and learn nothing from values: a `FunctionTransformer` with a
+        user-defined function, or an estimator of another package. dpestim cannot verify these steps.
     sparse_rows : bool, default=False
         Whether rows come as a sparse matrix: columns that a `ColumnTransformer` passes through are sparse, too.
 
@@ -107,8 +106,8 @@ def check_pipeline(pipeline, *, trusted=(), sparse_rows=False):
     -----
     **Privacy.** A private step costs what its ``privacy_`` says, once for each fit; costs of steps add up, also side by
     side. What follows a private step is post-processing (Dwork, Roth 2014, proposition 2.1), unless it also learns from
-    targets y, which no step has made private (steps of other packages say that they do by their tags). Whatever learned
-    from raw values before or beside a private step has no guarantee, and so has not the whole. O(number of steps).
+    the raw targets y (steps of other packages declare this by their tags). A step that learns from raw values before or
+    beside a private step has no guarantee, so that the whole pipeline has none. O(number of steps).
 
     Examples
     --------
@@ -131,5 +130,5 @@ def report_on(pipeline, trusted=(), sparse_rows=False):
     walk = Walk(named, sparse_rows)
     ends_raw = walk.follow("", pipeline, True)
     if named - walk.met:
-        raise ValueError(f"trusted must name steps of the pipeline: there is no {min(named - walk.met)!r}")
+        raise ValueError(f"trusted must name steps of the pipeline, and there is no step {min(named - walk.met)!r}")
     return PipelineReport(walk.steps, walk.passes_raw, ends_raw, hasattr(pipeline, "transform"))

@@ -74,7 +74,8 @@ class Walk:
         if step is None or isinstance(step, str):  # "passthrough" or "drop"
             return raw and step != "drop"
         if name in self.trusted:
-            self._add(name, step, INDEPENDENT if raw else AFTERWARDS, "Trusted: the caller vouches for it.")
+            self._add(name, step, INDEPENDENT if raw else AFTERWARDS, "Trusted: the caller declared that this step "
+                                                                      "treats each row separately.")
             return raw
         if type(step).__module__.startswith("sklearn.model_selection") and hasattr(step, "refit"):
             return self._search(name, step, raw)
@@ -83,8 +84,8 @@ class Walk:
             if vouched:
                 self.trusted |= {_within(name, inner) for inner in names_of(step.trusted)}
             if step.memory is not None:
-                self._add(name, step, LEAKING, "Its memory writes raw values to disk, and repeats releases that nobody "
-                          "pays for.", "memory=None")
+                self._add(name, step, LEAKING, "Its memory writes raw values to disk, and repeats releases without a "
+                                               "charge.", "memory=None")
             for inner, part in step.steps:
                 raw = self.follow(_within(name, inner), part, raw)
             return raw
@@ -112,8 +113,8 @@ class Walk:
         parts = getattr(step, "transformers_", None) or getattr(step, "transformer_list", None) or [
             *step.transformers, ("remainder", step.remainder)]
         if raw and type(step) is ColumnTransformer and stacks_by_count(step, self._sparse_rows):
-            self._add(name, step, LEAKING, "Counts what is not 0 in raw values, exactly, to return a sparse or a dense "
-                      "matrix.", INSTEAD["ColumnTransformer"])
+            self._add(name, step, LEAKING, "Counts non-zero raw values exactly, to choose between a sparse and a dense "
+                                           "matrix.", INSTEAD["ColumnTransformer"])
         for part, _, columns in getattr(step, "transformers", ()):
             if raw and callable(columns) and not isinstance(columns, make_column_selector):
                 self._add(_within(name, part), columns, LEAKING, "Chooses columns by a function of raw values.",
@@ -128,7 +129,7 @@ class Walk:
         inner = getattr(search, "best_estimator_", search.estimator)
         fits, cost = _cost_of_search(search)
         self._add(name or "search", search, LEAKING,
-                  f"Its scores compare {fits} with raw data, exactly, and choose by them{cost}.",
+                  f"Compares {fits} with raw data exactly, and chooses by these scores{cost}.",
                   "dpestim.model_selection.PrivateSearchCV, or choose parameters on public data")
         return self.follow(_within(name, "estimator"), inner, raw)
 
@@ -140,10 +141,10 @@ class Walk:
         elif raw:
             self._add(name, step, LEAKING, "Learns from raw values, without any guarantee.", INSTEAD.get(kind, ""))
         elif is_classifier(step) or is_regressor(step) or looks_at_targets(step):
-            self._add(name, step, LEAKING, "Learns from what is private, but also from targets y, which are raw.",
+            self._add(name, step, LEAKING, "Learns from private results and from the raw targets y.",
                       "make y private too, or take a private model")
         else:
-            self._add(name, step, AFTERWARDS, "Learns from what is private already.")
+            self._add(name, step, AFTERWARDS, "Learns from private results only.")
         return raw
 
     def _add(self, name, step, verdict, reason, instead="", privacy=None):
@@ -165,9 +166,9 @@ def promise_of(step):
     try:
         return _privacy_of(step)
     except NotFittedError as error:
-        return PrivacyGuarantee(math.inf, notes=(f"It would learn from raw values what must be declared ({error}).",))
+        return PrivacyGuarantee(math.inf, notes=(f"Learns undeclared parameters from raw values ({error}).",))
     except ValueError as error:
-        return PrivacyGuarantee(math.inf, notes=(f"It promises nothing as it stands: {error}.",))
+        return PrivacyGuarantee(math.inf, notes=(f"Has no guarantee with these parameters: {error}.",))
 
 
 def _within(name, inner):

@@ -81,7 +81,7 @@ def ibu(estimates, standard_errors=None, *, law=None, counts=None, n=None, tol=1
     """
     d = estimates_of(estimates).size
     if law is None or counts is None:
-        raise ValueError("ibu needs law and counts: estimates alone do not tell how likely they are")
+        raise ValueError("ibu needs law and counts, because the likelihood is that of the counts: pass both")
     counts = np.asarray(counts, np.float64)
     if counts.ndim != 1 or not (np.isfinite(counts) & (counts >= 0)).all() or not counts.any():
         raise ValueError("counts must be a one-dimensional array of numbers of at least 0, not all of them 0")

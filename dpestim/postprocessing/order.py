@@ -141,7 +141,7 @@ def _levels_of(d, parents, fanout):
     """Return (the nodes of each level, from the top down, the parent of each), or raise ValueError."""
     if fanout is not None:
         if parents is not None:
-            raise ValueError("fanout is given instead of parents, not with it")
+            raise ValueError("fanout and parents must not both be given: pass one of them")
         if not isinstance(fanout, int | np.integer) or fanout < 1:
             raise ValueError("fanout must be a positive integer")
         parents = (np.arange(d) - 1) // int(fanout)

@@ -162,7 +162,8 @@ class BoundedTransformer(DPTransformer):
         if known is None and isinstance(self.bounds, tuple | list | np.ndarray) and any(map(np.ndim, self.bounds)):
             known = len(grids_of(self.bounds))
         if known is None:
-            raise AttributeError("norm_bound is known after fit, or where bounds have a number for each column")
+            raise AttributeError("norm_bound is available after fit, or before if bounds have one number for each "
+                                 "column")
         return known
 
 

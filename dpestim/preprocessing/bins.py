@@ -12,12 +12,12 @@ from dpestim.statistics.ranks import ranked
 
 
 class DPKBinsDiscretizer(BoundedTransformer):
-    """Columns become bins of equal counts, by noisy quantiles, or of equal width between public bounds.
+    """Discretise columns into bins of equal counts by noisy quantiles, or of equal width between public bounds.
 
     **Privacy.** Pure epsilon in the central model for data sets of equal size that differ in one row: with "quantile"
     each inner edge of each column is one choice among the points of a public grid, equal shares of epsilon each. With
-    "uniform" and declared bounds nothing is learned or charged. What is kept may be published. Whoever calls `fit` must
-    be trusted. What `transform` returns is made of raw rows and stays **private data**.
+    "uniform" and declared bounds nothing is learned or charged. All fitted attributes may be published. The caller of
+    `fit` holds the rows and must be trusted. What `transform` returns is made of raw rows and stays **private data**.
 
     **Utility.** The rank of an edge is, with probability 1 - b, within 2 k (ln(w / b) + 2.8) / epsilon of its own, for
     k inner edges of all columns together (w: see `dpestim.statistics.Quantile`). The number of bins is public: bins

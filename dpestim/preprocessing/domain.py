@@ -29,8 +29,8 @@ class DomainEncoder(TransformerMixin, CentralModel):
     """Encode the columns of a declared table as numbers: for linear models, without any cost.
 
     A number goes from -1 at its lower bound to 1 at its upper one, and is clipped. A category becomes one column of
-    zeros and ones for each declared value. A missing value is a column of its own where the domain says
-    ``missing=True``, and a ValueError elsewhere.
+    zeros and ones for each declared value. Missing values have a separate column where the domain says
+    ``missing=True``, and are a ValueError elsewhere.
 
     **Privacy.** Nothing is learned from values: `fit` reads the names of the columns, `transform` maps each row by
     itself, and neither costs anything. What `transform` returns is made of raw rows and stays **private data**.

@@ -18,21 +18,21 @@ _FEWEST = 4
 
 
 class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
-    """Missing values become the noisy mean or median of the column, or its commonest category.
+    """Replace missing values by the noisy mean or median of the column, or its most common category.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row, and which values it lacks is as private as the values. "mean": sums and the numbers of values that are
     there get noise together. "median": one choice a column among the points of a public grid. "most_frequent": one
-    choice a column among its declared categories. What is kept (`statistics_`) may be published. Whoever calls `fit`
-    must be trusted. What `transform` returns is made of raw rows and stays **private data**.
+    choice a column among its declared categories. What is kept (`statistics_`) may be published. The caller of `fit`
+    holds the rows and must be trusted. What `transform` returns is made of raw rows and stays **private data**.
 
-    **Utility.** With d columns, m values that are there and pure epsilon, the mean has noise of a standard deviation
-    of about 2 d (high - low) / (m epsilon). The rank of the median is, with probability 1 - b, within
-    2 d (ln(w / b) + 2.8) / epsilon of m / 2 (w: see `dpestim.statistics.Quantile`). The category has, with
-    probability 1 - b, at most 2 d ln(k / b) / epsilon rows less than the commonest of k. A mean is never divided by
-    less than four deviations of the noise of m, which draws it to the middle of the bounds where few values are there.
-    Of a column without any it is the middle, with a standard deviation of an eighth of their width; the median is any
-    point between the bounds, and the category any.
+    **Utility.** With d columns, m values that are there and pure epsilon, the mean has noise of a standard deviation of
+    about 2 d (high - low) / (m epsilon). The rank of the median is, with probability 1 - b, within 2 d (ln(w / b) +
+    2.8) / epsilon of m / 2 (w: see `dpestim.statistics.Quantile`). The category has, with probability 1 - b, at most 2
+    d ln(k / b) / epsilon rows less than the commonest of k. A mean is never divided by less than four deviations of the
+    noise of m, which draws it to the middle of the bounds where few values are there. For a column without any value
+    the mean is near the midpoint of the bounds, with a standard deviation of an eighth of their width; the median is an
+    arbitrary point between the bounds, and the category an arbitrary one.
 
     **Complexity.** O(n d) time for `fit`.
 
@@ -111,7 +111,7 @@ class DPSimpleImputer(OneToOneFeatureMixin, BoundedTransformer):
             raise ValueError(f"strategy must be one of {list(_STRATEGIES)}")
         if self._counts():
             if self.bounds is not None:
-                raise ValueError('bounds must be None for strategy="most_frequent", which has categories')
+                raise ValueError('bounds must be None for strategy="most_frequent": declare categories instead')
             if self.categories is None:
                 raise ValueError('categories must be declared for strategy="most_frequent"')
             self._encoders()

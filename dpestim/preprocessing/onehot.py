@@ -19,20 +19,20 @@ _NOTHING = "nothing_selected"
 
 
 class DPOneHotEncoder(DPTransformer):
-    """Categories become columns of 0 and 1: declared categories, or those that enough rows have, selected privately.
+    """Encode categories as columns of 0 and 1: declared categories, or privately selected ones.
 
     Where categories are public, declare them: that costs nothing, and none is lost.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row. Of columns with "private" categories those are kept whose noisy count reaches a threshold that hides every
-    row, with equal shares of epsilon and delta each; the counts may be published too. Declared categories cost
-    nothing: where all are declared, epsilon is 0. Whoever calls `fit` must be trusted. What `transform` returns is made
-    of raw rows and stays **private data**.
+    row, with equal shares of epsilon and delta each; the counts may be published too. Declared categories cost nothing:
+    where all are declared, epsilon is 0. The caller of `fit` holds the rows and must be trusted. What `transform`
+    returns is made of raw rows and stays **private data**.
 
-    **Utility.** Rare categories are not selected: with k private columns about those with fewer than
-    2 k ln(k / delta) / epsilon rows. A value that is not kept has 0 in all columns. Equal values of several types,
-    such as 1 and 1.0, share a column, but are selected apart. Where nothing was selected a column has one column of
-    zeros, "..._nothing_selected", so that what follows works.
+    **Utility.** Rare categories are not selected: with k private columns about those with fewer than 2 k ln(k / delta)
+    / epsilon rows. A value that is not kept has 0 in all columns. Equal values of several types, such as 1 and 1.0,
+    share a column, but are selected apart. If no category of a column was selected, the result has one column of zeros
+    for it, "..._nothing_selected", so that later steps work.
 
     **Complexity.** O(n) time a column.
 
@@ -59,8 +59,8 @@ class DPOneHotEncoder(DPTransformer):
         The public categories of each column, None among them where rows may lack a value, or "private". None takes
         those that occur, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
     delta : float, default=None
-        What may be added to the probability of any event, below 1. None or 0: none. Private categories
-        need one above 0.
+        The delta of (epsilon, delta)-differential privacy, below 1. None or 0: none. Private categories need one above
+        0.
     handle_unknown : {"ignore", "error"}, default="ignore"
         Whether a value that is not among declared categories has 0 in all columns, or is a ValueError (not in strict
         mode). Values that were not selected always have 0.
@@ -97,7 +97,7 @@ class DPOneHotEncoder(DPTransformer):
         if known is None and _are_listed(self.categories):
             known = len(self._lists(None))
         if known is None:
-            raise AttributeError("norm_bound is known after fit, or where categories are listed")
+            raise AttributeError("norm_bound is available after fit, or before if categories are listed")
         return float(np.nextafter(np.sqrt(known), np.inf))
 
     def inverse_transform(self, X):
@@ -130,12 +130,12 @@ class DPOneHotEncoder(DPTransformer):
 
     def _check(self):
         if isinstance(self.categories, str) and self.categories != "private":
-            raise ValueError('categories must be a list with those of each column, or "private"')
+            raise ValueError('categories must be "private", or a list with one list of categories for each column')
         if self.categories is not None and not isinstance(self.categories, str):
             self._encoders(None, [])
         epsilon, delta = super()._check()
         if epsilon and self.categories is not None and not delta:
-            raise ValueError("delta must be above 0 where categories are private: much less than one over the number "
+            raise ValueError("delta must be above 0 with private categories: take much less than one over the number "
                              "of rows")
         return epsilon, delta
 

@@ -18,12 +18,12 @@ _TAIL = 1e-7
 
 
 class DPQuantileTransformer(OneToOneFeatureMixin, BoundedTransformer):
-    """Columns become uniform or normal, by noisy distribution functions.
+    """Transform columns to a uniform or normal distribution by noisy distribution functions.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row: rows are counted on a grid of about 1,000 points a column, and all counts get noise together. What is kept
-    (`quantiles_`) may be published. Whoever calls `fit` must be trusted. What `transform` returns is made of raw rows
-    and stays **private data**: only a private step may follow.
+    (`quantiles_`) may be published. The caller of `fit` holds the rows and must be trusted. What `transform` returns is
+    made of raw rows and stays **private data**: only a private step may follow.
 
     **Utility.** With d columns and pure epsilon a part of the rows of up to some 45 d / (n epsilon) is off, before the
     noisy sums are made to ascend, which helps most where there are no rows. A point is a 1,024th of the bounds at most:

@@ -15,13 +15,13 @@ from dpestim.statistics.sums import column_sums
 
 
 class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
-    """Columns minus their noisy mean, over their noisy standard deviation.
+    """Standardise columns by a noisy mean and a noisy standard deviation.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one row: sums of rows, clipped and rounded to integers, and n times their sums of squares minus the squares of their
-    sums get noise, equal shares of epsilon each. What is kept (`mean_`, `var_`, `scale_`) may be published. Whoever
-    calls `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a private
-    step may follow.
+    sums get noise, equal shares of epsilon each. What is kept (`mean_`, `var_`, `scale_`) may be published. The caller
+    of `fit` holds the rows and must be trusted. What `transform` returns is made of raw rows and stays **private
+    data**: only a private step may follow.
 
     **Utility.** With d columns and pure epsilon the mean has noise of a standard deviation of about
     2 sqrt(2) d (high - low) / (n epsilon), and the variance that times (high - low). A column is never divided by less
@@ -165,15 +165,16 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
 
 
 class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
-    """Columns mapped to a range from two noisy quantiles, or from declared bounds, which costs nothing.
+    """Scale columns to a range by two noisy quantiles, or by declared bounds at no cost.
 
-    The smallest and the largest value say most about whoever has them, so the ends are quantiles inside of them; values
-    beyond are clipped. With ``quantiles=None`` the declared bounds are the ends: nothing is learned or charged.
+    The smallest and the largest value reveal most about the persons who have them. The ends are therefore inner
+    quantiles, and values outside are clipped. With ``quantiles=None`` the declared bounds are the ends: nothing is
+    learned or charged.
 
     **Privacy.** Pure epsilon in the central model for data sets of equal size that differ in one row: two choices a
-    column among the points of a public grid, equal shares of epsilon each. What is kept may be published. Whoever calls
-    `fit` must be trusted. What `transform` returns is made of raw rows and stays **private data**: only a private step
-    may follow.
+    column among the points of a public grid, equal shares of epsilon each. All fitted attributes may be published. The
+    caller of `fit` holds the rows and must be trusted. What `transform` returns is made of raw rows and stays **private
+    data**: only a private step may follow.
 
     **Utility.** With d columns the rank of an end is, with probability 1 - b, within 4 d (ln(w / b) + 2.8) / epsilon
     of the quantile's (w: `dpestim.statistics.Quantile`).
@@ -242,7 +243,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         if self.quantiles is not None:
             low, high = _pair("quantiles", self.quantiles)
             if not 0 <= low < high <= 1:
-                raise ValueError("quantiles must be None or a pair of numbers from 0 to 1 that ascend")
+                raise ValueError("quantiles must be None or a pair of ascending numbers from 0 to 1")
 
     def _learns_more(self):
         return self.quantiles is not None
@@ -291,5 +292,5 @@ def _pair(name, ends):
     good = isinstance(ends, tuple | list) and len(ends) == 2
     if not good or any(isinstance(end, bool) or not isinstance(end, Real) or not abs(end) <= 1e6 for end in ends) or (
             not ends[0] < ends[1]):
-        raise ValueError(f"{name} must be a pair of numbers from -1e6 to 1e6 that ascend")
+        raise ValueError(f"{name} must be a pair of ascending numbers from -1e6 to 1e6")
     return float(ends[0]), float(ends[1])

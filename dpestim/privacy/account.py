@@ -96,7 +96,8 @@ def suspicious(path):
     except LedgerError:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError) as error:
-        raise LedgerError(f"{path} is damaged, or was changed from outside: it holds what no ledger writes") from error
+        raise LedgerError(f"{path} is damaged, or was changed by another program: restore a backup, or open a new "
+                          "ledger") from error
 
 
 def read_state(file, path):
@@ -108,14 +109,16 @@ def read_state(file, path):
         found = file.execute("SELECT * FROM terms")
         names, row = tuple(column[0] for column in found.description), found.fetchone() or (None,)
         if row[0] not in FORMATS:
-            raise LedgerError(f"{path} is no ledger of format {' or '.join(map(str, FORMATS))}")
+            raise LedgerError(f"{path} is not a ledger of format {' or '.join(map(str, FORMATS))}: open it with the "
+                              "version of dpestim that wrote it")
         if not all(isinstance(value, str) for value in row[1:]):
             raise ValueError("terms are text")
         layout = LAYOUTS["basic" if row[0] == 1 else row[len(TERMS)]]
         if names != layout.terms:
             raise ValueError("terms have names")
         if _written_in(file) != _schema(layout):
-            raise LedgerError(f"{path} was changed from outside: it has tables, triggers or indices that no ledger has")
+            raise LedgerError(f"{path} was changed by another program, which added tables, triggers or indices: "
+                              "restore a backup")
         terms = dict(zip(names, row))
         budget = json.loads(terms["amounts"]) if row[0] == 2 else (terms["epsilon"], terms["delta"])
         state = State(layout, terms, Neighbours(terms["neighbours"]), tuple(map(number, budget)), layout.nothing,
@@ -123,7 +126,7 @@ def read_state(file, path):
         length, head, *after = file.execute(layout.last).fetchone() or (None, None)
         n_entries = file.execute("PRAGMA user_version").fetchone()[0]
         if n_entries != (length or 0):
-            raise LedgerError(f"{path} has lost entries: it was changed from outside")
+            raise LedgerError(f"{path} has lost entries, because another program changed it: restore a backup")
         if length is None:
             return replace(state, head=_first(state))
         n = len(layout.way.units)
@@ -173,11 +176,13 @@ def verify(state, rows, totals, path):
                 after = (*sums.get("", nothing), *most)
                 changed |= list(row[-1 - len(layout.after) : -1]) != [text(amount) for amount in after]
             if changed:
-                raise LedgerError(f"entry {count} of {path} was changed or removed")
+                raise LedgerError(f"entry {count} of {path} was changed or removed by another program: restore a "
+                                  "backup")
         sums.pop("", None)
         sums = {users: [text(amount) for amount in amounts] for users, amounts in sums.items()}
         if (head, len(rows), sums) != (state.head, state.length, {users: amounts for users, *amounts in totals}):
-            raise LedgerError(f"the entries of {path} and its totals do not agree: it was changed from outside")
+            raise LedgerError(f"the entries of {path} do not add up to its totals, because another program changed it: "
+                              "restore a backup")
         return head
 
 

@@ -33,7 +33,7 @@ def to_bind():
     if others:
         raise LedgerError(
             "`with ledger:` blocks of several ledgers are open in this process, and this estimator is pickled, cloned "
-            "or copied where none of them is seen: pass ledger= to the estimator, or make it inside its block"
+            "or copied outside of these blocks: pass ledger= to the estimator, or make it inside its block"
         )
     return one
 
@@ -57,8 +57,8 @@ def refuse_to_slip_through():
     """Raise LedgerError where a block is open in this process which this place cannot see."""
     if _blocks.values():
         raise LedgerError(
-            "a `with ledger:` block is open in another thread or task of this process, and this release would be "
-            "charged to nobody: pass ledger=, or make or clone the estimator inside the block"
+            "a `with ledger:` block is open in another thread or task of this process, and this release would not be "
+            "charged: pass ledger=, or make or clone the estimator inside the block"
         )
 
 

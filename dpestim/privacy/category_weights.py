@@ -39,7 +39,8 @@ def grr_weights(epsilon, d, share=1):
         if 0 < other <= keep and within(keep, other, epsilon) and uses_enough(keep, other, epsilon):
             return GRRWeights(n_words, keep, other, share)
     raise ValueError(
-        f"epsilon is too small or too large for {d} categories: two random words a record cannot express the law"
+        f"epsilon is too small or too large for {d} categories, because two 64-bit words cannot express the law: "
+        "change epsilon"
     )
 
 
@@ -52,7 +53,8 @@ def oue_thresholds(epsilon):
     """
     true, false = WORD // 2, math.ceil(WORD / (exp_lower(epsilon) + 1))
     if false >= true or not within(WORD - false, false, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the difference between the "
+                         "true bit and the others: take a larger epsilon")
     return true, false
 
 
@@ -65,7 +67,8 @@ def sue_thresholds(epsilon):
     """
     false = math.ceil(WORD / (exp_lower(epsilon / 2) + 1))
     if 2 * false >= WORD or not within(Fraction(WORD - false, false) ** 2, 1, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the difference between the "
+                         "true bit and the others: take a larger epsilon")
     return WORD - false, false
 
 
@@ -80,7 +83,8 @@ def urap_thresholds(epsilon):
     true, false = sue_thresholds(epsilon)
     hidden = math.ceil(Fraction(WORD * true, false) / exp_lower(epsilon))
     if not 0 < hidden < WORD or not within(WORD * true, hidden * false, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the difference between the "
+                         "true bit and the others: take a larger epsilon")
     return true, false, WORD - hidden
 
 
@@ -149,7 +153,9 @@ def cap_weights(epsilon, n_top, n):
     outside += (WORD // common * pow(n // common, -1, odd) - outside) % odd if odd > 1 else 0
     inside, rest = divmod(WORD - (n - n_top) * outside, n_top)
     if rest or not 0 < outside <= inside or not within(inside, outside, epsilon):
-        raise ValueError("epsilon is too small or too large: a random word cannot tell likelier outputs from others")
+        raise ValueError("epsilon is too small or too large, because 64-bit random words cannot express the law: "
+                         "change epsilon")
     if epsilon < 1 and not uses_enough(inside, outside, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot use nearly all of it: take a larger "
+                         "epsilon")
     return inside, outside

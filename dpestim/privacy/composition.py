@@ -74,7 +74,8 @@ class _Converted(Basic):
 
     def budget(self, epsilon, delta):
         if delta < _LEAST_DELTA:
-            raise ValueError(f"delta must be at least 1e-300 for composition={self.name!r}: all releases share it")
+            raise ValueError(f"delta must be at least 1e-300 for composition={self.name!r}, in which all releases "
+                             "share one delta")
         if epsilon == math.inf:
             return len(self.units) * (math.inf,)
         return self._amounts(min(epsilon, _MOST_EPSILON), delta)
@@ -85,9 +86,9 @@ class _Converted(Basic):
         pure = None if guarantee.delta else self._pure_costs(guarantee.epsilon)
         own = None if guarantee.curve is None else self._costs(guarantee.curve)
         if pure is None and own is None:
-            raise ValueError(f"a ledger of composition {self.name!r} cannot charge a release of which only a delta "
-                             f"above 0 is known, and no {self.needs}: it takes pure ones (delta 0) and normal noise; a "
-                             "ledger of composition 'basic' takes all")
+            raise ValueError(f"a ledger of composition {self.name!r} cannot charge a release with a delta above 0 and "
+                             f"no {self.needs}. Such a ledger charges pure releases (delta 0) and Gaussian noise; a "
+                             "ledger of composition 'basic' charges all releases")
         return own if pure is None else pure if own is None else tuple(map(min, own, pure))
 
     def promise(self, spent, budget, epsilon, delta, plain):
@@ -99,8 +100,8 @@ class _Converted(Basic):
         if plain <= known and plain < math.inf:
             known, delta = plain, _ZERO
         return known, delta, curve, (
-            f"This is {self._spent(spent, budget)} of a ledger of composition {self.name!r}; where releases are chosen "
-            "by the results of others, what is promised is the whole budget.",)
+            f"This is {self._spent(spent, budget)} of a ledger of composition {self.name!r}. If releases depend on "
+            "earlier results, the guarantee is the whole budget.",)
 
     def left(self, spent, budget):
         amounts = tuple(map(_less, budget, spent))
@@ -113,7 +114,8 @@ class _Converted(Basic):
                 f"{bound(budget[k], down=True)} in {self.labels[k]}")
 
     def advice(self, spent, budget):
-        return (f" What composition {self.name!r} has left is {self._one(spent, budget)}: it is for many small releases"
+        return (f" The remaining budget of composition {self.name!r} is {self._one(spent, budget)}, because this "
+                "composition is for many small releases"
                 + (", and 'rdp' takes larger ones." if self.name == "zcdp" else "."))
 
     def _one(self, spent, budget):

@@ -201,5 +201,5 @@ def _largest(e, d):
         middle = low + (high - low) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     if not low:
-        raise ValueError("epsilon and delta are too small to be told from rounding")
+        raise ValueError("epsilon and delta are too small for floating point")
     return Fraction(low)

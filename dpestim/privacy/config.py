@@ -73,11 +73,10 @@ def config_context(*, strict=None, neighbours=None):
 
     In strict mode the caller is taken to be the analyst, who sees outcomes only: before a release is charged, dtype,
     shape and parameters are checked and nothing else; a value outside its declared domain counts as a fallback (the
-    first category, say) instead of raising; whatever would have to be learned from the data is an error, and so is
-    `score` of an estimator that compares with raw data.
-    What the caller writes by hand, such as the labels of `Ledger.for_users`, is taken to be public.
-    Estimators that are made, cloned or pickled inside the block stay strict, wherever they go; what a worker process
-    makes by itself is not.
+    first category, say) instead of raising; parameters that would be learned from the data are an error, and so is
+    `score` of an estimator that compares with raw data. What the caller writes by hand, such as the labels of
+    `Ledger.for_users`, is taken to be public. Estimators that are made, cloned or pickled inside the block stay strict,
+    wherever they go; what a worker process makes by itself is not.
 
     The relation of a block is the default of all estimators in it, also beside a ledger of another relation, which then
     converts what it is charged or refuses it. Estimators that are made, cloned or pickled in the block keep it, and so

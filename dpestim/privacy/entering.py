@@ -81,7 +81,7 @@ class Entering:
         known = isinstance(one, Integral) and not isinstance(one, bool) and 0 < one <= self.state.length
         found = self.file.execute(self.state.layout.reservation, (int(one),)).fetchone() if known else None
         if found is None:
-            raise ValueError("number must be that of the entry of a reservation, an int")
+            raise ValueError("number must be an int, the number of the entry of a reservation")
         one, self.users = int(one), found[0]
         self._take_back(one, tuple(map(down, self._left(one))))
 
@@ -166,19 +166,20 @@ class Entering:
             return
         needed, notes = charged[k], guarantee.notes
         if guarantee.relaxation is not None and isinstance(needed, float):
-            notes = (f"Only under the relaxation {guarantee.relaxation} is it finite, "
-                     f"{bound(guarantee.relaxed_epsilon)}: a ledger that was opened with this relaxation= pays for it.",
+            notes = (f"Under the relaxation {guarantee.relaxation} the epsilon is {bound(guarantee.relaxed_epsilon)}: "
+                     "open a ledger with this relaxation= to pay for the release.",
                      *notes)
         people = f" for {self.users!r}" if self.users else ""
         raise BudgetExceededError(
-            f"this release{', with those before it,' if several else ''} needs {way.labels[k]} = {bound(needed)} and "
+            f"this release{(', with those before it,' if several else '')} needs {way.labels[k]} = {bound(needed)} and "
             f"{bound(less(budget[k], spent[k]), down=True)} of {bound(budget[k])} is left{people}: "
-            f"Ledger.open({self.path!r}).report() shows what was spent."
+            f"Ledger.open({self.path!r}).report() lists the releases so far."
             + ("" if isinstance(needed, float) else way.advice(spent, budget))
-            + (" A ledger has the delta that it was opened with." if way.units[k] == "delta" else "")
+            + (" To spend a delta, open the ledger with one: Ledger(epsilon, "
+               "delta=1e-6)." if way.units[k] == "delta" else "")
             + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
-            + " (An estimator that was made or used in `with ledger:` stays bound to that ledger: "
-              "`estimator.set_params(ledger=None)` or `ledger.detach(estimator)` ends this.)"
+            + " (An estimator that was made or used in `with ledger:` stays bound to that ledger: call "
+              "`estimator.set_params(ledger=None)` or `ledger.detach(estimator)` to unbind it.)"
         )
 
 

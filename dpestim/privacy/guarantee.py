@@ -15,9 +15,9 @@ from dpestim.tables import Table
 
 #: the models, those that ask for less trust first
 _TRUST = {
-    "local": "nobody else needs to be trusted where a user's own device randomises",
+    "local": "no other party must be trusted if each user's device randomises the user's data",
     "shuffle": "the shuffler must be trusted",
-    "central": "whoever holds the data must be trusted",
+    "central": "the curator, who holds the data, must be trusted",
 }
 _MODELS = tuple(_TRUST)
 #: e^-1000 is less than any float above 0: a delta times e^epsilon is at least 1 beyond (and decimals do not overflow)
@@ -50,11 +50,10 @@ class PrivacyGuarantee(Table):
         Epsilon under that relaxation; `epsilon` is always that of the model without it.
     curve : ZCDP, RenyiCurve, PrivacyLossDistribution or None
         What holds besides (epsilon, delta): where it came from, as far as that is known (the last two are of
-        `dpestim.accounting`). None where epsilon is infinite, or where delta is 0 and a ZCDP says less than
-        epsilon^2 / 2. Sums know it by the tightest rule that both releases have, and `epsilon_at` uses it: many small
-        releases cost about the square root of the sum that ``+`` puts in `epsilon`. A sum with losses holds for
-        guarantees that were declared in advance, whatever the releases show; for others there is
-        `dpestim.accounting.Ledger`.
+        `dpestim.accounting`). None where epsilon is infinite, or where delta is 0 and a ZCDP says less than epsilon^2 /
+        2. Sums know it by the tightest rule that both releases have, and `epsilon_at` uses it: many small releases cost
+        about the square root of the sum that ``+`` puts in `epsilon`. A sum with losses holds for guarantees that were
+        declared in advance, independently of earlier results; for adaptive releases take `dpestim.accounting.Ledger`.
 
     References
     ----------
@@ -138,7 +137,8 @@ class PrivacyGuarantee(Table):
         """
         epsilon, keeps = self.epsilon_at(delta), self.delta <= amount(delta, "delta", 1)
         if epsilon == math.inf:
-            raise ValueError("nothing with this delta follows: one below its own needs a curve, and is above 0")
+            raise ValueError("no epsilon is known for this delta: ask for a delta of at least that of the guarantee, "
+                             "or for a guarantee with a curve and a delta above 0")
         return replace(self, epsilon=epsilon, delta=delta, curve=self.curve or self.concentrated,
                        relaxation=self.relaxation if keeps else None,
                        relaxed_epsilon=self.relaxed_epsilon if keeps else None)
@@ -157,8 +157,8 @@ class PrivacyGuarantee(Table):
         if neighbours is not Neighbours.SUBSTITUTION:
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""
-            raise ValueError(f"nothing about {neighbours.value} neighbours follows from a guarantee for "
-                             f'{self.neighbours.value} neighbours: {mend}take a ledger with neighbours="substitution"')
+            raise ValueError(f"a guarantee for {self.neighbours.value} neighbours has no bound for {neighbours.value} "
+                             f'neighbours: {mend}take a ledger with neighbours="substitution"')
         if self.neighbours is Neighbours.LOCAL:
             return replace(self, neighbours=neighbours)
         exponent = self.epsilon if self.epsilon != math.inf else self.relaxed_epsilon
@@ -240,9 +240,11 @@ class PrivacyGuarantee(Table):
         else:
             text = self._sentence()
         if self.seeded:
-            text += " The noise came from a seed: whoever knows or guesses it can remove it, so do not publish this."
+            text += (" The noise came from a seed. A reader who knows or guesses the seed can remove the noise: do not "
+                     "publish this result.")
         if self.seeded is None:
-            text += " Reports came from elsewhere: whether from seeds is known only to those who made them."
+            text += (" The reports were made elsewhere, so that dpestim does not know whether their noise came from a "
+                     "seed.")
         return " ".join((text, *self.notes)) + self._relaxed()
 
     def _relaxed(self):

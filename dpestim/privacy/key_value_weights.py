@@ -17,7 +17,8 @@ def privkv_weight(epsilon):
     """
     light = math.ceil(WORD / (exp_lower(epsilon) + 3))
     if WORD - 3 * light <= light or not within(max(2 * (WORD - 3 * light), WORD - 2 * light), 2 * light, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell a key that is held from one that is not")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express whether a key is held: take "
+                         "a larger epsilon")
     return light
 
 
@@ -27,7 +28,8 @@ def sign_weight(epsilon):
     high = exp_lower(epsilon)
     keep = math.floor(WORD * high / (high + 1))
     if 2 * keep <= WORD or not within(keep, WORD - keep, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell a sign from the other")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the law of a sign: take a "
+                         "larger epsilon")
     return keep
 
 
@@ -46,7 +48,8 @@ def pckv_unary_weights(epsilon):
     b = Fraction(2 * other, WORD)
     worst = max(p / b, 1 / (2 * (1 - b))) * max(b / (1 - p), 2 * (1 - b))
     if 2 * b >= 1 or not within(worst, 1, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell a key that is held from one that is not")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express whether a key is held: take "
+                         "a larger epsilon")
     return keep, other
 
 
@@ -67,4 +70,5 @@ def pckv_code_weights(epsilon, n_codes, length):
             worst = 1 + sampled * (Fraction(keep, other) - 1)
             if within(worst, 1, epsilon) and uses_enough(worst, 1, epsilon):
                 return GRRWeights(n_words, keep, other)
-    raise ValueError(f"epsilon is too small or too large for {n_codes} codes: two random words cannot express the law")
+    raise ValueError(f"epsilon is too small or too large for {n_codes} codes, because two 64-bit words cannot express "
+                     "the law: change epsilon")

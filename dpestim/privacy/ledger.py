@@ -33,19 +33,19 @@ _longest = {}
 class Ledger(ShownLedger):
     """A budget, and the account of everything that was spent from it.
 
-    Each release is charged in one transaction *before* its random words are drawn; what would overdraw is refused and
-    costs nothing; what failed after it was charged stays charged. Pass it as ``ledger=`` or open a block, ``with
-    ledger:``, which pays for every estimator that is made, cloned, pickled or used in it, in any thread and in worker
-    processes, also when it is used again later. (An estimator that code in a worker process makes by itself is not
-    seen: give it ``ledger=``.)
+    Each release is charged in one transaction *before* its noise is drawn. A release that exceeds the budget is refused
+    and costs nothing; a release that fails after the charge stays charged. Pass the ledger as ``ledger=`` or open a
+    block, ``with ledger:``, which pays for every estimator that is made, cloned, pickled or used in it, in any thread
+    and in worker processes, also after the block. (Pass ``ledger=`` to an estimator that code in a worker process
+    creates.)
 
     **Privacy.** Charges add up (`composition` says how; each way is valid for budgets chosen adaptively, also after
     looking at results).
     Entries for different labels of `for_users` concern different people and cost the maximum; entries without a label
     may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
 
-    **Complexity.** A charge takes about a millisecond, most of it the disk's (``durability="full"``), or about a fifth
-    of that (``"fast"``), whatever the number of entries; opening verifies every entry.
+    **Complexity.** A charge takes about 1 ms, mostly for the disk (``durability="full"``), or about 0.2 ms
+    (``"fast"``), for any number of entries. Opening verifies every entry.
 
     Parameters
     ----------
@@ -65,18 +65,18 @@ class Ledger(ShownLedger):
     relaxation : str, default=None
         The name of a relaxed model, as in ``PrivacyGuarantee.relaxation``: its releases cost their `relaxed_epsilon`.
     durability : {"full", "fast"}, default="full"
-        Whether an entry is on the disk before anything is drawn, or with the operating system only: "fast" survives the
-        death of processes, not of the machine.
+        "full": an entry is on the disk before noise is drawn. "fast": an entry is handed to the operating system only,
+        and survives a crash of the process but not of the machine.
     composition : {"basic", "zcdp", "rdp"}, default="basic"
         What adds up. "basic": epsilons and deltas. "zcdp": rhos of concentrated privacy, epsilon^2 / 2 for a pure
         release, (sensitivity / sigma)^2 / 2 for normal noise, up to the largest that is (epsilon, delta)-private: many
         small releases cost about the square root of the sum, and a few pure ones more than the sum: of epsilon 0.1
-        each, 4 fit in (1, 1e-6), where 10 fit by "basic" and 9 by "rdp". What is left is said as the epsilon of *one*
-        more pure release, which is below that of the budget from the start. "rdp", to take where it is not known how
-        large releases will be: Renyi's divergences at orders from 1.5 to 129, one of which has to stay within its
-        budget: less than "zcdp" where pure releases are large, more where all are small; Laplace noise costs what it
-        has, which is less than any pure release may. Both need a delta above 0, which all releases share, and refuse
-        a release of which neither pure epsilon nor rho (for "rdp": nor a curve) is known.
+        each, 4 fit in (1, 1e-6), where 10 fit by "basic" and 9 by "rdp". `remaining` states the epsilon of *one* more
+        pure release, which is below that of the budget from the start. "rdp" adds up Renyi divergences at orders from
+        1.5 to 129, one of which must stay within its budget. Take "rdp" if the sizes of releases are unknown: it
+        charges less than "zcdp" for large pure releases, and more for small ones. Laplace noise is charged by its Renyi
+        divergences, which are below those of a general pure release. Both need a delta above 0, which all releases
+        share, and refuse a release of which neither pure epsilon nor rho (for "rdp": nor a curve) is known.
 
     Attributes
     ----------
@@ -134,8 +134,8 @@ class Ledger(ShownLedger):
         if not isinstance(composition, str) or composition not in COMPOSITIONS:
             raise ValueError(f"composition must be one of {list(COMPOSITIONS)}")
         if composition != "basic" and relaxation is not None:
-            raise ValueError("relaxation must be None unless composition is 'basic': a promise about some inputs is "
-                             "no concentrated privacy")
+            raise ValueError("relaxation must be None unless composition is 'basic', because a relaxed guarantee has "
+                             "no concentrated privacy: take composition='basic'")
         terms = {
             "epsilon": text(budget[0]),
             "delta": text(budget[1]),
@@ -161,7 +161,7 @@ class Ledger(ShownLedger):
 
     @classmethod
     def open(cls, path, *, durability="full"):
-        """Return a handle of a ledger that exists, with whatever terms it has.
+        """Return a handle of an existing ledger with its stored budget and settings.
 
         Parameters
         ----------
@@ -321,7 +321,8 @@ class Ledger(ShownLedger):
             notes = () if seen else ("Nothing has been charged yet.",)
             relaxation = state.terms["relaxation"]
             if relaxation != "null":
-                notes += (f"This is epsilon under the relaxation {relaxation}, without which there may be none.",)
+                notes += (f"This is the epsilon under the relaxation {relaxation}; without the relaxation there may be "
+                          "no guarantee.",)
             budget = number(state.terms["epsilon"]), number(state.terms["delta"])
             plain = account.plain_sum(file, state)
         # outside: what fails here is no damage of the file
@@ -338,7 +339,7 @@ class Ledger(ShownLedger):
         """
         state = self._read()
         epsilon, delta, more = state.layout.way.left(state.spent, state.budget)
-        notes = ("This is what is left of a budget, and no promise about a release.", *more)
+        notes = ("This is the remaining part of a budget, not the guarantee of a release.", *more)
         return PrivacyGuarantee(epsilon, delta, self.spent().model, state.relation, False, notes)
 
     def entries(self):
@@ -442,9 +443,11 @@ class Ledger(ShownLedger):
         """Refuse what is not this ledger or has lost entries."""
         key = self.path, state.terms["uuid"]
         if self.uuid not in (None, key[1]):
-            raise LedgerError(f"{self.path} is another ledger than the one of this handle")
+            raise LedgerError(f"{self.path} was replaced by another ledger: restore the file of this ledger, or call "
+                              "Ledger.open")
         if state.length < _longest.get(key, 0):
-            raise LedgerError(f"{self.path} has lost entries: it was changed from outside, or is an older copy")
+            raise LedgerError(f"{self.path} has lost entries, because another program changed it or it is an older "
+                              "copy: restore the newest copy")
         _longest[key] = state.length
         remember(self.path)
 

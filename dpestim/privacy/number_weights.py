@@ -57,10 +57,12 @@ def window_weights(epsilon, grid, share, total=WORD):
     outside += (total * pow(grid, -1, window) - outside) % window if window > 1 else 0
     inside, rest = divmod(total - grid * outside, window)
     if rest or not 0 < outside <= inside or not within(inside, outside, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot tell the inside of the window from the outside")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the law of this window: "
+                         "take a larger epsilon")
     # a large epsilon may be used in part only (weights are integers); a small one that is not used would be noise alone
     if epsilon < 1 and not uses_enough(inside, outside, epsilon):
-        raise ValueError("epsilon is too small: a random word cannot express nearly all of it")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot use nearly all of it: take a larger "
+                         "epsilon")
     return WindowWeights(grid, window, inside, outside)
 
 
@@ -97,7 +99,8 @@ def hybrid_weights(epsilon, grid):
     least = (signs - grid * rise) // 2
     most = least + grid * rise
     if rise == 0 or not within(most, least, epsilon) or (signs == WORD and not uses_enough(most, least, epsilon)):
-        raise ValueError("epsilon is too small: a random word cannot tell the signs apart")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the law of the signs: take "
+                         "a larger epsilon")
     window = window_weights(epsilon, grid, half, WORD - signs) if signs < WORD else None
     return HybridWeights(grid, window, least, rise)
 
@@ -111,7 +114,8 @@ def laplace_beyond(epsilon, grid):
     """
     excess = exp_lower(epsilon / grid) - 1
     if excess <= 0:
-        raise ValueError("epsilon is too small: 80 digits cannot tell the law from one without it")
+        raise ValueError("epsilon is too small, because 80 digits cannot express the law: take a larger epsilon, or a "
+                         "coarser grid")
     places = 1
     while places < 1 << 16 and places < 1024 * excess:
         places *= 2
@@ -128,9 +132,11 @@ def duchi_weights(epsilon):
     half = 1 << 31
     other = half * math.ceil(Fraction(WORD, half) / (exp_lower(epsilon) + 1))
     if 2 * other >= WORD or (epsilon < 1 and not uses_enough(WORD - other, other, epsilon)):
-        raise ValueError("epsilon is too small: a random word cannot tell the two answers apart")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the law of the two answers: "
+                         "take a larger epsilon")
     if not within(WORD - other, other, epsilon):
-        raise ValueError("epsilon is too small or too large: the weights do not keep it")
+        raise ValueError("epsilon is too small or too large, because the rounded weights would exceed it: change "
+                         "epsilon")
     return other, (WORD - 2 * other) >> 32
 
 
@@ -172,7 +178,8 @@ def joint_duchi_weights(epsilon, d):
     """
     pair = grr_weights(epsilon, 2)
     if pair.n_words > 1:
-        raise ValueError("epsilon is too small or too large: a random word cannot tell the two sides apart")
+        raise ValueError("epsilon is too small or too large, because 64-bit random words cannot express the law: "
+                         "change epsilon")
     e, n_ties = exp_lower(epsilon), math.comb(d, d // 2) if d % 2 == 0 else 0
     denominator = 1 << (d + 64)
 
@@ -198,7 +205,8 @@ def joint_duchi_weights(epsilon, d):
     law = weights(low, rounds)
     found = [law.heavy, law.light, *([law.tied] if n_ties else [])]
     if not within(max(found), min(found), epsilon):
-        raise ValueError("epsilon is too small or too large: the weights do not keep it")
+        raise ValueError("epsilon is too small or too large, because the rounded weights would exceed it: change "
+                         "epsilon")
     return law
 
 
@@ -212,7 +220,8 @@ def staircase_beyond(epsilon):
     """
     excess = exp_lower(epsilon * Fraction(1023, 1024)) - 1
     if excess <= 0:
-        raise ValueError("epsilon is too small: 80 digits cannot tell the law from one without it")
+        raise ValueError("epsilon is too small, because 80 digits cannot express the law: take a larger epsilon, or a "
+                         "coarser grid")
     if excess >= 1024:
         return Fraction(1, math.floor(excess))
     places = 1

@@ -86,6 +86,6 @@ def rappor_thresholds(epsilon, n_hashes, f=None, p=None, q=None):
         raise ValueError("epsilon is too small for one report with these f, p and q")
     found = RAPPORThresholds(wrong, low, high)
     if found.waste > 100:
-        raise ValueError("f, p and q must leave something to tell: with these a report of this epsilon has errors more "
-                         "than ten times those of p = 1 - q")
+        raise ValueError("f, p and q must be further apart: with these values a report of this epsilon has more than "
+                         "ten times the error of p = 1 - q")
     return found

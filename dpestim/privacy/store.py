@@ -57,9 +57,10 @@ def create(path, schema, insert, row):
     import sqlite3
 
     if path in _known:
-        raise LedgerError(f"{path} was a ledger of this process and is gone: a new one would forget what was spent")
+        raise LedgerError(f"{path} was a ledger of this process and was deleted: restore the file, because a new "
+                          "ledger would not count earlier releases")
     if not os.path.isdir(os.path.dirname(path)):
-        raise LedgerError(f"the folder of {path} does not exist")
+        raise LedgerError(f"the folder of {path} does not exist: create the folder first")
     with _lock_of(path):
         draft = descriptor = None
         try:
@@ -219,17 +220,17 @@ def transaction(path, durability, write):
                     file.known = None
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise LedgerError(f"{path} was locked by others for {_PATIENCE} s") from error
+                raise LedgerError(f"{path} was locked by other processes for {_PATIENCE} s: try again") from error
             raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
         except sqlite3.ProgrammingError as error:
             if file is None or _connections.get(path) is file:
                 raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
-            raise LedgerError(f"{path} was used by a signal handler or a finalizer in the middle of this, of which "
-                              "nothing was entered: try again") from error
+            raise LedgerError(f"{path} was used by a signal handler or a finalizer during this operation, which was "
+                              "not entered: try again") from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # (SQLite's own words quote the damage)
             _disconnect(path)
             file = None
-            raise LedgerError(f"{path} is no ledger, or is damaged: {error}") from error
+            raise LedgerError(f"{path} is not a ledger, or is damaged ({error}): restore a backup") from error
         finally:
             if file is not None and not done:
                 file.known = None
@@ -246,12 +247,13 @@ def _connect(path, durability, write):
     except OSError:
         _disconnect(path)
         raise LedgerError(
-            f"{path} is missing: a ledger that is moved or deleted cannot be charged. (An estimator that was made, "
-            "cloned, pickled or paid for inside `with ledger:` stays bound to it; set_params(ledger=...) gives it "
-            "another one.)"
+            f"{path} is missing: restore the file, because a ledger that was moved or deleted cannot be charged. (An "
+            "estimator that was made, cloned, pickled or used inside `with ledger:` stays bound to that ledger; "
+            "set_params(ledger=...) binds it to another one.)"
         ) from None
     if os.access(f"{path}-wal", os.F_OK):
-        raise LedgerError(f"{path} was put in WAL mode from outside: part of the account is in another file")
+        raise LedgerError(f"{path} was put in WAL mode by another program, so that part of the account is in another "
+                          "file: run PRAGMA journal_mode=DELETE")
     key = (os.getpid(), status.st_dev, status.st_ino, durability)
     with _lock:
         file = _connections.get(path)
@@ -262,18 +264,19 @@ def _connect(path, durability, write):
     _disconnect(path)
     writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
     if write and not writable:
-        raise LedgerError(f"{path} may not be written, and so not charged")
+        raise LedgerError(f"{path} is read-only and cannot be charged: change the permissions of the file")
     connection = sqlite3.connect(
         f"{Path(path).as_uri()}?mode={'rw' if writable else 'ro'}", uri=True, isolation_level=None, timeout=_PATIENCE,
         check_same_thread=False,
     )
     try:
         if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise LedgerError(f"{path} is no ledger of dpestim")
+            raise LedgerError(f"{path} is not a ledger of dpestim: pass the path of a ledger, or of a new file")
         if writable:
             # PERSIST is cheaper than a new journal each time, and as safe
             if connection.execute("PRAGMA journal_mode=PERSIST").fetchone()[0] != "persist":
-                raise LedgerError(f"{path} was put in another journal mode from outside")
+                raise LedgerError(f"{path} was put in another journal mode by another program: run PRAGMA "
+                                  "journal_mode=DELETE")
             connection.execute(f"PRAGMA synchronous={'OFF' if durability == 'fast' else 'FULL'}")
     except BaseException:
         connection.close()

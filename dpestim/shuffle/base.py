@@ -48,22 +48,22 @@ class ShuffledColumns(Columns):
         """Return what all messages together promise to one user, who may have taken part several times."""
         if self.inferred:
             return PrivacyGuarantee(math.inf, model="shuffle", neighbours=Neighbours.SUBSTITUTION, seeded=seeded,
-                                    notes=(f"The {self.inferred} were learned from the private data.",))
+                                    notes=(f"The {self.inferred} were learned from the private data: declare them.",))
         law = self.laws[0]
         helpers = law.colluding if colluding is None else colluding
         local = times * self.local_epsilon
         alone = (f"a user's own messages keep a local epsilon of {bound(local)}" if local != math.inf else
                  "a user's own messages keep nothing")
         notes = [
-            f"The analyser sees the messages of at least {law.n_users} users, and how many there are, in no order; it "
-            f"holds where at most {helpers} of them tell the analyser what they sent.",
+            f"The analyser sees the messages of at least {law.n_users} users in random order, and their number. The "
+            f"guarantee holds if at most {helpers} of these users disclose their messages to the analyser.",
             f"Without the shuffler {alone}.",
         ]
         if times > 1:
             notes.append(f"A user may have taken part {times} times.")
         if n_batches > 1:
-            notes.append(f"It counts {n_batches} batches, each shuffled by itself, and holds if nobody was in two of "
-                         "them.")
+            notes.append(f"The guarantee covers {n_batches} batches, each shuffled separately, if no user was in two "
+                         "of them.")
         if len(self) > 1:
             notes.append(f"It covers the {len(self)} columns of a row together.")
         notes += [f"Note: {law.slack}." for law in self.laws if law.slack]
@@ -72,7 +72,8 @@ class ShuffledColumns(Columns):
                                         for law in self.laws])
         if helpers > law.colluding and epsilon != math.inf:
             bits = farthest_bits(epsilon / times, self.delta, len(self))
-            notes.append(f"It holds where the shuffler's orders are within 2^-{bits} of uniform.")
+            notes.append(f"The guarantee holds if the shuffler's order is within 2^-{bits} of uniform in total "
+                         "variation.")
         return PrivacyGuarantee(epsilon, min(1, times * self.delta), "shuffle", Neighbours.SUBSTITUTION, seeded,
                                 tuple(dict.fromkeys(notes)))
 
@@ -119,7 +120,8 @@ class ShuffleProtocol(Server):
     def privatize(self, X):
         """Do what `encode` does."""
         if self.n_users is None:
-            raise ValueError("n_users must be declared where users encode on their own: how many take part at least")
+            raise ValueError("n_users must be declared where users encode separately: the least number of users that "
+                             "take part")
         return super().privatize(X)
 
     def fit_parts(self, ask, example):
@@ -160,7 +162,7 @@ class ShuffleProtocol(Server):
         return self.aggregate(messages)
 
     def privacy_against(self, colluding):
-        """Return what is left where so many users tell the analyser what they sent.
+        """Return the guarantee if this number of users disclose their messages to the analyser.
 
         Parameters
         ----------
@@ -202,10 +204,11 @@ class ShuffleProtocol(Server):
     def _n_users_declared(self):
         n_users = self.n_users if self.n_users is not None else vars(self).get("_n_rows")
         if n_users is None:
-            raise ValueError("n_users must be declared, or fit must come first: how many take part at least")
+            raise ValueError("n_users must be declared, or fit must come first: the least number of users that take "
+                             "part")
         n_users = whole(n_users, "n_users")
         if n_users > _MOST_USERS:
-            raise ValueError("n_users must be at most 10^15: bounds are worked out in floats")
+            raise ValueError("n_users must be at most 10^15")
         return n_users
 
     def _schema(self, X, strict, restart=False):
@@ -234,5 +237,5 @@ class ShuffleProtocol(Server):
 
 def _check_number(n, columns):
     if n < columns.n_users:
-        raise ValueError(f"n_users must not exceed the users of a batch: {columns.n_users} were to hide each other, "
-                         f"and {n} are here")
+        raise ValueError("n_users must not exceed the number of users in a batch: the guarantee is for "
+                         f"{columns.n_users} users, and the batch has {n}")

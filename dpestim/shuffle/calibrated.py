@@ -52,13 +52,12 @@ class Calibrated(PrivateEstimator):
         whole(self.colluding, "colluding", 0)
         inner = inner_of(self._wrapped)
         if hasattr(self._wrapped, "next_round") and getattr(self._wrapped, "n_rounds", None) != 1:
-            raise ValueError(f"estimator must not be a {type(self._wrapped).__name__}: its users answer in several "
-                             "rounds, of which one shuffle is only the first. Take PrivKVEstimator or PCKVEstimator, "
-                             "which ask once")
+            raise ValueError(f"estimator must not be a {type(self._wrapped).__name__}, whose users answer in several "
+                             "rounds: take PrivKVEstimator or PCKVEstimator, which ask once")
         if isinstance(self._wrapped, MixedEstimator | PersonalizedEstimator | ShuffleProtocol) or not (
             isinstance(self._wrapped, Server) and isinstance(inner, Client)
         ):
-            raise ValueError("estimator must be what counts the reports of a local law, such as "
+            raise ValueError("estimator must be an estimator that counts reports of a local law, such as "
                              "dpestim.local.MeanEstimator or a frequency estimator")
         return epsilon, delta
 
@@ -90,8 +89,8 @@ class Calibrated(PrivateEstimator):
         if columns is not None:
             trial._check_columns(columns)
             if any(part.relaxation is not None for part in columns.laws):
-                raise ValueError("estimator must not have a relaxed law: what some inputs lack in protection, no "
-                                 "shuffle is proven to add")
+                raise ValueError("estimator must not have a relaxed law, because no bound for its shuffled reports is "
+                                 "proven: take an estimator without a relaxation")
             law = known_law(columns, self.bound)
         local = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
         return trial if local == epsilon else self._at(local, chosen)

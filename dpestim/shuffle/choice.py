@@ -79,6 +79,6 @@ def warn_if_far(server, columns, *setting):
     except ValueError:  # (its errors are not planned)
         return
     if own > WORSE * direct.rmse:
-        warnings.warn(f"{name} is off by about {n * own:,.0f} users in each category behind this shuffler, and "
-                      f"GRRFrequencyEstimator by {n * direct.rmse:,.0f}. Take GRRFrequencyEstimator, or "
+        warnings.warn(f"{name} has an error of about {n * own:,.0f} users in each category behind this shuffler, and "
+                      f"GRRFrequencyEstimator of {n * direct.rmse:,.0f}. Take GRRFrequencyEstimator, or "
                       "ShuffledHistogram, which sends several messages", stacklevel=3)

@@ -46,7 +46,8 @@ class ShuffleLaw(Randomizer):
         if ratio != math.inf and within(ratio.numerator, ratio.denominator, self.epsilon):
             return  # a user's own messages keep epsilon, whatever the others do
         if self.delta_at(float_down(self.epsilon), self.n_honest) > float_down(self.delta):
-            raise ValueError(f"epsilon and delta cannot be kept by {self.n_honest} honest users")
+            raise ValueError(f"epsilon and delta are too small for {self.n_honest} honest users: take larger ones, or "
+                             "more users")
 
     @property
     def n_honest(self):
@@ -66,11 +67,11 @@ class ShuffleLaw(Randomizer):
 
     def delta_at(self, epsilon, n_honest):
         """Return a proven upper bound of delta."""
-        raise TypeError(f"{type(self).__name__} does not bound its delta")
+        raise TypeError(f"{type(self).__name__} does not bound its delta: implement `delta_at`")
 
     def message_law(self, code):
         """Return the exact law of one user's messages."""
-        raise TypeError(f"{type(self).__name__} does not enumerate its law")
+        raise TypeError(f"{type(self).__name__} does not enumerate its law: implement `message_law`")
 
     def epsilon_left(self, colluding):
         """Return the least epsilon known to hold with `delta` where so many of `n_users` help the analyser."""

@@ -35,5 +35,5 @@ def known_law(columns, bound):
 def check_number(n, needed):
     """Refuse fewer users than were to hide each other."""
     if n < needed:
-        raise ValueError(f"n_users must not exceed the users at hand: {needed} were to hide each other, and {n} are "
-                         "here")
+        raise ValueError(f"n_users must not exceed the number of users: the guarantee is for {needed} users, and there "
+                         f"are {n}")

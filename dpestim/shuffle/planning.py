@@ -147,8 +147,7 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, del
     6510
     """
     if [n_users, epsilon, target_rmse].count(None) != 1:
-        raise ValueError("exactly one of n_users, epsilon and target_rmse must be left out: plan "
-                         "finds the one that is left out")
+        raise ValueError("exactly one of n_users, epsilon and target_rmse must be None: plan finds this one")
     d, colluding = whole(n_categories, "n_categories", 2), whole(colluding, "colluding", 0)
     if d > _MOST_CATEGORIES or colluding > _MOST_USERS:
         raise ValueError(f"n_categories must be at most {_MOST_CATEGORIES:,}, and colluding at most 10^15")

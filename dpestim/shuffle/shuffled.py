@@ -29,19 +29,20 @@ _UNFITTED = "This ShuffledEstimator instance is not fitted yet: call fit, or ana
 
 
 class ShuffledEstimator(Calibrated):
-    """Any local estimator behind a shuffler, with the largest local epsilon for which reports are (epsilon, delta)-DP.
+    """Estimate by any local estimator behind a shuffler, with the largest local epsilon that is (epsilon, delta)-DP.
 
-    Users randomise with the wrapped estimator's law, but with a local epsilon that is larger than `epsilon`, as the
-    messages of the others hide each one's: the more users, the larger it may be. Errors are those of the wrapped
-    estimator at that local epsilon. Where it sends one message a user, as here, that is often enough; for sums alone
-    the protocols of this package that send several have smaller errors.
+    Users randomise by the law of the wrapped estimator, with a local epsilon larger than `epsilon`, because the
+    messages of other users hide each message. The local epsilon grows with the number of users. Errors are those of the
+    wrapped estimator at this local epsilon. For sums, protocols with several messages a user have smaller errors
+    (`RealSum`).
 
     **Privacy.** (epsilon, delta) for data sets of equal size that differ in one user's row, where the shuffler is
     trusted and at least ``n_users - colluding`` users follow the protocol; the number of users is public. All columns
     of a row are one message, shuffled as a whole. The local epsilon is found by numerical bounds, proven in
-    ``amplification/bounds.md`` (and used as in ``shuffled.md``), for the integer law that is really drawn from; it
-    stays whatever the shuffler does (`local_privacy_`). Where there are too few users for shuffling to help, each
-    report is epsilon-private by itself, and delta is not needed. A call of `fit` or `encode` is charged once.
+    ``amplification/bounds.md`` (and used as in ``shuffled.md``), for the integer law that is really drawn from; the
+    local epsilon holds even without the shuffler (`local_privacy_`). Where there are too few users for shuffling to
+    help, each report is epsilon-private by itself, and delta is not needed. A call of `fit` or `encode` is charged
+    once.
 
     **Utility.** That of the wrapped estimator at `local_epsilon_`.
 
@@ -60,7 +61,7 @@ class ShuffledEstimator(Calibrated):
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None
-        What may be added to the probability of any event, above 0 and below 1: it must be declared.
+        The delta of (epsilon, delta)-differential privacy, above 0 and below 1: it must be declared.
     bound : {"best", "blanket", "clones"}, default="best"
         How the guarantee is computed: "clones" needs only the local epsilon; "blanket" the law, which must be that of
         a single column and have a known common part; "best" takes the law where it is known.
@@ -242,7 +243,7 @@ class ShuffledEstimator(Calibrated):
                           self._colluding)
 
     def privacy_against(self, colluding):
-        """Return what is left where so many users tell the analyser what they sent.
+        """Return the guarantee if this number of users disclose their messages to the analyser.
 
         Parameters
         ----------
@@ -322,7 +323,7 @@ class ShuffledEstimator(Calibrated):
 
     def _declared_users(self, why):
         if self.n_users is None:
-            raise ValueError(f"n_users must be declared where {why}: how many take part at least")
+            raise ValueError(f"n_users must be declared where {why}: the least number of users that take part")
         return whole(self.n_users, "n_users")
 
     def _read(self, X, restart):
@@ -357,7 +358,8 @@ class ShuffledEstimator(Calibrated):
             delta = 0
         elif not keeps(local if self.bound == "clones" else law_of(columns, local), n - colluding, epsilon,
                        delta * FOR_MESSAGES):
-            raise ValueError("estimator must have a law that follows from its epsilon alone")
+            raise ValueError("estimator must have a law that depends on its epsilon and no other budget: leave "
+                             "epsilons and other budgets at None")
         return self._told(columns, epsilon, delta, n, seeded, colluding)
 
     def _told(self, columns, epsilon, delta, n, seeded, colluding, *, of_shuffler=False):
@@ -367,20 +369,20 @@ class ShuffledEstimator(Calibrated):
                                     notes=columns.guarantee().notes)
         local = row_epsilon(columns)
         notes = [
-            f"The analyser sees one message of each of at least {n} users, and how many there are, in no order; it "
-            f"holds where at most {colluding} of them tell the analyser what they sent.",
+            f"The analyser sees one message of each of at least {n} users in random order, and their number. The "
+            f"guarantee holds if at most {colluding} of these users disclose their messages to the analyser.",
             f"Without the shuffler a user's own message keeps a local epsilon of {text_of(local)}"
             f"{' in each of them' if self._times > 1 else ''}.",
         ]
         if not delta:
-            notes.append("So few users do not hide each other with this epsilon and delta: nothing is gained by "
-                         "shuffling, and each message keeps epsilon by itself.")
+            notes.append("The number of users is too small for amplification by shuffling at this epsilon and delta: "
+                         "each message has this epsilon without the shuffler.")
         if len(self._shuffles) > 1:
-            notes.append(f"It counts {len(self._shuffles)} shuffles, and holds if nobody was in two of them."
+            notes.append(f"The guarantee covers {len(self._shuffles)} shuffles together if no user was in two of them."
                          if self._times == 1 else f"A user may have been in {self._times} shuffles.")
         if of_shuffler and delta:
-            notes.append(f"It holds where the shuffler's orders are within 2^-{farthest_bits(epsilon, delta)} of "
-                         "uniform.")
+            notes.append(f"The guarantee holds if the shuffler's order is within 2^-{farthest_bits(epsilon, delta)} of "
+                         "uniform in total variation.")
         notes = tuple(dict.fromkeys([*notes, *columns.guarantee().notes]))
         one = PrivacyGuarantee(epsilon, delta, "shuffle", Neighbours.SUBSTITUTION, seeded, notes)
         return replace(one, epsilon=self._times * one.epsilon, delta=min(1, self._times * one.delta))

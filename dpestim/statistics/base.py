@@ -22,7 +22,7 @@ from dpestim.summaries import Mergeable, Summary, names_of, schema_of, source_of
 #: Parameters of most statistics, for their docstrings.
 DELTA = """\
     delta : float, default=None
-        What may be added to the probability of any event, below 1. None or 0: none. Above 0 noise is Gaussian if that
+        The delta of (epsilon, delta)-differential privacy, below 1. None or 0: none. Above 0 noise is Gaussian if that
         is less; it is charged in any case.
 """
 USERS = """\
@@ -61,8 +61,8 @@ class DPStatistic(Mergeable, CentralMechanism):
     _more_parameters = """
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped.
-        "private" finds powers of two around most of the rows, with `bounds_fraction` of epsilon; use `fit` then.
-        Rows in a cell with few others are outside, and clipped; where all are, the value is NaN.
+        "private" finds powers of two around most of the rows, with `bounds_fraction` of epsilon; use `fit` then. Values
+        far from most rows are clipped; if no bounds are found, the value is NaN.
 """ + DELTA + USERS + SHARE + "    "
     _more_attributes = """
     result_ : Result
@@ -97,7 +97,7 @@ class DPStatistic(Mergeable, CentralMechanism):
         ----------
         X : array-like, Series or data frame of shape (n_rows,) or (n_rows, n_columns)
         users : array-like of shape (n_rows,), default=None
-            Whose row each is; needs `max_rows_per_user`, and all rows of a user in one call.
+            The user of each row; needs `max_rows_per_user`, and all rows of a user in one call.
 
         Returns
         -------
@@ -120,14 +120,15 @@ class DPStatistic(Mergeable, CentralMechanism):
         ----------
         other : estimator of the same class with the same parameters
         users : {"disjoint"}, default=None
-            Your word that no user has rows in both; needed with `max_rows_per_user`.
+            Declares that no user has rows in both summaries; needed with `max_rows_per_user`.
 
         Returns
         -------
         self
         """
         if self.max_rows_per_user is not None and users != "disjoint":
-            raise ValueError('merge with max_rows_per_user needs users="disjoint": your word that nobody is in both')
+            raise ValueError('merge with max_rows_per_user needs users="disjoint", by which you declare that no user '
+                             "is in both summaries")
         return super().merge(other)
 
     def release(self):
@@ -169,8 +170,9 @@ class DPStatistic(Mergeable, CentralMechanism):
             bounds = learned["bounds_"] = find(source.part(1))
             drawn = self._plan_within(rows, one, bounds)(source.part(0))
             if np.isnan(bounds[0]).any() and not self._is_strict():
-                warnings.warn("no private bounds were found, as too few rows are alike for the epsilon: what depends "
-                              "on them is NaN", UserWarning, stacklevel=2)
+                warnings.warn("no private bounds were found, because too few rows are similar for this epsilon, and "
+                              "the results of these columns are NaN: declare bounds, or take a larger "
+                              "epsilon", UserWarning, stacklevel=2)
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(bounds))
             result = replace(self._result(drawn, names), about=f"{self._about}; the bounds that were found: {found}")
         else:
@@ -273,7 +275,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _check_mergeable(self):
         self._check()
         if self._finds_bounds():
-            raise ValueError('bounds="private" needs all rows at once: use fit')
+            raise ValueError('bounds="private" needs all rows at once: use fit, or declare bounds')
 
     def _check(self):
         self._budget()
@@ -361,7 +363,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _notes(self):
         """Return what the guarantee is about."""
         if self.max_rows_per_user is not None:
-            return (f"A record is a user, of whom at most {self.max_rows_per_user} rows count.",)
+            return (f"A record is a user; at most {self.max_rows_per_user} rows of each user count.",)
         return ()
 
     @classmethod

@@ -114,7 +114,7 @@ class Answers:
 
     def __reduce__(self):
         """Refuse: a copy would answer again, with the same noise."""
-        raise TypeError("answers cannot be pickled or copied: their noise would be used twice")
+        raise TypeError("answers cannot be pickled or copied, because their noise would be used twice: make new ones")
 
     def add(self, law, integers):
         """Return integers with the noise of a law, an array of int64 of the same shape."""

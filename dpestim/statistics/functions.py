@@ -15,13 +15,13 @@ from dpestim.statistics.unknown import UnknownCategories
 
 _TEXT = """{line}
 
-    A function of `{name}`, whose page says what is promised, how exact it is, and where the proof is.
+    The function calls `{name}`, whose page states the guarantee, the accuracy and the proof.
 
     Parameters
     ----------
     x : array-like, Series or data frame of shape (n_rows,) or (n_rows, n_columns)
     users : array-like of shape (n_rows,), default=None
-        Whose row each is; needs `max_rows_per_user`.
+        The user of each row; needs `max_rows_per_user`.
     {keywords}
         As for `{name}`; epsilon must be given.
 
@@ -33,12 +33,13 @@ _TEXT = """{line}
     Raises
     ------
     ValueError
-        For a parameter or data that do not fit, before anything is charged; it never names a value of the data.
+        For an invalid parameter or invalid data, before anything is charged. The message never names a value of the
+        data.
 
     Notes
     -----
-    **Privacy.** In the central model, for the declared neighbours (one record replaced, unless it is said otherwise);
-    whoever holds the data must be trusted. **Complexity.** That of `{name}`.
+    **Privacy.** In the central model, for the declared neighbours (by default one record is replaced); the curator, who
+    holds the data, must be trusted. **Complexity.** That of `{name}`.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def _function(name, kind, line, example, changed=None, **fixed):
 
     def function(x, *, users=None, **params):
         if "epsilon" not in params:
-            raise ValueError("epsilon must be given: what the release may cost")
+            raise ValueError("epsilon must be given, the budget of the release, such as epsilon=1.0")
         return kind(**fixed, **{**(changed or {}), **params}).fit(x, users=users).result_
 
     defaults = {"epsilon": inspect.Parameter.empty, **(changed or {})}
@@ -122,7 +123,7 @@ def n_rows(x, *, epsilon, users=None, **params):
     epsilon : float
         Privacy budget of the release, in (0, 80].
     users : array-like of shape (n_rows,), default=None
-        Whose row each is; needs `max_rows_per_user`.
+        The user of each row; needs `max_rows_per_user`.
     **params
         As for `Count`.
 
@@ -133,7 +134,8 @@ def n_rows(x, *, epsilon, users=None, **params):
     Raises
     ------
     ValueError
-        For a parameter or data that do not fit, before anything is charged; it never names a value of the data.
+        For an invalid parameter or invalid data, before anything is charged. The message never names a value of the
+        data.
 
     Examples
     --------
@@ -144,7 +146,8 @@ def n_rows(x, *, epsilon, users=None, **params):
     if params.get("neighbours") is None:
         params["neighbours"] = "add_remove"
     if params["neighbours"] == "substitution":
-        raise ValueError('neighbours must be "add_remove": where records are replaced the number of rows is public')
+        raise ValueError('neighbours must be "add_remove", because with "substitution" the number of rows is public: '
+                         "use len(x)")
     n, error = attempt(lambda: x.shape[0] if hasattr(x, "shape") else len(x))
     if error or isinstance(x, str | bytes | dict):
         raise ValueError("x must be an array, a data frame or a list of rows")
@@ -206,7 +209,8 @@ def quantile(x, q, *, epsilon, **params):
     Raises
     ------
     ValueError
-        For a parameter or data that do not fit, before anything is charged; it never names a value of the data.
+        For an invalid parameter or invalid data, before anything is charged. The message never names a value of the
+        data.
 
     Examples
     --------

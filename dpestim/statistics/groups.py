@@ -48,7 +48,8 @@ def group_by(statistic, X, by, groups, *, columns=None, users=None):
     Raises
     ------
     ValueError
-        For a parameter or data that do not fit, before anything is charged; it never names a value of the data.
+        For an invalid parameter or invalid data, before anything is charged. The message never names a value of the
+        data.
 
     Notes
     -----
@@ -112,13 +113,14 @@ def planned(statistic, X, by, groups, users=None):
     statistic.random_state = given.random_state  # (a copied generator would give every call the same noise)
     statistic._check()
     if statistic._relation() is not Neighbours.ADD_REMOVE:
-        raise ValueError('statistic must have neighbours="add_remove", as its parameter or from the block '
-                         '(config_context(neighbours="add_remove"), or a ledger of this relation): a row that is '
-                         "replaced may move between groups")
+        raise ValueError('statistic must have neighbours="add_remove", because a replaced row may move between groups: '
+                         'set the parameter, or use config_context(neighbours="add_remove") or a ledger of this '
+                         "relation")
     if statistic._finds_bounds():
-        raise ValueError("statistic must have declared bounds: private ones would be found for each group anew")
+        raise ValueError("statistic must have declared bounds, because private bounds would cost budget in each group")
     if statistic.max_rows_per_user is not None and statistic._budget()[1]:
-        raise ValueError("statistic must have no delta where users have several rows: they may be in several groups")
+        raise ValueError("statistic must have no delta with max_rows_per_user, because a user may be in several "
+                         "groups: set delta=None")
     strict = statistic._is_strict()
     statistic._units = units_of(statistic, names_of(X, 1))
     settle(statistic, X)

@@ -10,12 +10,12 @@ _PAIRS = 4096
 
 
 class Covariance(SumStatistic):
-    """Covariance matrix of columns, clipped to bounds.
+    """Release a noisy covariance matrix of columns, clipped to bounds.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. For a
     record replaced n times the sum of products minus the product of sums is an integer, which changes by (n - 1) times
     both ranges at most. For one more or less the number of rows, the centred sums and the sums of products get noise,
-    equal shares of epsilon each. Whoever holds the data must be trusted.
+    equal shares of epsilon each. The curator, who holds the data, must be trusted.
 
     **Utility.** That of `numpy.cov` with ``bias=True``. For replaced records unbiased, with noise of standard deviation
     of about sqrt(2) k range range' / (n epsilon) for the k = d (d + 1) / 2 entries of d columns. The matrix need not be
@@ -143,17 +143,17 @@ def _matrix(values, d):
 
 
 class Variance(Covariance):
-    """Variance of each column, clipped to bounds.
+    """Release the noisy variance of each column, clipped to bounds.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. For a
-    record replaced n times the sum of squares minus the square of the sum is an integer, which changes by
-    (n - 1) (high - low)^2 at most. For one more or less the number of rows, the centred sums and the sums of squares
-    get noise, equal shares of epsilon each. Whoever holds the data must be trusted.
+    record replaced n times the sum of squares minus the square of the sum is an integer, which changes by (n - 1) (high
+    - low)^2 at most. For one more or less the number of rows, the centred sums and the sums of squares get noise, equal
+    shares of epsilon each. The curator, who holds the data, must be trusted.
 
-    **Utility.** That of `numpy.var`, divided by n. For replaced records unbiased before it is clipped to
-    [0, (high - low)^2 / 4], with noise of standard deviation of about sqrt(2) d (high - low)^2 / (n epsilon). With few
-    rows the law is far from normal, as it ends at 0: take `result_.interval`, which holds for any data. The value plus
-    and minus 1.96 standard errors covers .88 to .97 (normal rows, 20 to 200 of them, epsilon 1 to 8).
+    **Utility.** That of `numpy.var`, divided by n. For replaced records unbiased before it is clipped to [0, (high -
+    low)^2 / 4], with noise of standard deviation of about sqrt(2) d (high - low)^2 / (n epsilon). With few rows the
+    distribution is far from normal, because it ends at 0: take `result_.interval`, which holds for any data. The value
+    plus and minus 1.96 standard errors covers .88 to .97 (normal rows, 20 to 200 of them, epsilon 1 to 8).
 
     **Complexity.** O(n d) time, O(d) memory.
 
@@ -191,7 +191,7 @@ class Variance(Covariance):
 
 
 class StandardDeviation(Variance):
-    """Standard deviation of each column, clipped to bounds: the root of a private variance.
+    """Release the standard deviation of each column, the root of a noisy variance.
 
     **Privacy.** That of `Variance`: the root costs nothing.
 
@@ -230,13 +230,13 @@ class StandardDeviation(Variance):
 
 
 class Correlation(Covariance):
-    """Correlation matrix of columns, clipped to bounds: a function of private covariances.
+    """Release a correlation matrix of columns, computed from noisy covariances.
 
     **Privacy.** That of `Covariance`: dividing costs nothing.
 
-    **Utility.** Biased where variances are small beside their noise; then intervals are [-1, 1]. A correlation with
-    another column is NaN where the noisy variance of either is no more than two standard deviations of its noise, as
-    that of a column that is constant nearly always is: nothing is known of it. There is no standard error.
+    **Utility.** Biased where variances are small beside their noise; then intervals are [-1, 1]. A correlation is NaN
+    if the noisy variance of either column is at most two standard deviations of its noise, as for nearly all constant
+    columns. Correlations have no standard error.
 
     **Complexity.** O(n d^2) time, O(d^2) memory.
 

@@ -84,23 +84,23 @@ class OnePassModel(Mergeable, CentralModel):
 
     def _check(self):
         """Return (epsilon, delta) as exact numbers, 0 where nothing is learned; raise ValueError for bad parameters."""
-        raise TypeError(f"{type(self).__name__} does not say what its parameters are")
+        raise TypeError(f"{type(self).__name__} does not say what its parameters are: implement `_check`")
 
     def _read(self, X, y, reset):
         """Return (data as the others take them, the number of rows, the number of columns)."""
-        raise TypeError(f"{type(self).__name__} does not say how rows are read")
+        raise TypeError(f"{type(self).__name__} does not say how rows are read: implement `_read`")
 
     def _domain(self, n_columns, data=None):
         """Return what was declared about so many columns, which compares; from the data where nothing was."""
-        raise TypeError(f"{type(self).__name__} does not say what is declared")
+        raise TypeError(f"{type(self).__name__} does not say what is declared: implement `_domain`")
 
     def _sums(self, data, domain):
         """Return a list of exact totals."""
-        raise TypeError(f"{type(self).__name__} does not say what it sums")
+        raise TypeError(f"{type(self).__name__} does not say what it sums: implement `_sums`")
 
     def _released(self, n_rows, totals, domain, epsilon, delta):
         """Return a function of a random source that returns what is learned, by name."""
-        raise TypeError(f"{type(self).__name__} does not say what it learns")
+        raise TypeError(f"{type(self).__name__} does not say what it learns: implement `_released`")
 
     # ---------------------------------------------------------------- inside
 
@@ -120,8 +120,8 @@ class OnePassModel(Mergeable, CentralModel):
         self._check()
         unknown = [*self._inferred(), *("bounds" for own in [getattr(self, "bounds", None)] if isinstance(own, str))]
         if unknown:
-            raise ValueError(f"{' and '.join(unknown)} must be declared to summarise rows: to find them needs all rows "
-                             "at once, so use fit")
+            raise ValueError(f"{' and '.join(unknown)} must be declared to summarise rows, because they can be "
+                             "inferred from all rows at once only: declare them, or use fit")
 
     def _identity(self, n_columns, one=False):
         return type(self).__name__, n_columns, one, self._settings(), self._domain(n_columns)

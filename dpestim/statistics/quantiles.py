@@ -18,17 +18,17 @@ _OFF = 0.05
 
 
 class Quantile(DPStatistic):
-    """Quantiles of each column, by the exponential mechanism on a grid.
+    """Release quantiles of each column by the exponential mechanism on a grid.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours: each quantile of each column is one
     choice among the points of a public grid, with its share of epsilon. A record moves the rank of a point by 1 at most
-    (by max(q, 1 - q), for one more or less). Whoever holds the data must be trusted.
+    (by max(q, 1 - q), for one more or less). The curator, who holds the data, must be trusted.
 
-    **Utility.** With k choices in all, the rank of the value is, with probability 1 - b, within
-    2 k (ln(w / b) + 2.8) / epsilon of q n, where w is the width of the bounds over that of the place where the score is
-    best (as far for replaced records as for one more or less with q = 0 or 1). So bounds a thousand times too wide cost
-    14 k / epsilon ranks and nothing else: a value is a point of a grid of 2^39 to 2^40 steps (fewer where the bounds
-    are far from 0). Point masses, gaps and few rows need no care. Whole numbers, halves and quarters that many rows
+    **Utility.** With k choices in all, the rank of the value is, with probability 1 - b, within 2 k (ln(w / b) + 2.8) /
+    epsilon of q n, where w is the width of the bounds over that of the place where the score is best (as far for
+    replaced records as for one more or less with q = 0 or 1). So bounds a thousand times too wide cost 14 k / epsilon
+    ranks and nothing else: a value is a point of a grid of 2^39 to 2^40 steps (fewer where the bounds are far from 0).
+    The error bound holds for point masses, gaps and few rows, too. Whole numbers, halves and quarters that many rows
     share are found from a few rows on, multiples of 0.1 from more. Several quantiles of a column are in order. The ends
     of intervals, and values with ``rank=None``, are points of a grid of 2^15 to 2^16 steps, as their guarantee pays for
     the number of points: with bounds of (0, 1e6) these are 16 apart.
@@ -69,8 +69,9 @@ class Quantile(DPStatistic):
         and count as the nearest of the points of a public grid. "private" finds powers of two around
         most of the rows, with `bounds_fraction` of epsilon; then `fit` is the verb.
     level : float, default=None
-        Where it is declared, half of epsilon goes to two further quantiles a quantile, which enclose it with this
-        probability at least: the result has intervals up to this level. None: no interval, all of epsilon to the value.
+        If it is declared, half of epsilon is spent on two further quantiles for each quantile, which enclose the
+        quantile with at least this probability: the result has intervals up to this level. None: no interval, and the
+        whole epsilon for the value.
     rank : float, default=0
         Added to the target rank q n: with q=0 and rank=20 the 20th smallest value. None: what the rank of the value is
         off by with probability 0.05 at most, added for q up to 1/2 and else subtracted; it is public.

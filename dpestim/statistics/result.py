@@ -24,12 +24,11 @@ class Result(NumberTable):
     standard_error : number, ndarray or None
         Standard deviation of the value, over the noise: worked out as if the value that was released were the exact
         one, where the value is clipped to its range or follows from several noisy numbers (of few rows, or with a small
-        epsilon, it was found within a third of what is seen); None where the law of the value says nothing that is
-        independent of the data.
+        epsilon, it was found within a third of what is seen); None if the standard error depends on the data.
     privacy : PrivacyGuarantee
-        What the release promises, all that is in this object together.
+        The guarantee of all numbers in this object together.
     about : str
-        What an interval encloses, in a sentence.
+        The statistic that an interval encloses, as a sentence.
     keys : tuple
         Names of the cells, where the statistic is a table: edges or categories of each axis.
     axes : tuple of (str, list)
@@ -81,8 +80,8 @@ class Result(NumberTable):
         if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError("level must be a number between 0 and 1")
         if self._ends is None:
-            raise ValueError("no interval was released: quantiles, and with them medians, have one where level= is "
-                             "declared, such as median(x, ..., level=0.95), for which half of epsilon is spent")
+            raise ValueError("no interval was released: set level= for an interval of a quantile, such as median(x, "
+                             "..., level=0.95), which spends half of epsilon on the interval")
         low, high = self._ends(float(level))
         return (low, high) if np.ndim(self.value) else (_scalar(low), _scalar(high))
 

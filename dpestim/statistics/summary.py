@@ -35,7 +35,8 @@ class Grid:
     def __post_init__(self):
         # |point| < 2^50: the halves between are floats, so that a number is rounded as it is, and not twice
         if self.first == self.last or max(abs(self.first), abs(self.last)) >= 1 << 50:
-            raise ValueError("bounds must be a pair (low, high) with low below high, by more than a 2^28th of them")
+            raise ValueError("bounds must be a pair (low, high) with low below high, further apart than 2^-28 of their "
+                             "size")
 
     @cached_property
     def exponent(self):
@@ -126,7 +127,8 @@ def read_rows(x, strict):
     elif one:
         column = x if isinstance(x, np.ndarray) else np.asarray(x, dtype=None if hasattr(x, "dtype") else object)
         if strict and not hasattr(x, "dtype"):
-            raise ValueError("strict mode: X must have a numeric dtype in every column (a list and objects have none)")
+            raise ValueError("strict mode: X must have a numeric dtype in every column: pass an array or a frame of "
+                             "numbers, not a list or objects")
         if column.dtype == object and not len(column):
             column = column.astype(np.float64)
         rows = number_rows(column.reshape(-1, 1), strict=strict, fewest=0)
@@ -164,8 +166,8 @@ def users_of(users, n_rows, strict):
     """
     out = [None if user is None else key_of(user) for user in named(users, n_rows, "users", strict)]
     if not strict and None in out:
-        raise ValueError("users must name whose each row is, none may be missing: by strings, numbers, dates or tuples "
-                         "of them")
+        raise ValueError("users must name the user of each row, without missing values: by strings, numbers, dates or "
+                         "tuples of them")
     return out
 
 

@@ -39,7 +39,7 @@ class SumStatistic(DPStatistic):
 
     def _numbers(self, summary):
         """Return exact integers, and by how much a record can change each (all of them at once)."""
-        raise TypeError(f"{type(self).__name__} does not say what it adds noise to")
+        raise TypeError(f"{type(self).__name__} does not say what it adds noise to: implement `_numbers`")
 
     @staticmethod
     def _finish(noisy, errors, grids, n):
@@ -91,12 +91,12 @@ def class_sums(rows, codes, n_classes, grids, squares=False):
 
 
 class Count(SumStatistic):
-    """Count of the rows that are true.
+    """Release the noisy number of rows that are true.
 
-    Rows are booleans, or 0 and 1; `n_rows` counts rows, whatever is in them.
+    Rows are booleans, or 0 and 1; `n_rows` counts all rows.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. A record
-    changes each column's count by 1 at most. Whoever holds the data must be trusted.
+    changes each column's count by 1 at most. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased; the noise has variance below 2 (d / epsilon)^2 for d columns.
 
@@ -141,7 +141,7 @@ class Count(SumStatistic):
         except ValueError as error:  # (its text is ours, and shows no value)
             raise ValueError(f"{error}\n{_CONDITION}") from None
         if not strict and not ((rows == 0) | (rows == 1)).all():
-            raise ValueError("X must say of each row whether it is true, by booleans or 0 and 1. " + _CONDITION)
+            raise ValueError("X must hold booleans, or 0 and 1. " + _CONDITION)
         return self._kept(rows, users, len(rows)), one
 
     def _sums(self, rows, grids):
@@ -161,11 +161,11 @@ class Count(SumStatistic):
 
 
 class Sum(SumStatistic):
-    """Sum of each column, clipped to bounds.
+    """Release the noisy sum of each column, clipped to bounds.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Rows are
     clipped, rounded to a public grid and added as integers, so that the sensitivity is exact: high - low for a record
-    replaced, max(abs(low), abs(high)) for one more or less. Whoever holds the data must be trusted.
+    replaced, max(abs(low), abs(high)) for one more or less. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased for the sum of the clipped rows. For d columns the noise of each has variance of about
     2 (d sensitivity / epsilon)^2; d is the price of sharing epsilon (its root, with a delta).
@@ -218,12 +218,12 @@ class Sum(SumStatistic):
 
 
 class Mean(SumStatistic):
-    """Mean of each column, clipped to bounds.
+    """Release the noisy mean of each column, clipped to bounds.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. For a
     record replaced the number of rows is public, and the sum changes by high - low at most. For one more or less it is
-    secret: the centred sums and the number of rows get noise, equal shares of epsilon each. Whoever holds the data must
-    be trusted.
+    secret: the centred sums and the number of rows get noise, equal shares of epsilon each. The curator, who holds the
+    data, must be trusted.
 
     **Utility.** For replaced records unbiased for the mean of the clipped rows, with noise of variance of about
     2 (d (high - low) / (n epsilon))^2 for d columns. Else it is a ratio, biased by less than a standard error where n

@@ -69,13 +69,13 @@ def count_ends(noise, noisy, level):
 
 
 class Histogram(Cells):
-    """Histogram of one or several columns of numbers: how many rows lie in each cell.
+    """Release a histogram of columns of numbers: the noisy number of rows in each cell.
 
     For categories take `ContingencyTable`.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Cells
-    are public, and each row is in one of them, so the noise of a cell does not grow with their number. Whoever holds
-    the data must be trusted.
+    are public, and each row is in one of them, so the noise of a cell does not grow with their number. The curator, who
+    holds the data, must be trusted.
 
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
@@ -123,7 +123,7 @@ class Histogram(Cells):
 
     def _check(self):
         if isinstance(self.bounds, str):
-            raise ValueError("bounds must be a pair (low, high) of numbers: cells are public")
+            raise ValueError("bounds must be a public pair (low, high) of numbers")
         super()._check()
         if self.bounds is not None:
             grids_of(self.bounds)
@@ -141,7 +141,7 @@ class Histogram(Cells):
             out = [(bound_array(own, "bins"), 0.0) for own in (self.bins if several else [self.bins])]
         for edges, _ in out:
             if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-                raise ValueError("bins must be a number of cells, or edges: at least two finite numbers that ascend")
+                raise ValueError("bins must be a number of cells, or edges: at least two finite, ascending numbers")
         if n_columns not in (None, len(out)):
             raise ValueError(f"bins must have edges for each of the {n_columns} columns")
         if math.prod(len(edges) - 1 for edges, _ in out) > _MOST_CELLS:
@@ -173,10 +173,10 @@ class Histogram(Cells):
 
 
 class ContingencyTable(Cells):
-    """Contingency table of categorical columns: how many rows have each combination of categories.
+    """Release a contingency table: the noisy number of rows with each combination of categories.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. The
-    categories are declared, and each row is in one cell. Whoever holds the data must be trusted.
+    categories are declared, and each row is in one cell. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
@@ -235,7 +235,8 @@ class ContingencyTable(Cells):
     def _encoders(self, n_columns, names=None):
         lists = self._lists()
         if not isinstance(lists, list | tuple) or not len(lists) or not all(np.ndim(own) == 1 for own in lists):
-            raise ValueError("categories must be a list with the categories of each column, or those of the only one")
+            raise ValueError("categories must be a list with one list of categories for each column, or the categories "
+                             "of a single column")
         if n_columns not in (None, len(lists)):
             raise ValueError(f"categories must have a list for each of the {n_columns} columns")
         if math.prod(map(len, lists)) > _MOST_CELLS:

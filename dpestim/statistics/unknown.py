@@ -22,7 +22,7 @@ _NO_KEY = ("X must hold strings, numbers, dates and times, None, or tuples of th
 
 
 class UnknownCategories(Cells):
-    """Histogram of categories that nobody declared: those with enough rows, and how many they have.
+    """Release undeclared categories with enough rows, and their noisy counts.
 
     Where the categories can be declared, `ContingencyTable` needs no delta and hides none. Missing values are one
     category, None, and tuples in a list are categories.
@@ -30,7 +30,7 @@ class UnknownCategories(Cells):
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. Counts of
     categories that occur get discrete Laplace noise, and those that reach `threshold` are published. Delta is that of
     the exact law: the threshold is the least integer that a category of one record reaches with probability delta, at
-    most. Whoever holds the data must be trusted.
+    most. The curator, who holds the data, must be trusted.
 
     **Utility.** Counts are unbiased before the threshold; rare categories stay hidden, about those with fewer than
     ln(1 / delta) / epsilon rows (twice that for replaced records). Before the threshold an interval misses a
@@ -59,8 +59,9 @@ class UnknownCategories(Cells):
                                             "        it is charged in any case.",
                                             "It must be declared.") + USERS + "    "
     _proof_name = "tables"
-    _about = ("the number of rows of each category, each category separately. A category just above the threshold "
-              "was published because of high noise: its interval misses the number more often than the level says")
+    _about = ("the number of rows of each category, each category separately. Categories just above the threshold are "
+              "published when their noise is large, so that their intervals miss the count more often than the level "
+              "states")
 
     def __init__(self, epsilon=1.0, *, delta=None, neighbours=None, max_rows_per_user=None,
                  row_choice="first", ledger=None, random_state=None):
@@ -118,8 +119,8 @@ class UnknownCategories(Cells):
                 X[i] = value
         columns, _ = as_columns(X, self._is_strict())
         if len(columns) != 1:
-            raise ValueError("X must have one column of categories, such as frame['town']: for combinations of "
-                             "several columns join their values into one column first")
+            raise ValueError("X must have one column of categories, such as frame['town']: to count combinations of "
+                             "several columns, join their values into one column first")
         keys = np.empty(len(columns[0]), object)
         for i, value in enumerate(named(columns[0], len(keys), "X", self._is_strict())):
             keys[i] = published_key(value)

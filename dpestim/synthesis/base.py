@@ -45,10 +45,10 @@ COLUMNS = """\
         categories, bounds nor edges is an error: nothing is learned without budget.
     bins : int, array-like, list or dict of these, default=16
         Bins of equal width of a column of numbers, or public increasing edges in place of bounds. A value that many
-        rows share, such as 0, should have a bin of its own. (A list of integers has one for each column; edges for
-        all columns are an array or a tuple.)
+        rows share, such as 0, should have a separate bin. (A list of integers has one for each column; edges for all
+        columns are an array or a tuple.)
     degree : int, default=2
-        Tables of up to so many columns are compared and measured, from 1 on.
+        The largest number of columns of the tables that are compared and measured, at least 1.
     workload : list of tuple of str or int, default=None
         Sets of columns whose tables matter, by names (by places, where they have no names): only these and their
         subsets are compared and measured, up to `degree` columns of them. None: all sets.
@@ -60,8 +60,8 @@ ATTRIBUTES = """
     n_rows_ : float
         How many rows there were; with `neighbours="add_remove"` a noisy number.
     measured_ : list of tuple of int
-        Which tables the model learnt from, by places of columns: single ones first, then as they were chosen. Of few
-        rows there may be no other: what noise explains is dropped.
+        Which tables the model learnt from, by places of columns: single ones first, then as they were chosen. With few
+        rows there may be no other tables, because tables that the noise explains are dropped.
     counts_ : ndarray
         The noisy counts of these tables, one table after the other; of what was measured twice, the weighted mean.
     cliques_ : list of tuple of int
@@ -235,7 +235,8 @@ class Synthesizer(CentralModel):
             Columns of a table, from 1 to all. None: the tables of `workload`, or, without one, of two columns.
         """
         check_is_fitted(self)
-        self._refuse_in_strict("workload_error compares with raw data")
+        self._refuse_in_strict("workload_error is refused, because it compares with raw data: call it outside of "
+                               "strict mode")
         declared = self._workload if degree is None else None
         degree = min(2, len(self._columns)) if degree is None else degree
         if isinstance(degree, bool) or not isinstance(degree, Integral) or not 1 <= degree <= len(self._columns):
@@ -286,12 +287,13 @@ class Synthesizer(CentralModel):
 
     def _check_size(self, sizes):
         if self._joined and len(sizes) > _MOST_COLUMNS:
-            raise ValueError(f"X must have at most {_MOST_COLUMNS} columns: the model is one table of all of them")
+            raise ValueError(f"X must have at most {_MOST_COLUMNS} columns, because the model is one table of all "
+                             "columns: take MarginalSynthesizer")
         cells = math.prod(sizes) if self._joined else sum(sizes)
         if cells > self.max_cells:
             what = "all columns together" if self._joined else "the tables of single columns"
-            raise ValueError(f"max_cells must be at least {cells:,}, which is what {what} need: "
-                             "declare fewer categories or bins, or fewer columns")
+            raise ValueError(f"max_cells must be at least {cells:,}, the number of cells of {what}: raise max_cells, "
+                             "or declare fewer categories, bins or columns")
 
     def _places(self, columns):
         return places_of(columns, "columns", self._schema.labels, len(self._columns))

@@ -212,7 +212,7 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
         edges = isinstance(step, np.ndarray)
         missing = j in gone
         if own is not None and (pair is not None or (edges and is_per_column(bins))):
-            raise ValueError(f"{name} must have categories, or bounds and bins, and not both")
+            raise ValueError(f"{name} must have either categories, or bounds and bins")
         if own is not None:
             out.append(Categories(own, name))
         elif edges:
@@ -222,7 +222,7 @@ def declared_columns(categories, bounds, bins, n_columns, labels):
         else:
             low, high = (float(end) for end in pair)
             if not math.isfinite(high - low):
-                raise ValueError(f"bounds of {name} must be closer together, such that their distance is a float")
+                raise ValueError(f"bounds of {name} must be closer together, so that a float can hold their distance")
             edges = np.linspace(low, high, step + 1)
             if not (np.diff(edges) > 0).all():
                 raise ValueError(f"bounds of {name} must be far enough apart for its bins")

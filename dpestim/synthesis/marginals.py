@@ -114,18 +114,18 @@ class AdaptivePlan:
 
 
 class MarginalSynthesizer(Synthesizer):
-    """Synthetic rows of many columns: noisy tables of those columns whose table the model knows least (AIM).
+    """Sample synthetic rows of many columns from a model of adaptively chosen noisy tables (AIM).
 
-    Tables of single columns are measured first. Then, round by round, the exponential mechanism chooses a table of
-    which the model is far off, or none, where noise would drown all of them. That table gets discrete Gaussian noise,
-    and the model becomes the one of largest entropy that is closest to all noisy tables. What is left when no table is
-    worth its noise, or measuring one again says nothing new, is spent on all tables of the model together: few rows get
-    the model of independent columns. Rows are sampled from the model.
+    Tables of single columns are measured first. In each round the exponential mechanism chooses a table on which the
+    model has a large error, or none if the noise would exceed all errors. The chosen table is measured with discrete
+    Gaussian noise, and the model becomes the maximum entropy distribution closest to all noisy tables. When no table is
+    worth its noise, the remaining budget is spent on all tables of the model together; with few rows this is the model
+    of independent columns. Rows are sampled from the model.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours, by one
-    concentrated budget of all rounds, which `privacy_` keeps as its curve. What is kept, rows from `sample` and
-    answers of `marginal` are functions of what was released and may be published. Whoever calls `fit` must be trusted.
-    Nothing of the data decides but through released numbers; `workload_error` is **not private**. Names and dtypes of
+    concentrated budget of all rounds, which `privacy_` keeps as its curve. What is kept, rows from `sample` and answers
+    of `marginal` are functions of what was released and may be published. The caller of `fit` holds the rows and must
+    be trusted. All decisions depend on released numbers only; `workload_error` is **not private**. Names and dtypes of
     columns count as public; of categorical ones only declared categories are kept.
 
     **Utility.** Noise of a table has a standard deviation of at least about sqrt(m / (2 rho)) rows in each cell for a
@@ -166,7 +166,7 @@ class MarginalSynthesizer(Synthesizer):
 
     _more_parameters = """\
     delta : float, default=None
-        What may be added to the probability of any event, in (0, 1): it must be declared, much less than one over the
+        The delta of (epsilon, delta)-differential privacy, in (0, 1): it must be declared, much less than one over the
         number of rows.
 """ + COLUMNS
     _more_attributes = ATTRIBUTES

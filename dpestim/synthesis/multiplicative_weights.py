@@ -61,17 +61,17 @@ class FixedPlan:
 
 
 class MultiplicativeWeights(Synthesizer):
-    """Synthetic rows of few columns with pure epsilon: multiplicative weights on the table of all columns (MWEM).
+    """Sample synthetic rows of few columns with pure epsilon by multiplicative weights (MWEM).
 
     The model is one table of all columns together. Tables of single columns are measured first; then, in each of
-    `rounds`, the exponential mechanism chooses a table of up to `degree` columns of which the model is far off, that
-    table gets discrete Laplace noise, and weights of cells are multiplied until the model is close to all noisy tables.
-    `MarginalSynthesizer` takes more columns, and has less noise for a delta.
+    `rounds`, the exponential mechanism chooses a table of up to `degree` columns on which the model has a large error.
+    This table is measured with discrete Laplace noise, and the weights of cells are multiplied until the model is close
+    to all noisy tables. `MarginalSynthesizer` takes more columns, and has less noise for a delta.
 
     **Privacy.** Pure epsilon-differential privacy in the central model, for the declared neighbours, exactly: scores
-    and counts are integers. What is kept, rows from `sample` and answers of `marginal` may be published. Whoever calls
-    `fit` must be trusted; `workload_error` is **not private**. Names and dtypes of columns count as public; of
-    categorical ones only declared categories are kept.
+    and counts are integers. What is kept, rows from `sample` and answers of `marginal` may be published. The caller of
+    `fit` holds the rows and must be trusted; `workload_error` is **not private**. Names and dtypes of columns count as
+    public; of categorical ones only declared categories are kept.
 
     **Utility.** With r rounds a measured count has noise of a standard deviation of about 1.67 sqrt(2) m r / epsilon
     rows, m being 2 where rows are replaced and 1 else.

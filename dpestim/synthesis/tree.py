@@ -182,7 +182,8 @@ class Tree:
             other, names = self._collect(k, c, more)
             kept = tuple(dict.fromkeys((*letters, *names)))
             if math.prod(self._shape(kept)) > _LARGEST:
-                raise ValueError(f"columns must have at most {_LARGEST:,} cells in all, with what is between them")
+                raise ValueError(f"columns must have at most {_LARGEST:,} cells together with the columns that connect "
+                                 "them: ask for fewer columns")
             table, letters = _product(table, letters, other, names, kept), kept
         kept = tuple(j for j in letters if j in wanted or j in shared)
         return _sum_to(table, letters, kept), kept

@@ -225,7 +225,7 @@ class Categories:
             return f"{plain!r}, {client.randomizer(column).relaxed_name}"
         text = ", ".join(repr(v) for v, low in zip(plain, inside) if low)
         # in strict mode what is not declared counts as the first category
-        return f"[{text}{f', and whatever is not in {plain!r}' if inside[0] else ''}]"
+        return f"[{text}{f', and any value not in {plain!r}' if inside[0] else ''}]"
 
     @staticmethod
     def other_domain(client):

@@ -31,14 +31,13 @@ from dpestim.tree.leaves import Leaves, prior_of, rows_of, shrunk
 BINS = COLUMNS.replace("{n_bins}", "32").replace("{missing}", MISSING)
 NEIGHBOURS = """\
     neighbours : {"substitution", "add_remove"}, default=None
-        Whom the guarantee protects: one record replaced (then the number of records is public), or one more or less,
-        with half of the noise; then `max_depth` must be declared. That rows are fewer than 2^31 is public.
-        None: that of the block (`dpestim.config_context`), else that of the ledger that pays,
-        else "substitution".
+        The neighbouring relation: one record is replaced (the number of records is then public), or one record is added
+        or removed, with half of the noise; declare `max_depth` in this case. It is public that there are fewer than
+        2^31 rows. None: the relation of the block (`dpestim.config_context`), else of the ledger, else "substitution".
 """
 CLASSES = """\
     classes : array-like, dict or Domain, default=None
-        Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`).
+        Public list of at least two classes. None takes the classes in y, which leaks (`PrivacyLeakWarning`).
 """
 TARGET = """\
     target_bounds : (low, high), dict or Domain, default=None
@@ -69,8 +68,8 @@ class BinnedModel(SplitImportances, BinnedColumns, CentralModel):
         epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(getattr(self, "delta", None))
         self._check_bins()
         if checked_int("max_depth", self.max_depth, 1, 16, none=True) is None and not self._replaces:
-            raise ValueError('max_depth must be declared for neighbours="add_remove": None follows from how many rows '
-                             "there are, which is then secret")
+            raise ValueError('max_depth must be declared for neighbours="add_remove", because the default depends on '
+                             "the number of rows, which is then secret")
         self._check_target()
         check_random_state(self.random_state)
         self._check_own()
@@ -83,7 +82,8 @@ class BinnedModel(SplitImportances, BinnedColumns, CentralModel):
 
     def _read(self, X, y, reset):
         if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
+            raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers of "
+                             "the rows as y")
         data, n_rows = self._rows(X, reset)
         return (*data, *self._read_target(y, n_rows)), n_rows, self.n_features_in_
 
@@ -93,7 +93,7 @@ class BinnedModel(SplitImportances, BinnedColumns, CentralModel):
         The second is a function of how to choose (of a node and the scores of its candidates, their place), the third
         one of a structure. `fit` draws from these, and the checks of `dpestim.testing` compare those of neighbours.
         """
-        raise TypeError(f"{type(self).__name__} does not say what it draws")
+        raise TypeError(f"{type(self).__name__} does not say what it draws: implement `_parts`")
 
     def _after_edges(self, data, n_rows, domain, epsilon, plan, law):
         """Return a function of a random source: what `plan` makes of (a domain, epsilon), after its edges are found.

@@ -24,17 +24,16 @@ COLUMNS = """\
         values, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite. Where all columns have
         categories or edges, any will do, such as (0, 1). {missing}
     categories : dict, list or Domain, default=None
-        {column: its public categories}, the column by number or name, or a list with None for columns of numbers; what
-        is none of them is a category of its own.
-        None: all columns are numbers.
+        {column: its public categories}, the column by number or name, or a list with None for columns of numbers. All
+        other values are one further category. None: all columns are numbers.
     n_bins : int, default={n_bins}
         How many bins of equal width a column of numbers has, from 2 to 255.
     edges : dict, default=None
         {column: its public inner edges}, ascending, of columns of numbers that are to have other bins; from 1 to 254.
     edges_fraction : float, default=0
         The part of epsilon that finds bins of columns of numbers without declared edges, in [0, 1): as many private
-        quantiles as it affords, and bins of equal width between them. 0: bins of equal width between the bounds. Worth
-        it where most rows are in few such bins, and rows are many.
+        quantiles as it affords, and bins of equal width between them. 0: bins of equal width between the bounds. Use it
+        where most rows are in few such bins and there are many rows.
 """
 #: What becomes of missing values, in that text.
 MISSING = """Where a `dpestim.Domain` says
@@ -138,7 +137,8 @@ class BinnedColumns(PrivateModel):
         """Return (bins of each column, ends of each column of numbers by place); rows are looked at without bounds."""
         encoders, edges = self._encoders(n_columns), self._of_columns("edges", edges_of, n_columns)
         if encoders.keys() & edges.keys():
-            raise ValueError("edges must name columns of numbers, and categories others")
+            raise ValueError("edges must name columns of numbers, and categories other columns: declare each column "
+                             "once")
         numbers = [j for j in range(n_columns) if j not in encoders]
         bounds = self.bounds if self.bounds is not None or rows is None else range_of(rows)
         grids = dict(zip(numbers, grids_of(bounds, len(numbers)) if numbers else ()))

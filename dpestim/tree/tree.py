@@ -37,7 +37,7 @@ _MORE = """
     features_, shifts_, thresholds_ : ndarray of shape (1, 2^depth - 1)
         The splits: node k has the children 2 k + 1 and 2 k + 2.
     values_ : ndarray of shape (1, 2^depth, n_classes), or without the last axis for numbers
-        What noisy leaves say.
+        The noisy predictions of the leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Importances of columns, from noisy leaves, and biased by their noise; they add up to 1.
     depth_ : int
@@ -231,13 +231,13 @@ def candidates(bins):
 
 
 class DPDecisionTreeClassifier(ClassTarget, Tree):
-    """A tree whose splits are chosen privately among public ones, and noisy counts of classes in its leaves.
+    """Fit a decision tree by privately chosen splits and noisy counts of classes in the leaves.
 
     **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
     node chooses by permute-and-flip, the nodes of a level share one part of the budget (a replaced row is taken from
-    one node and added to another, both of which are paid for), and a replaced row moves two counts of leaves by 1. What
-    is kept may be published. Whoever calls `fit` must be trusted. Predictions for private rows, and `score` on them,
-    are **not private**.
+    one node and added to another, both of which are paid for), and a replaced row moves two counts of leaves by 1. All
+    fitted attributes may be published. The caller of `fit` holds the rows and must be trusted. Predictions and `score`
+    of private rows are **not private**.
 
     **Utility.** A node's split is, with probability 1 - b, within t ln(k / b) of the best score among k candidates: t
     is 2 depth / (split_fraction epsilon) rows for "max", and twice that for "gini". Counts of leaves have noise of a
@@ -318,13 +318,13 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
 
 
 class DPDecisionTreeRegressor(NumberTarget, Tree):
-    """A tree whose splits are chosen privately among public ones, and noisy means of a target in its leaves.
+    """Fit a regression tree by privately chosen splits and noisy means in the leaves.
 
     **Privacy.** Pure epsilon in the central model for the declared `neighbours`, data sets that differ in one row: each
     node chooses by permute-and-flip on sums of squares of clipped targets, the nodes of a level share one part of the
     budget (a replaced row is taken from one node and added to another, both of which are paid for), and leaves get
-    noise for counts and sums. What is kept may be published. Whoever calls `fit` must be trusted. Predictions for
-    private rows, and `score` on them, are **not private**.
+    noise for counts and sums. All fitted attributes may be published. The caller of `fit` holds the rows and must be
+    trusted. Predictions and `score` of private rows are **not private**.
 
     **Utility.** A sum of squares is, with probability 1 - b, within 2 depth w^2 ln(k / b) / (split_fraction epsilon)
     of the smallest among k candidates, for targets between bounds of width w. Leaves shrink to their parents by as much

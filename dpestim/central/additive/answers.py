@@ -76,10 +76,11 @@ def _numbers(array, nulls, name, *, integers, strict, bounds, default, given=Non
             raise ValueError(_STRICT.format(name, "an integer"))
         missing = missing or not (strict or np.isfinite(array).all())
     if missing and not strict:
-        raise ValueError(f"{_where(array, nulls, name)} must be finite: an answer is NaN or infinite")
+        raise ValueError(f"{_where(array, nulls, name)} must be finite, and an answer is NaN or infinite: replace or "
+                         "leave out such answers")
     if kind == "f" and integers and (np.rint(array) != array).any():
-        raise ValueError(f"{name} must be integers: round the answers first, and declare the sensitivity that they "
-                         "have then")
+        raise ValueError(f"{name} must be integers: round the answers first, and declare the sensitivity of the "
+                         "rounded answers")
     if default is None:
         default = 0 if bounds is None else (bounds[0] + bounds[1]) // 2 if integers else bounds[0] / 2 + bounds[1] / 2
     if kind == "f" and strict:

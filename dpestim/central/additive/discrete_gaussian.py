@@ -154,15 +154,16 @@ _SQRT_2_PI = Fraction("2.5066282746310005024157652848110452530069867406099383166
 
 
 class DiscreteGaussianMechanism(AdditiveMechanism):
-    """Discrete Gaussian noise on integers, such as a histogram of which one person changes many counts.
+    """Release integers with discrete Gaussian noise, such as a histogram of which one person changes many counts.
 
-    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours; also
-    1 / (2 r^2)-concentrated, r being sigma over the sensitivity. For one integer delta is summed over all outputs; for
-    several, whose differences the law of one cannot express, it is what concentrated privacy promises. Both are upper
-    bounds, rounded up. Whoever holds the data must be trusted.
+    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours; also 1 / (2
+    r^2)-concentrated, r being sigma over the sensitivity. For one integer delta is summed over all outputs. For several
+    integers delta follows from concentrated privacy. Both are upper bounds, rounded up. The curator, who holds the
+    data, must be trusted.
 
     **Utility.** Unbiased; the variance is at most sigma^2. For several answers sigma is some 8 per cent larger than
-    that of `GaussianMechanism` at epsilon 1 and delta 1e-5: take that one where results need not be integers.
+    that of `GaussianMechanism` at epsilon 1 and delta 1e-5: take `GaussianMechanism` where results need not be
+    integers.
 
     **Complexity.** Expected O(1) an answer: 1.3 to 1.5 attempts of 32 random bits a digit.
 

@@ -25,7 +25,8 @@ def digit_laws(rate):
     """Return (the probability of each binary digit of a geometric number of this rate, that of exceeding them)."""
     n = next((n for n in range(1, _MOST_DIGITS + 1) if rate * (1 << n) >= _REACH), None)
     if n is None:
-        raise ValueError("epsilon is too small for the sensitivity: the noise would exceed what integers hold")
+        raise ValueError("epsilon is too small for the sensitivity, because the noise would exceed 64-bit integers: "
+                         "take a larger epsilon")
     return tuple(binary_digit(rate * (1 << k)) for k in range(n)), power(rate * (1 << n))
 
 
@@ -140,12 +141,12 @@ def signed(size, sign):
 
 
 class DiscreteLaplaceMechanism(AdditiveMechanism):
-    """Discrete Laplace noise on integers, such as counts.
+    """Release integers, such as counts, with discrete Laplace noise.
 
-    Counts stay integers, and nothing is rounded: the law is that of the textbook, exactly.
+    Counts stay integers and are not rounded: the noise has exactly the law of the textbook.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the worst ratio of
-    probabilities is e^epsilon. Whoever holds the data must be trusted.
+    probabilities is e^epsilon. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased; the variance is 2 a / (1 - a)^2, a = e^(-epsilon / sensitivity), a little less than that of
     Laplace noise.

@@ -36,8 +36,8 @@ class RoundedGaussianLaw(NoiseLaw):
 
     def __post_init__(self):
         if not 2**-11 <= self.sigma < 2**50:
-            raise ValueError("epsilon and delta are too small or too large for the sensitivity: the noise would not "
-                             "fit the integers")
+            raise ValueError("epsilon and delta are too small or too large for the sensitivity, because the noise "
+                             "would not fit 64-bit integers: change epsilon, delta or the unit of the answers")
 
     @property
     def slack(self):
@@ -143,19 +143,20 @@ def _integer_thresholds():
 
 
 class GaussianMechanism(AdditiveMechanism):
-    """Gaussian noise on real answers, exact on a public grid.
+    """Release real answers with Gaussian noise, exactly on a public grid.
 
-    For several answers that one person changes all a little: noise grows with the Euclidean norm of the changes, not
-    with their sum as that of `LaplaceMechanism` does. It costs a delta.
+    Take it for several answers of which one person changes each a little: the noise grows with the Euclidean norm of
+    the changes, and that of `LaplaceMechanism` with their sum. The mechanism needs a delta.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. The answers
-    are rounded to a grid with a power of two as its step, and exact normal numbers, rounded to the grid, are added:
-    what comes out is a function of the continuous Gaussian mechanism, and delta is its delta, for a sensitivity that
-    the rounding is part of, whatever the number of answers. "analytic" finds the least noise that keeps delta, for any
-    epsilon; "classic" is the textbook's formula, and refuses an epsilon of 1 or more, for which it is not proven (and
-    in the end wrong). Whoever holds the data must be trusted.
+    are rounded to a grid whose step is a power of two, and exact normal numbers, rounded to the grid, are added. The
+    result is a function of the continuous Gaussian mechanism with a sensitivity that includes the rounding, so that its
+    delta holds, for any number of answers. "analytic" finds the least noise for delta and any epsilon. "classic" is the
+    textbook's formula; it refuses an epsilon of 1 or more, for which the formula is not proven and finally wrong. The
+    curator, who holds the data, must be trusted.
 
-    **Utility.** Unbiased for the rounded answer; ``variance()`` says how noisy. Less than "classic" at every epsilon.
+    **Utility.** Unbiased for the rounded answer; ``variance()`` returns the variance of the noise, which is below that
+    of "classic" at every epsilon.
 
     **Complexity.** Expected O(1) an answer: 4.2 random words.
 

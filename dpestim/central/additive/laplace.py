@@ -5,15 +5,15 @@ from dpestim.central.additive.mechanism import AdditiveMechanism
 
 
 class LaplaceMechanism(AdditiveMechanism):
-    """Laplace noise on real answers, exact on a public grid.
+    """Release real answers with Laplace noise, exactly on a public grid.
 
-    The mechanism to start with: pure epsilon, for one answer or for several whose *sum* of absolute changes is bounded.
-    For many answers of which one person changes all a little, `GaussianMechanism` adds less.
+    Start with this mechanism: pure epsilon, for one answer or for several answers whose *sum* of absolute changes is
+    bounded. For many answers of which one person changes each a little, `GaussianMechanism` adds less noise.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours: the answers are rounded to a grid with
     a power of two as its step (at most 1/4096 of the sensitivity, shared by the answers), and integers with the exact
     discrete Laplace law are added, for a sensitivity that the rounding of all answers is part of. No float ever
-    decides. Whoever holds the data must be trusted.
+    decides. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased for the rounded answer; the variance of each answer is 2 (sensitivity / epsilon)^2, at most a
     thousandth more. With bounds, results are clipped to them, which only ever brings them nearer.

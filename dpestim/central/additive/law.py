@@ -94,19 +94,19 @@ class NoiseLaw:
 
     def _attempts(self, words, out):
         """Return (attempts that were decided, integers that were written)."""
-        raise TypeError(f"{type(self).__name__} does not say how it is drawn")
+        raise TypeError(f"{type(self).__name__} does not say how it is drawn: implement `_attempts`")
 
     def _settle(self, words, stream):
         """Return the integer of one attempt, or None where it is rejected; a list of ints, and a stream of more."""
-        raise TypeError(f"{type(self).__name__} does not say how it is drawn")
+        raise TypeError(f"{type(self).__name__} does not say how it is drawn: implement `_settle`")
 
     def probability(self, z):
         """Return Fractions around P[Z = z], relative distance below 1e-30."""
-        raise TypeError(f"{type(self).__name__} does not state its law")
+        raise TypeError(f"{type(self).__name__} does not state its law: implement `probability`")
 
     def beyond(self, k):
         """Return an upper bound, a Fraction, of P[abs(Z) >= k], k >= 1."""
-        raise TypeError(f"{type(self).__name__} does not state its tails")
+        raise TypeError(f"{type(self).__name__} does not state its tails: implement `beyond`")
 
     def beyond_at_least(self, k):
         """Return a lower bound of it, a Fraction: here of a `beyond` that is at most a relative 1e-29 too large."""
@@ -115,7 +115,7 @@ class NoiseLaw:
     @property
     def variance_steps(self):
         """The variance of Z."""
-        raise TypeError(f"{type(self).__name__} does not state its variance")
+        raise TypeError(f"{type(self).__name__} does not state its variance: implement `variance_steps`")
 
     # ---------------------------------------------------------------- what all have
 
@@ -172,7 +172,8 @@ class NoiseStream:
 
     def __reduce__(self):
         """Refuse, as its source does."""
-        raise TypeError("a NoiseStream cannot be pickled or copied: the copy would repeat its noise")
+        raise TypeError("a NoiseStream cannot be pickled or copied, because the copy would repeat its noise: make a "
+                        "new one")
 
     def take(self, size):
         """Return the next integers: int64, or Python integers where one exceeds 2^61 in absolute value."""

@@ -108,11 +108,11 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         return self._add_noise(answers, law)
 
     def law(self, size=1):
-        """Return the exact law of the noise, for so many answers in one release (a `NoiseLaw`)."""
+        """Return the exact law of the noise for a release of `size` answers (a `NoiseLaw`)."""
         return self._law(size)
 
     def variance(self, size=1):
-        """Return the variance of the noise of each answer, for so many answers in one release.
+        """Return the variance of the noise of each answer in a release of `size` answers.
 
         Without that of the rounding to the grid, which is at most a quarter of a step squared.
         """
@@ -150,18 +150,19 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         law = self._law(max(answers.size, 1))
         if bounds is not None:
             if max(-bounds[0], bounds[1]) > law.reach:
-                raise ValueError(f"bounds must be at most {law.reach:g} in absolute value, for this sensitivity and so "
-                                 "many answers: the noise fits no integers beyond")
+                raise ValueError(f"bounds must be at most {law.reach:g} in absolute value for this sensitivity and "
+                                 "number of answers: narrow the bounds, or release fewer answers together")
         elif not strict and answers.size and _largest(answers) > law.reach:
-            raise ValueError(f"{'X' if table else 'values'} must be at most {law.reach:g} in absolute value, for this "
-                             "sensitivity and so many answers, or bounds must be declared, to which answers are cut")
+            raise ValueError(f"{('X' if table else 'values')} must be at most {law.reach:g} in absolute value for this "
+                             "sensitivity and number of answers: declare bounds, to which answers are clipped")
         return answers, law
 
     def _read_table(self, X, reset):
         self._law(1)
         answers, law = self._read(X, table=True)
         if is_frame(X) and len(set(X.columns)) < answers.shape[1]:
-            raise ValueError("X must have columns of different names (or take release, which looks at none)")
+            raise ValueError("X must have columns of different names: rename columns, or call release, which ignores "
+                             "names")
         validate_data(self, X if hasattr(X, "columns") else answers, reset=reset, skip_check_array=True)
         return answers, law
 

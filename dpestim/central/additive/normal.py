@@ -86,7 +86,7 @@ def analytic_ratio(epsilon, delta):
 def classic_ratio(epsilon, delta):
     """Return sqrt(2 ln(1.25 / delta)) / epsilon, rounded up, for epsilon below 1 (Dwork and Roth, appendix A)."""
     if epsilon >= 1:
-        raise ValueError("epsilon must be below 1 for calibration='classic', whose theorem holds there only: take "
+        raise ValueError("epsilon must be below 1 for calibration='classic', whose theorem needs this: take "
                          "'analytic', which also needs less noise")
     with localcontext(_CONTEXT):
         ratio = float((2 * (Decimal("1.25") / _decimal(delta)).ln()).sqrt() / _decimal(epsilon) * (1 + _MORE))

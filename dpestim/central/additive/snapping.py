@@ -118,15 +118,15 @@ def log(x):
 
 
 class SnappingMechanism(AdditiveMechanism):
-    """Snapping: the published repair of floating-point Laplace noise.
+    """Release real answers by the snapping mechanism, the published repair of floating-point Laplace noise.
 
-    For comparison only: `LaplaceMechanism` needs no bounds, has a finer grid, less noise and a simpler proof, and is
-    thousands of times faster.
+    Snapping is for comparison only: `LaplaceMechanism` needs no bounds, has a finer grid, less noise and a simpler
+    proof, and is thousands of times faster.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours: floating-point Laplace noise with
     correctly rounded logarithms, rounded to a grid as coarse as the noise, with the scale that pays for all rounding.
     The answers are divided by the least power of two that is no less than the sensitivity, since no other division is
-    exact. Each of n answers gets epsilon / n. Whoever holds the data must be trusted.
+    exact. Each of n answers gets epsilon / n. The curator, who holds the data, must be trusted.
 
     **Utility.** Up to twice the noise of `LaplaceMechanism`, and rounding to a step of one to two times its scale.
     `tail` and `half_width` are bounds for the worst place of an answer between two steps: for another place the
@@ -154,7 +154,7 @@ class SnappingMechanism(AdditiveMechanism):
     def _checked_bounds(self):
         bounds = super()._checked_bounds()
         if bounds is None or bounds[0] != -bounds[1]:
-            raise ValueError("bounds must be declared, a pair (-B, B): snapping has no other range")
+            raise ValueError("bounds must be declared, a pair (-B, B): snapping clips answers to this range")
         return bounds
 
     def _make_law(self, size):

@@ -25,7 +25,8 @@ class StaircaseLaw(NoiseLaw):
 
     def __post_init__(self):
         if len(self._lanes[0]) + self.width.bit_length() > _MOST_BITS:
-            raise ValueError("epsilon is too small for the sensitivity: the noise would exceed what integers hold")
+            raise ValueError("epsilon is too small for the sensitivity, because the noise would exceed 64-bit "
+                             "integers: take a larger epsilon")
 
     @property
     def width(self):
@@ -126,16 +127,16 @@ class StaircaseLaw(NoiseLaw):
 
 
 class StaircaseMechanism(AdditiveMechanism):
-    """Staircase noise on a real answer: the least mean absolute noise that pure epsilon allows.
+    """Release a real answer with staircase noise, the least mean absolute noise of pure epsilon.
 
     For one answer and a large epsilon (above 3, say), where the mean absolute error counts: for a small one it is
-    hardly better than `LaplaceMechanism`, and its intervals are shorter from a larger epsilon on (see below). It spends
-    the whole epsilon on any change of an answer, however small, so that several answers share epsilon.
+    hardly better than `LaplaceMechanism`, and its intervals are shorter from a larger epsilon on (see below). The
+    mechanism spends the whole epsilon on a change of any size, so that several answers share epsilon.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours: the answer is rounded to a grid with a
     power of two as its step, and integers with the exact discrete staircase law are added, whose stairs are as wide as
     the sensitivity, rounding included. Each of n answers gets epsilon / n, and the sensitivity bounds the change of
-    each. Whoever holds the data must be trusted.
+    each. The curator, who holds the data, must be trusted.
 
     **Utility.** Unbiased for the rounded answer; the mean absolute noise is sensitivity / (2 sinh(epsilon / 2)), where
     that of Laplace noise is sensitivity / epsilon: 30 per cent less at epsilon 3, 93 per cent less at 10. Stairs are

@@ -34,7 +34,8 @@ class Base2ExponentialLaw(ChoiceLaw):
 
     def __post_init__(self):
         if self.numerator >> self.digits:
-            raise ValueError("epsilon is too small for the sensitivity: the base of the weights would be 1")
+            raise ValueError("epsilon is too small for the sensitivity, because the base of the weights would be 1: "
+                             "take a larger epsilon, or ExponentialMechanism")
 
     @property
     def coarse(self):
@@ -129,15 +130,15 @@ class Base2ExponentialLaw(ChoiceLaw):
 
 
 class Base2ExponentialMechanism(SelectionMechanism):
-    """Base-2 exponential mechanism: integer weights throughout, not one irrational number.
+    """Choose a candidate by the base-2 exponential mechanism, with integer weights only.
 
-    For whoever wants a law that can be checked with a pocket calculator of long integers. `ExponentialMechanism` is as
-    exact, faster, and needs no `cap`.
+    Take it for a law that can be checked with integer arithmetic alone. `ExponentialMechanism` is as exact, faster, and
+    needs no `cap`.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours: weights are powers of a fraction whose
     logarithm is at most what epsilon allows, rounded on the side of privacy. Real scores, and integers with a
     sensitivity above 16, are rounded to 8 to 16 steps to the sensitivity, up or down by a uniform threshold that all
-    candidates share. Only the choice is released. Whoever holds the data must be trusted.
+    candidates share. Only the choice is released. The curator, who holds the data, must be trusted.
 
     **Utility.** That of `ExponentialMechanism`, two steps more; scores more than `cap` sensitivities below the best are
     as likely as those at `cap`.

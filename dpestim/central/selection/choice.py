@@ -61,11 +61,11 @@ class ChoiceLaw:
 
     def draw(self, codes, source):
         """Return the place of the choice (or several); all randomness comes from a `dpestim.rng.WordSource`."""
-        raise TypeError(f"{type(self).__name__} does not say how it is drawn")
+        raise TypeError(f"{type(self).__name__} does not say how it is drawn: implement `draw`")
 
     def enclosures(self, codes):
         """Return {place: Fractions around its probability}, for few candidates; relative distance below 1e-30."""
-        raise TypeError(f"{type(self).__name__} does not state its law")
+        raise TypeError(f"{type(self).__name__} does not state its law: implement `enclosures`")
 
     def probabilities(self, codes):
         """Return the probabilities as floats, an array."""
@@ -108,8 +108,8 @@ class SelectionMechanism(CentralMechanism):
         (In strict mode it must hold for scores as they are read: NaN is the lowest of all.)
     monotone : bool, default=False
         Whether, between any two neighbours, all scores that move move the same way, as counts do where a record is
-        added, and not where one is replaced. It is declared, never looked for; the same epsilon then goes twice as far.
-        For "substitution" it needs that `neighbours` says so.
+        added, and not where one is replaced. Declare it only if it is true; noise is then half as large. With
+        substitution, pass `neighbours="substitution"` explicitly.
     """
 
     def __init__(self, epsilon=1.0, *, sensitivity=None, monotone=False, neighbours=None, ledger=None,
@@ -131,8 +131,9 @@ class SelectionMechanism(CentralMechanism):
             sensitivities, integers of an integer dtype beyond 2^53.) A Counter is asked for each of `candidates`.
         candidates : sequence of n_candidates items, default=None
             What the candidates are, in the order of the scores. None: the keys of a dict, the index of a pandas Series,
-            else 0, 1, ... Always a public list, and not what happens to occur, such as the index of `value_counts`:
-            take ``counts.reindex(public_list, fill_value=0)``, or who alone bought a thing is seen if it is chosen.
+            else 0, 1, ... Candidates are always a public list, not the values that occur, such as the index of
+            `value_counts`: take ``counts.reindex(public_list, fill_value=0)``. Otherwise a choice of a value that one
+            person alone holds reveals this person.
 
         Raises
         ------
@@ -153,7 +154,7 @@ class SelectionMechanism(CentralMechanism):
     def probabilities(self, scores):
         """Return the probability of each candidate, as floats; exact but for their rounding.
 
-        It is as secret as the scores, and free: for whoever holds the data, and for audits.
+        It is as secret as the scores, and free: for the curator, and for audits.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class SelectionMechanism(CentralMechanism):
         return self._law(whole)
 
     def utility_bound(self, n_candidates, confidence=0.95):
-        """Return how far below the best score that of the choice is, at most, with that probability.
+        """Return an upper bound of the distance between the best score and the chosen one, with that probability.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class SelectionMechanism(CentralMechanism):
     def _make_law(self, whole):
         epsilon, _, sensitivity = self._budget()
         if not isinstance(self.monotone, bool | np.bool_):
-            raise ValueError("monotone must be True or False: it is declared, never looked for")
+            raise ValueError("monotone must be True or False: declare whether all scores change in the same direction")
         return self._law_of(epsilon, *_grid(sensitivity, whole, self._fineness), bool(self.monotone))
 
     def _law_of(self, *shared):

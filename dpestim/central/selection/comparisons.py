@@ -27,12 +27,14 @@ class Comparisons:
 
     def __reduce__(self):
         """Refuse, as what holds it does."""
-        raise TypeError("the state of a SparseVector cannot be copied or pickled")
+        raise TypeError("the state of a SparseVector cannot be copied or pickled: make a new SparseVector, which "
+                        "charges again")
 
     def refuse_elsewhere(self):
         """Raise in a process that was forked: there are two of these now, with one noise and two counts."""
         if os.getpid() != self._process:
-            raise ValueError("a SparseVector cannot be used in a forked process after its first answer")
+            raise ValueError("a SparseVector cannot be used in a forked process after its first answer: make a new one "
+                             "there, which charges again")
 
     def answer(self, codes, limits):
         """Return a list of answers, up to the last positive; arrays of as many queries as thresholds."""
@@ -53,7 +55,8 @@ class Comparisons:
                 return
             limit = next(limits, _END)
             if limit is _END:
-                raise ValueError("threshold must have a number for each query: it has ended before the queries")
+                raise ValueError("threshold must have a number for each query, and has fewer numbers than there are "
+                                 "queries")
             # (empty: another iterator has had the last positive in the meantime)
             yield from self.answer(code, limit)
 

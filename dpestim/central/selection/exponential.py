@@ -51,19 +51,19 @@ class ExponentialLaw(ChoiceLaw):
 
 
 class ExponentialMechanism(SelectionMechanism):
-    """Exponential mechanism: better candidates are exponentially more likely.
+    """Choose a candidate by the exponential mechanism.
 
-    The textbook choice among public candidates, and what most theory is about. `PermuteAndFlip` is never worse for a
-    finite set, and up to twice as good. This one also chooses a number from a range, by scores that are constant
-    between `edges`: with sorted data as edges and minus the distance from a rank as scores, a quantile of values that
-    are mostly distinct. Where many are equal, such as ages in years, the choice lies anywhere between two
-    of them, however many data there are: of 1,000 equal values all numbers of the range are as good. Then choose among
+    Better candidates are exponentially more likely. `PermuteAndFlip` is never worse for a finite set, and up to twice
+    as good. The exponential mechanism also chooses a number from a range, by scores that are constant between `edges`:
+    with sorted data as edges and minus the distance from a rank as scores, it chooses a quantile of mostly distinct
+    values. Where many values are equal, such as ages in years, the choice lies anywhere between two adjacent values,
+    for any number of rows; with 1,000 equal values all numbers of the range have the same score. Then choose among
     `candidates`, the distinct values that there can be, or take `dpestim.statistics.quantile`, which scores a value by
     all ranks that it has, or `SmoothSensitivity`.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the scores are rounded to a
-    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the
-    choice is released, not its score. Whoever holds the data must be trusted.
+    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the choice
+    is released, not its score. The curator, who holds the data, must be trusted.
 
     **Utility.** With n candidates the score of the choice is, with probability 1 - b, at most
     2 sensitivity ln(n / b) / epsilon below the best (half of that with `monotone`), and a step of the grid. In a range,
@@ -127,7 +127,7 @@ class ExponentialMechanism(SelectionMechanism):
             `candidates`.
         candidates : sequence of n_candidates items, default=None
             What the candidates are, in the order of the scores. None: the keys of a dict, the index of a pandas Series,
-            else 0, 1, ... Always a public list, and not what happens to occur: for `value_counts`, take
+            else 0, 1, ... Candidates are always a public list, not the values that occur: for `value_counts`, take
             ``counts.reindex(public_list, fill_value=0)``.
         edges : array-like of shape (n_candidates - 1,), default=None
             Sorted numbers, which may be secret: scores[i] is that of all numbers of the range from edges[i - 1] on and
@@ -148,7 +148,7 @@ class ExponentialMechanism(SelectionMechanism):
     def probabilities(self, scores, *, edges=None):
         """Return the probability of each candidate or interval, as floats; exact but for their rounding.
 
-        It is as secret as the scores, and free: for whoever holds the data, and for audits.
+        It is as secret as the scores, and free: for the curator, and for audits.
 
         Parameters
         ----------
@@ -165,9 +165,10 @@ class ExponentialMechanism(SelectionMechanism):
 
     def _read_intervals(self, scores, candidates, edges):
         if self.bounds is None:
-            raise ValueError("bounds must be declared, a pair (low, high), where edges are given")
+            raise ValueError("bounds must be declared with edges, a pair (low, high): the range of the numbers to "
+                             "choose from")
         if candidates is not None or isinstance(scores, Mapping):
-            raise ValueError("candidates must be None where edges are given: numbers are chosen")
+            raise ValueError("candidates must be None with edges, because the mechanism then chooses a number")
         codes, law, _ = self._read(scores, None)
         grid = grid_of(checked_bounds(self.bounds))
         return codes, law, read_starts(edges, len(codes), grid, strict=self._is_strict())

@@ -61,7 +61,8 @@ class LaplaceMaximumLaw(ChoiceLaw):
         codes = [int(code) for code in codes]
         far = int(_BITS * 0.7 / self.rate) + 2
         if len(codes) > 8 or max(codes) - min(codes) + 2 * far > _MOST:
-            raise ValueError("the exact law is for at most 8 scores, on a grid that is not much finer than the noise")
+            raise ValueError("the exact law needs at most 8 scores and a grid that is not much finer than the noise: "
+                             "take fewer scores, or a larger epsilon")
         powers = self._fixed_powers(max(codes) - min(codes) + far + 1)
         one = 1 << _BITS
         shares = [0] * len(codes)
@@ -89,8 +90,8 @@ class LaplaceMaximumLaw(ChoiceLaw):
         rate, far = float(self.rate), int(40 / self.rate) + 2
         a, best = np.exp(-rate), int(codes.max())
         if 2 * far * len(codes) > _PLACES:
-            raise ValueError("probabilities with noise='laplace' are for fewer candidates or a larger epsilon (up to "
-                             f"{_PLACES:,} places of the maximum times candidates): take another noise")
+            raise ValueError("probabilities with noise='laplace' need fewer candidates or a larger epsilon (at most "
+                             f"{_PLACES:,} grid points times candidates): take another noise")
         nodes, weights = np.polynomial.legendre.leggauss(16)
         column, out = np.maximum(codes, best - 2 * far)[:, None], np.zeros(len(codes))
         block = max(1, _CELLS // len(codes))
@@ -122,14 +123,15 @@ _LAWS = {"exponential": PermuteAndFlipLaw, "gumbel": ExponentialLaw, "laplace": 
 
 
 class ReportNoisyMax(SelectionMechanism):
-    """Report noisy maximum: the candidate whose score with noise is largest.
+    """Choose the candidate with the largest noisy score (report noisy maximum).
 
-    Exponential noise is best. With it the mechanism is `PermuteAndFlip`, with Gumbel noise it is
-    `ExponentialMechanism`, and it is drawn as these are; so only Laplace noise is drawn as noise.
+    Exponential noise is the best choice: the mechanism then has the law of `PermuteAndFlip`. With Gumbel noise it has
+    the law of `ExponentialMechanism`. dpestim draws from these laws directly; only Laplace noise is added to scores.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the scores are rounded to a
-    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the
-    choice is released: its score, with or without this noise, would cost more. Whoever holds the data must be trusted.
+    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the choice
+    is released: its score, with or without this noise, would cost more. The curator, who holds the data, must be
+    trusted.
 
     **Utility.** With n candidates the score of the choice is, with probability 1 - b, at most
     2 sensitivity ln(n / b) / epsilon below the best, or twice that with Laplace noise (half of it with `monotone`),

@@ -71,13 +71,13 @@ def _integral(shows):
 
 
 class PermuteAndFlip(SelectionMechanism):
-    """Permute-and-flip: never worse than the exponential mechanism, and up to twice as good.
+    """Choose a candidate by permute-and-flip, which is never worse than the exponential mechanism.
 
-    Take it for a finite set, unless something else asks for the exponential mechanism's law.
+    Take permute-and-flip for a finite set, unless the law of the exponential mechanism is required.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the scores are rounded to a
-    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the
-    choice is released, not its score. Whoever holds the data must be trusted.
+    grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the choice
+    is released, not its score. The curator, who holds the data, must be trusted.
 
     **Utility.** The expected distance from the best score is at most that of `ExponentialMechanism`, for any scores.
     With n candidates it is, with probability 1 - b, at most 2 sensitivity ln(n / b) / epsilon (half of that with

@@ -47,7 +47,8 @@ def _names(candidates, n):
         if not error and n in (None, size):
             return candidates
     if n is None:
-        raise ValueError("candidates must be given where scores are a Counter, a public list: its keys are the data's")
+        raise ValueError("candidates must be given, a public list, if scores are a Counter: its keys depend on private "
+                         "data")
     raise ValueError("candidates must be a sequence with one entry for each score")
 
 
@@ -55,7 +56,7 @@ def _looked_up(counter, candidates):
     """Return the counts of public candidates, 0 for what does not occur."""
     counts, error = attempt(lambda: [counter[name_of(candidates, i)] for i in range(len(candidates))])
     if error:
-        raise ValueError("candidates must be what a Counter can be asked for: all of them must have a hash")
+        raise ValueError("candidates must be hashable if scores are a Counter")
     return counts
 
 

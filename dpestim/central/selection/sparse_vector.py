@@ -81,19 +81,20 @@ class SparseVectorLaw:
 
 
 class SparseVector(CentralMechanism):
-    """Which queries are above a threshold (the sparse vector technique): only those that are cost anything.
+    """Compare queries with a threshold by the sparse vector technique: only positive answers spend budget.
 
-    Any number of queries can be asked, each chosen in the light of the answers so far, until `max_positives` of them
-    have been answered "above". For choosing the *best* of known candidates take a selection mechanism; for the answers
-    of few queries add noise to them.
+    The object answers any number of queries, each of which may depend on earlier answers, until `max_positives` queries
+    have been answered "above". To choose the *best* of several candidates take a selection mechanism; for the answers
+    of few queries take a mechanism that adds noise.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours and *all* answers of one object
     together, however many `process` calls: the first one charges it, and after the last positive nothing is answered.
     Thresholds and the number of queries must be public, or follow from earlier answers; the sensitivity is that of each
     query by itself. Queries and thresholds are rounded to a public grid (at most 1/4096 of the sensitivity), integers
     with exact discrete Laplace laws are compared, and no random float decides. From its first answer on the object
-    holds secret noise: keep it where the data are. It cannot be cloned, copied, pickled or used in a forked process
-    from then on, as a copy would not know how often the other has answered. Whoever holds the data must be trusted.
+    holds secret noise: keep it where the data are. From then on the object cannot be cloned, copied, pickled or used in
+    a forked process, because two copies could each give all positive answers. The curator, who holds the data, must be
+    trusted.
 
     **Utility.** An answer compares the query with the threshold with noise of variance 2 (D / e1)^2 + 2 (w D / e2)^2,
     about, where D is the sensitivity, w = 2 max_positives (max_positives, if monotone) and e1 : e2 = 1 : w^(2/3), the
@@ -145,7 +146,7 @@ class SparseVector(CentralMechanism):
         How far the answer of each single query can move between neighbouring data sets, above 0: it must be declared.
         It must hold for queries as they are read: in strict mode, where NaN is no error, with 0 for NaN.
     max_positives : int, default=1
-        After so many positives the object stops for good; from 1 to 2^32.
+        After this number of positive answers the object answers nothing more; from 1 to 2^32.
     monotone : bool, default=False
         Whether, from a data set to a neighbour, no query that may be asked rises while another falls, as where all
         are counts and neighbours have one record more or less. Then half the noise suffices. (Under substitution,
@@ -207,8 +208,8 @@ class SparseVector(CentralMechanism):
             nothing. Messages never show a query. In strict mode NaN is 0, and infinity the largest number.
         """
         if self.is_exhausted_:
-            raise ValueError(f"all max_positives={self.positives_} positives of this object have been given, and its "
-                             "epsilon with them: make a new SparseVector, which pays anew")
+            raise ValueError(f"all max_positives={self.positives_} positive answers of this object have been given, "
+                             "and its epsilon is spent: make a new SparseVector, which charges again")
         strict, law = self._is_strict(), self.law()
         check_random_state(self.random_state)
         codes, limits = _read(queries, "queries", law, strict), _read(threshold, "threshold", law, False)
@@ -252,8 +253,8 @@ class SparseVector(CentralMechanism):
     def set_params(self, **params):
         """Set parameters, before the first answer; from then on they are fixed, and setting any is a ValueError."""
         if params and self._run is not None:
-            raise ValueError("parameters must be set before the first answer of a SparseVector, which fixes them: make "
-                             "a new one, which pays anew")
+            raise ValueError("parameters must be set before the first answer of a SparseVector: make a new one, which "
+                             "charges again")
         return super().set_params(**params)
 
     # ---------------------------------------------------------------- inside
@@ -283,8 +284,8 @@ class SparseVector(CentralMechanism):
 
     def _refuse_copies(self):
         if self._run is not None:
-            raise TypeError("a SparseVector cannot be cloned, copied or pickled after its first answer: the copy would "
-                            "not know how often this one has answered; make a new one, which pays anew")
+            raise TypeError("a SparseVector cannot be cloned, copied or pickled after its first answer, because two "
+                            "copies could each give all positive answers: make a new one, which charges again")
 
     @classmethod
     def _test_params(cls):
@@ -306,8 +307,8 @@ def _make_law(epsilon, sensitivity, *own):
     try:
         _ = law.threshold, law.query, law.number
     except ValueError:
-        raise ValueError("epsilon is too small for max_positives, or its part for numbers by value_fraction: the noise "
-                         "would exceed what integers hold") from None
+        raise ValueError("epsilon is too small for max_positives or value_fraction, because the noise would exceed "
+                         "64-bit integers: take a larger epsilon or fewer positives") from None
     return law
 
 

@@ -36,8 +36,8 @@ class TopKLaw(ChoiceLaw):
     def _sequences(self, codes):
         """Return all outcomes, of few candidates."""
         if math.perm(len(codes), self.k) > _SEQUENCES:
-            raise ValueError(f"probabilities are for at most {_SEQUENCES:,} sequences of candidates: for more, "
-                             "utility_bound says how good the choices are")
+            raise ValueError(f"probabilities are available for at most {_SEQUENCES:,} sequences of candidates: for "
+                             "more, call utility_bound, which bounds the error of the choices")
         return permutations(range(len(codes)), self.k)
 
 
@@ -161,10 +161,11 @@ _LAWS = {"joint": JointLaw, "peeling": PeelingLaw}
 
 
 class TopK(SelectionMechanism):
-    """The k best candidates, in order, for one epsilon.
+    """Choose the k best candidates, in order, with one epsilon.
 
-    k choices share epsilon ("peeling"), or all together are one choice among sequences ("joint"). How much of the
-    counts of the k best of 2,000 candidates was lost with "joint", and with "peeling" (means of 20 runs, `monotone`):
+    With "peeling" k choices share epsilon; "joint" makes one choice among sequences of k candidates. The table shows
+    the share of the counts of the k best of 2,000 candidates that was lost with "joint" and with "peeling" (means of 20
+    runs, `monotone`):
 
     ===================  =======  ===============  ===============
     counts               epsilon  k = 5            k = 50
@@ -178,13 +179,13 @@ class TopK(SelectionMechanism):
     normal(1,000, 100)   1        0.03 %, 0.03 %   10 %, 5 %
     ===================  =======  ===============  ===============
 
-    In this table "joint" is better only where next to nothing is lost, and "peeling" is what is taken. With tails that
-    are heavier still (a Pareto law of exponent 1.2, say) "joint" can be better for many choices, too.
-    (The others of "500, ten times" have a Poisson law of mean 20.)
+    In this table "joint" is better only where almost nothing is lost; "peeling" is the default. With tails that are
+    heavier still (a Pareto law of exponent 1.2, say) "joint" can be better for many choices, too. (The others of "500,
+    ten times" have a Poisson law of mean 20.)
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the scores are rounded to a
     grid with a power of two as its step, the rounding is part of the sensitivity, and no float decides. Only the
-    choices are released, not their scores. Whoever holds the data must be trusted.
+    choices are released, not their scores. The curator, who holds the data, must be trusted.
 
     **Utility.** With n candidates no choice is, with probability 1 - b, further below the score that its place
     deserves than 4 sensitivity (k ln(n) + ln(1 / b)) / epsilon with "joint", and 2 k sensitivity ln(n k / b) / epsilon
@@ -243,7 +244,7 @@ class TopK(SelectionMechanism):
     def probabilities(self, scores):
         """Return how likely each candidate is among the k, as floats, for at most 10,000 sequences of candidates.
 
-        It is as secret as the scores, and free: for whoever holds the data, and for audits.
+        It is as secret as the scores, and free: for the curator, and for audits.
 
         Parameters
         ----------
@@ -260,7 +261,8 @@ class TopK(SelectionMechanism):
         if law.k > len(codes):
             raise ValueError("k must be at most the number of candidates")
         if self.method == "joint" and law.k * len(codes) > _PAIRS:
-            raise ValueError(f"method='joint' is for k times the number of candidates up to {_PAIRS:,}: take 'peeling'")
+            raise ValueError(f"method='joint' needs k times the number of candidates of at most {_PAIRS:,}: take "
+                             "'peeling'")
         return codes, law, names
 
     def _law_of(self, *shared):

@@ -33,13 +33,14 @@ class BlockMechanism(RowMechanism):
         return True
 
     def _notes(self):
-        return ("It holds if the function looks at nothing but its block of rows.",) * (self.function is not None)
+        return ("The guarantee holds if the function reads only its block of rows.",) * (self.function is not None)
 
     def _check_function(self):
         """Raise ValueError unless there is a function that can be run on blocks, or None."""
         if self.n_blocks is None:
             if self._has_blocks() and not self._replaces:
-                raise ValueError("n_blocks must be given with neighbours='add_remove': the number of rows is private")
+                raise ValueError("n_blocks must be given with neighbours='add_remove', because the number of rows is "
+                                 "private")
         elif not isinstance(self.n_blocks, Integral) or not 2 <= self.n_blocks < 2**24:  # (True is 1)
             raise ValueError("n_blocks must be None or an int of at least 2")
         if hasattr(self.function, "fit"):
@@ -56,8 +57,8 @@ class BlockMechanism(RowMechanism):
         """Raise ValueError where a mistake in what is public would cost an answer; return the rows."""
         if self._has_blocks():
             if self._replaces and self._count(len(rows)) > len(rows):
-                raise ValueError(f"n_blocks must be at most the number of rows (n_samples={len(rows)}): empty blocks "
-                                 "say nothing")
+                raise ValueError(f"n_blocks must be at most the number of rows (n_samples={len(rows)}): take fewer "
+                                 "blocks")
             if self.function is not None:
                 rehearse(self.function, self.attribute, plan["n_columns"], rows.shape[1] > plan["n_columns"],
                          plan["n_results"])
@@ -77,7 +78,7 @@ class BlockMechanism(RowMechanism):
         y = y.to_frame() if is_series(y) else to_array(y, "y").reshape(-1, 1)
         column, error = attempt(number_rows, y, strict=strict, fewest=0)
         if error or column.shape != (len(rows), 1):
-            raise ValueError(f"y must have one number for each of the {len(rows)} rows (strict mode: and say so by its "
+            raise ValueError(f"y must have one number for each of the {len(rows)} rows (in strict mode, a numeric "
                              "dtype)")
         if not strict and not np.isfinite(column.astype(np.float64)).all():
             raise ValueError("y contains NaN or infinity: every value must be finite")
@@ -109,8 +110,10 @@ class BlockMechanism(RowMechanism):
                 else:
                     errors.append("no rows")
         if errors and not self._is_strict():
-            warnings.warn(f"the function failed on {'all' if len(errors) == n_blocks else len(errors)} of {n_blocks} "
-                          f"blocks, or returned what it must not (first: {errors[0]}): these say nothing", stacklevel=5)
+            warnings.warn(f"the function failed on {('all' if len(errors) == n_blocks else len(errors))} of {n_blocks} "
+                          f"blocks, or returned an invalid result (first error: {errors[0]}). Each of these blocks "
+                          "counts as the midpoint of the bounds, or votes for no candidate: try function on public "
+                          "rows", stacklevel=5)
         return results
 
     def _result(self, block, n_columns):

@@ -13,11 +13,11 @@ class DistanceTest:
     """What has parameters epsilon and delta, and answers only where a noisy distance reaches a threshold."""
 
     def threshold(self, n_columns=1):
-        """Return the noisy distance from which on there is an answer, where so many columns share epsilon."""
+        """Return the least noisy distance with an answer, if `n_columns` columns share epsilon."""
         return self._test(_checked_columns(n_columns))[1]
 
     def refusal_rate(self, distance, n_columns=1):
-        """Return the probability of no answer for data that are so many records away from a larger sensitivity."""
+        """Return the probability of no answer for data at this distance, in records, from a larger sensitivity."""
         distance = canonical_amount(distance, "distance")
         epsilon, threshold, *_ = self._test(_checked_columns(n_columns))
         return 1 - passes(distance, threshold, float(epsilon))

@@ -44,7 +44,7 @@ class ClippedGrid:
 def grids(bounds, n_columns):
     """Return a ClippedGrid for each column, from (low, high): numbers, or arrays with one number for each column."""
     if bounds is None:
-        raise ValueError("bounds must be declared, a public pair (low, high): there is no default that protects")
+        raise ValueError("bounds must be declared, a public pair (low, high) that does not come from the data")
     return [_grid(a, b) for a, b in zip(*(ends.tolist() for ends in pair_of(bounds, n_columns)))]
 
 
@@ -53,5 +53,5 @@ def _grid(low, high):
     exponent = max(math.frexp(high - low)[1] - _STEPS, math.frexp(largest)[1] - _LARGEST)
     ends = [round(math.ldexp(end, -exponent)) for end in (low, high)]
     if ends[0] == ends[1]:
-        raise ValueError("bounds must be further apart: no grid of floats fits between them")
+        raise ValueError("bounds must be further apart: too few floats lie between them")
     return ClippedGrid(*ends, exponent)

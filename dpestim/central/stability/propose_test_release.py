@@ -19,18 +19,18 @@ _TEST, _ANSWER = 0, 1
 
 
 class ProposeTestRelease(DistanceTest, StatisticMechanism):
-    """Propose-test-release: a statistic with noise for a proposed sensitivity, or no answer at all.
+    """Release a statistic with noise for a proposed sensitivity by propose-test-release, or no answer.
 
-    You propose how far one record can move the statistic in data like these. Whether that is so for all data near these
-    is tested privately; if it is not, the answer is None. Take it where a good bound is known in advance: the noise is
-    then that of a global sensitivity as small as the bound. With ``proposed_bound=0`` a statistic that does not move at
-    all (of rounded values, say) is released exactly.
+    You propose a bound on the change of the statistic by one record. The mechanism tests privately whether the bound
+    holds for all data near these; if not, the answer is None. Take it where a good bound is known in advance: the noise
+    is then that of a global sensitivity as small as the bound. With ``proposed_bound=0`` a statistic that one record
+    does not change (of rounded values, for instance) is released exactly.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for data sets of equal size that differ in
     one record: both the test and the answer are part of epsilon. The distance to data with a larger sensitivity gets
     discrete Laplace noise, and must reach a threshold that data at distance 0 reach with probability delta at most.
-    With d columns each gets epsilon / d and delta / d. The bound must not come from the data. Whoever holds the data
-    must be trusted.
+    With d columns each gets epsilon / d and delta / d. The bound must not come from the data. The curator, who holds
+    the data, must be trusted.
 
     **Utility.** ``refusal_rate(distance)`` is the probability of None for data at that distance, ``threshold()`` the
     distance at which about half is refused. An answer has discrete Laplace noise of scale bound / (epsilon (1 -
@@ -101,8 +101,8 @@ class ProposeTestRelease(DistanceTest, StatisticMechanism):
 
     def _proposed(self):
         if self.proposed_bound is None:
-            raise ValueError("proposed_bound must be declared: what you know, without these data, of how far one "
-                             "record moves the statistic")
+            raise ValueError("proposed_bound must be declared: the largest change of the statistic by one record that "
+                             "you expect without looking at these data")
         bound = canonical_amount(self.proposed_bound, "proposed_bound")
         if bound == math.inf:
             raise ValueError("proposed_bound must be a finite number of at least 0")

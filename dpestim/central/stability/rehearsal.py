@@ -37,15 +37,15 @@ def rehearse(function, attribute, n_columns, with_y, n_results):
             if hasattr(function, "fit"):
                 made, error = attempt(getattr, made, attribute)
                 if error and issubclass(error, AttributeError):
-                    raise ValueError(f"attribute must be one that the fitted {type(function).__name__} has, and there "
-                                     f"is no {attribute!r}")
+                    raise ValueError(f"attribute must be an attribute of the fitted {type(function).__name__}, which "
+                                     f"has no {attribute!r}")
             size = None if error else _size(made)
             if size == n_results:
                 return
             counts += [] if size is None else [size]
     if len(counts) > 1 and (n_results <= _MOST_CLASSES if of_classes else len(set(counts)) == 1):
-        raise ValueError("function must return as many results as there are bounds (or one candidate), of each block: "
-                         f"{n_results}; of made-up rows it returns {counts[0] or 'nothing'}")
+        raise ValueError(f"function must return {n_results} results for each block, one for each pair of bounds (or "
+                         f"one candidate); for artificial rows it returns {counts[0] or 'nothing'}")
 
 
 def _size(made):
@@ -61,8 +61,8 @@ def _check_arguments(function, with_y):
     is_estimator = hasattr(function, "fit")
     signature, error = attempt(inspect.signature, function.fit if is_estimator else function)
     if not error and attempt(signature.bind, *([None] * (1 + with_y)))[1]:
-        raise ValueError("y must not be given: the function takes no second argument" if with_y else
-                         "y must be given: the function takes it")
+        raise ValueError("y must not be given, because function takes no second argument" if with_y else
+                         "y must be given, because function takes a second argument")
     tags, error = attempt(get_tags, function) if is_estimator else (None, True)
     if not error and tags.target_tags.required and not with_y:
         raise ValueError(f"y must be given: {type(function).__name__} needs a target")

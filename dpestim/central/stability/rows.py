@@ -123,15 +123,15 @@ class RowMechanism(CentralMechanism):
 
     def _plan(self, n_columns):
         """Return all that is public about a release of so many columns, or raise ValueError."""
-        raise TypeError(f"{type(self).__name__} does not say what it plans")
+        raise TypeError(f"{type(self).__name__} does not say what it plans: implement `_plan`")
 
     def _kind(self, plan):
         """Return what summaries must have in common to be merged, besides the class and the number of columns."""
-        raise TypeError(f"{type(self).__name__} does not say what its summaries are")
+        raise TypeError(f"{type(self).__name__} does not say what its summaries are: implement `_kind`")
 
     def _kept(self, rows, y, plan, strict):
         """Return (`_kind`, the rows as they are kept)."""
-        raise TypeError(f"{type(self).__name__} does not say what it keeps")
+        raise TypeError(f"{type(self).__name__} does not say what it keeps: implement `_kept`")
 
     def _look(self, rows, plan):
         """Return what the answer needs of the rows; the last chance to raise ValueError, before anything is charged."""
@@ -143,7 +143,7 @@ class RowMechanism(CentralMechanism):
 
     def _answer(self, seen, plan, source):
         """Return the answer, with noise by the words of a source."""
-        raise TypeError(f"{type(self).__name__} does not say what it answers")
+        raise TypeError(f"{type(self).__name__} does not say what it answers: implement `_answer`")
 
     def _read_table(self, X, strict):
         rows = number_rows(X, strict=strict)

@@ -20,22 +20,24 @@ _PURE = sorted(set(NOISES) - {"laplace"})
 
 
 class SampleAndAggregate(BlockMechanism):
-    """Sample-and-aggregate: makes any function of rows private, a scikit-learn estimator for instance.
+    """Release any function of rows by sample-and-aggregate, such as a fitted attribute of an estimator.
 
     Rows are dealt out to blocks at random, the function is run on each, and a mean or a median of the results is
-    released with noise. Nothing about the function has to be known. Take it where a few hundred rows already give
-    nearly the answer of all, and where no mechanism is made for the task.
+    released with noise. The function may be arbitrary. Take this mechanism where a few hundred rows give nearly the
+    answer of all rows, and where no special mechanism exists.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours. Blocks are made by random words, never
     by the order or the values of rows, so one row changes one block, and by that one result. With p results each
-    coordinate gets epsilon / p. The function must look at nothing but its block, and leave nothing behind: neither is
-    checked. How long it takes, and what it prints, is not protected. Whoever holds the data must be trusted.
+    coordinate gets epsilon / p. The function must read only its block and must not store anything; dpestim cannot
+    verify this. The running time and the output to the console are not protected. The curator, who holds the data, must
+    be trusted.
 
     **Utility.** The mean of k results within bounds of width w has discrete Laplace noise of scale p w / (k epsilon).
     The median has noise by smooth sensitivity, which is far less where most blocks agree and k is some hundreds. Small
     blocks may be biased, and that does not average out. Blocks that fail (an exception, NaN, a wrong number of results)
-    count as the middle of the bounds; outside of strict mode a warning says so, before the charge. Mistakes that show
-    on made-up rows (a wrong attribute, y forgotten, a wrong number of results) are refused, and cost nothing.
+    count as the midpoint of the bounds; outside of strict mode a warning tells this before the charge. Before the
+    charge the function is called on artificial rows, and mistakes that appear there (a wrong attribute, a missing y, a
+    wrong number of results) are errors.
 
     **Complexity.** k calls of the function on blocks of about n / k rows, which are copied; O(n log n) besides.
 

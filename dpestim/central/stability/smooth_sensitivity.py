@@ -22,11 +22,11 @@ class StatisticMechanism(RowMechanism):
     _shared_parameters = """\
     statistic : {"median", "quantile", "mean"} or callable, default="median"
         What is released of each column: an order statistic (the median is number ceil(n / 2) of n sorted values), the
-        mean of what is left when floor(trim n) values at both ends are dropped, or a user's statistic: a callable of
-        (column, low, high), a sorted float array and its bounds, that returns a number and numbers A(0), A(1), ....
-        A(k) must be at least as far as one record can move the number in data that differ from these in k records, and
-        at most A(k + 1) of data that differ in one; the last one holds for all further k. That is then assumed, and not
-        checked. A callable that fails is a ValueError, which depends on the data: strict mode takes none.
+        mean after floor(trim n) values at both ends are dropped, or a user-defined statistic: a callable of (column,
+        low, high), a sorted float array and its bounds, that returns a number and numbers A(0), A(1), .... A(k) must be
+        at least as far as one record can move the number in data that differ from these in k records, and at most A(k +
+        1) of data that differ in one; the last one holds for all further k. That is then assumed, and not checked. A
+        callable that fails is a ValueError, which depends on the data: strict mode takes none.
     bounds : (low, high), dict or Domain, default=None
         Public range of the values, two numbers or two arrays with one number for each column: it must be declared.
         Values are clipped to it, and so is what is released.
@@ -40,8 +40,8 @@ class StatisticMechanism(RowMechanism):
         """Return the parameters of the statistic, checked."""
         if callable(self.statistic):
             if self._is_strict():
-                raise ValueError("statistic must be a name in strict mode: one of "
-                                 f"{sorted(_STATISTICS)}; a callable may fail for some data")
+                raise ValueError(f"statistic must be a name in strict mode, one of {sorted(_STATISTICS)}, because the "
+                                 "error of a callable could depend on the data")
             return (self.statistic,)
         if not isinstance(self.statistic, str) or self.statistic not in _STATISTICS:
             raise ValueError(f"statistic must be one of {sorted(_STATISTICS)} or a callable")
@@ -73,7 +73,8 @@ class StatisticMechanism(RowMechanism):
         return self._kind(plan), np.stack(columns, axis=1)
 
     def _notes(self):
-        return ("It holds if the bounds that the callable `statistic` states are true.",) * callable(self.statistic)
+        return ("The guarantee holds if the sensitivities that the callable `statistic` returns are "
+                "correct.",) * callable(self.statistic)
 
     def _test_column(self):
         """Return a column whose release is neither certain nor all noise."""
@@ -86,20 +87,20 @@ class StatisticMechanism(RowMechanism):
 
 
 class SmoothSensitivity(StatisticMechanism):
-    """Smooth sensitivity: a median, quantile or trimmed mean with noise as small as the data allow.
+    """Release a median, quantile or trimmed mean with noise by smooth sensitivity.
 
-    The worst data sets make the median jump from one bound to the other, and noise for them would bury it. Here the
-    noise is scaled to S, the largest change that one record makes on these data or, with a weight e^(-beta k), on data
-    that differ in k records. Take it for a median or quantile of values that are rounded or repeat, for a trimmed mean,
-    and for a statistic of your own. Where values are mostly distinct, an `ExponentialMechanism` over the range, or
-    ``dpestim.statistics.quantile``, errs less. Where the number of records is private, or S could be the whole range
-    (few records, or a gap in the middle), it is no good.
+    In the worst data set one record moves the median from one bound to the other, and noise for this case would be too
+    large. Smooth sensitivity scales the noise to S, the largest change by one record on these data or, with a weight
+    e^(-beta k), on data that differ in k records. Take it for a median or quantile of values that are rounded or
+    repeat, for a trimmed mean, and for a user-defined statistic. Where values are mostly distinct, an
+    `ExponentialMechanism` over the range, or ``dpestim.statistics.quantile``, errs less. Where the number of records is
+    private, or S could be the whole range (few records, or a gap around the median), it is inaccurate.
 
     **Privacy.** Pure epsilon in the central model for data sets of equal size that differ in one record; with Laplace
     noise (epsilon, delta). It holds for the program as it runs: values are integers of a public grid, S is an exact
     maximum that changes by a factor of at most e^beta, and noise is a real number of as many digits as rounding the
-    result to the grid takes. With d columns each gets epsilon / d and delta / d. Whoever holds the data must be
-    trusted. The scale of the noise is as secret as the data, so there is no error bar: none is stated anywhere.
+    result to the grid takes. With d columns each gets epsilon / d and delta / d. The curator, who holds the data, must
+    be trusted. The scale of the noise is as secret as the data, so that no standard error or interval is available.
 
     **Utility.** The result is rounded to a grid of some 10^12 steps and clipped to the bounds. Before that its error is
     the scale s S times Z, where abs(Z) has median 1 ("cauchy", no mean), 0.44 and variance 1 ("student"), 0.57 and
@@ -131,7 +132,7 @@ class SmoothSensitivity(StatisticMechanism):
     noise : {"cauchy", "student", "quartic", "laplace"}, default="cauchy"
         The law of the noise. Only "laplace" needs a delta.
     delta : float, default=None
-        What may be added to the probability of any event, from 1e-300 to below 1: to be declared for Laplace noise,
+        The delta of (epsilon, delta)-differential privacy, from 1e-300 to below 1: to be declared for Laplace noise,
         and None or 0 for any other.
     noise_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, that pays for the scale of the noise being another one for neighbours;
@@ -174,7 +175,7 @@ class SmoothSensitivity(StatisticMechanism):
         share = checked_share(self.noise_fraction, "noise_fraction")
         noise = heavy_noise(self.noise, epsilon / n_columns, delta / n_columns, share)
         if self.noise == "laplace" and noise.multiplier > 2**500:
-            raise ValueError("epsilon is too small for noise='laplace', whose scales are floats")
+            raise ValueError("epsilon is too small for noise='laplace': take a larger epsilon, or noise='cauchy'")
         return {"grids": grids(self.bounds, n_columns), "noise": noise}
 
     def _look(self, rows, plan):

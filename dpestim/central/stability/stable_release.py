@@ -13,16 +13,16 @@ from dpestim.rng import WordSource
 
 
 class StableRelease(DistanceTest, BlockMechanism):
-    """Stability-based release (distance to instability): the mode, or what most blocks agree on, exactly or not at all.
+    """Release the mode, or the most frequent result of blocks, exactly or not at all, by distance to instability.
 
-    An answer that stays the same when a few records change tells nothing about them. So it is released without noise,
-    if a noisy distance to any other answer is large enough; if not, the result is None. Take it where one candidate is
-    expected to be far ahead: the mode of a column, or (with a function) which of two models is better on nearly every
-    block. Where the lead may be small, the exponential mechanism always answers.
+    An answer that does not change if a few records change reveals nothing about these records. The exact answer is
+    therefore released if a noisy distance to any other answer is large enough; otherwise the result is None. Take it
+    where one candidate is expected to be far ahead: the mode of a column, or (with a function) which of two models is
+    better on nearly every block. Where the lead may be small, the exponential mechanism always answers.
 
     **Privacy.** (epsilon, delta)-differential privacy in the central model for the declared neighbours; d columns get
-    epsilon / d and delta / d each. A function must look at nothing but its block, and leave nothing behind. Whoever
-    holds the data must be trusted.
+    epsilon / d and delta / d each. A function must look at nothing but its block, and leave nothing behind. The
+    curator, who holds the data, must be trusted.
 
     **Utility.** An answer is exact. A lead of g votes is a distance of about g / 2 - 1, and ``refusal_rate(distance)``
     is the probability of None: a half at ``threshold()``, about ln(1 / (2 delta)) / epsilon.
@@ -78,7 +78,7 @@ class StableRelease(DistanceTest, BlockMechanism):
     def _plan(self, n_columns):
         self._check_function()
         if self.candidates is None:
-            raise ValueError("candidates must be declared: the public answers")
+            raise ValueError("candidates must be declared, the public list of possible answers")
         encoder, error = attempt(CategoryEncoder, self.candidates, "candidates")
         if error:
             raise ValueError("candidates must be a list of at least two distinct values, none infinite")

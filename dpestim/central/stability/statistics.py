@@ -118,8 +118,8 @@ class Declared:
         numbers = np.ldexp(np.sort(column).astype(np.float64), grid.exponent)
         said, error = attempt(self._ask, numbers, grid)
         if error:
-            raise ValueError("statistic must return (value, sensitivities): a finite number, and at least one number, "
-                             "none negative: A(0), A(1), ..., of which the last holds for all further ones")
+            raise ValueError("statistic must return (value, sensitivities): a finite number, and a sequence A(0), "
+                             "A(1), ... of at least one number, none negative; the last one holds for all further k")
         return Steps(*said)
 
     def _ask(self, numbers, grid):

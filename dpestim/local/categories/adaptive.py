@@ -26,7 +26,8 @@ def _choice(epsilon, n_categories, objective, tolerance, n):
     simple = tuple(name for name, cls in frequency_estimators().items() if cls.__bases__ == (FrequencyEstimator,))
     laws, refused = candidates(epsilon, n_categories, simple)
     if not laws:
-        raise ValueError(f"epsilon suits no mechanism here: {next(iter(refused.values()))}")
+        raise ValueError("epsilon must suit at least one mechanism, and none accepts it: "
+                         f"{next(iter(refused.values()))}")
     errors = {name: spread_of(law).rmse(n) for name, law in laws.items()}
     costs = {name: cost_of(law, n, n_categories) for name, law in laws.items()}
     allowed = EQUAL if objective == "variance" else max(tolerance, EQUAL)
@@ -53,14 +54,13 @@ def best_law(epsilon, n_categories):
 
 
 class AdaptiveFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by the mechanism that suits epsilon and the domain.
+    """Estimate frequencies by a mechanism that is chosen from epsilon and the declared categories.
 
-    It takes the law of another estimator for each column, with its defaults, and is the same as that one from there
-    on: the same reports under the same seed, the same estimates, the same guarantee. What it looks at is public: the
-    column's share of epsilon, the number of its categories, and the parameters below. Take it where epsilon or the
-    domain are not known yet when the code is written, as in a search over epsilon; `dpestim.local.plan` shows all that
-    it chooses from. Mechanisms with a relaxed guarantee are not among them, nor are those with more verbs than the
-    others, such as those that keep a client's answers.
+    The estimator chooses another estimator with its defaults for each column, and then has the same reports under the
+    same seed, the same estimates and the same guarantee. The choice depends on public facts only: the column's share of
+    epsilon, the number of its categories, and the parameters below. Take it where epsilon or the domain is unknown when
+    the code is written, as in a search over epsilon; `dpestim.local.plan` lists all candidates. Mechanisms with a
+    relaxed guarantee and longitudinal mechanisms are not candidates.
 
     Reports carry numbers only, so clients and servers must choose alike: give them the same parameters, and the same
     version of this package, as another one may know more mechanisms. Otherwise read `chosen_` once, and use that class.

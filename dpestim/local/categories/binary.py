@@ -36,8 +36,8 @@ class Binary(CodeReports, CategoricalRandomizer):
             cost = min(cost, epsilon)  # an epsilon that certainly covers the cost may lie below its rounding
         elif epsilon is not None:
             raise ValueError(
-                f"epsilon is below what this design costs for each column, {float(cost)!r}: raise it, or accept the "
-                "cost by epsilon=None"
+                f"epsilon must be at least {float(cost)!r} for each column, the cost of this design: raise epsilon, or "
+                "accept the cost by epsilon=None"
             )
         super().__init__(cost, n_categories)
         if epsilon is not None and not uses_enough(self._ratio, 1, epsilon):
@@ -85,7 +85,7 @@ class Binary(CodeReports, CategoricalRandomizer):
 
 
 class BinaryFrequencyEstimator(FrequencyEstimator):
-    """Frequencies of yes/no columns by binary randomised response (Warner, coin, or any 2 x 2 design).
+    """Estimate frequencies of yes/no columns by binary randomised response (Warner, coin, or any 2 x 2 design).
 
     Each user answers yes or no, truthfully with a fixed probability. With `design="warner"` it is the best that can
     be done for two values at this epsilon, and the same as `GRRFrequencyEstimator` (which it also is for columns of

@@ -53,7 +53,7 @@ def _law_of(cls, epsilon, n_categories):
     """Return the law of a mechanism with its defaults, or raise ValueError where it has none for this setting."""
     most = cls._randomizer.largest_planned
     if not most:
-        raise ValueError("it is for parameters of its own, without which it is another mechanism")
+        raise ValueError("it needs parameters of this mechanism, without which it is another mechanism")
     if n_categories > most:
         raise ValueError(f"its errors are not planned for more than {most:,} categories")
     law = cls(epsilon)._law(_Domain(range(n_categories)), 0, 1)

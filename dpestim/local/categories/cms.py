@@ -172,7 +172,8 @@ class HCMS(FieldReports, Sketch):
             cells *= np.uint32(size)  # (in place: of a million cells each copy takes longer than this)
             cells += reports[:, part]
         if not grr.count(cells, counts):
-            raise ValueError("a report must name a hash, a row and a sign that exist")
+            raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
+                             "server have the same parameters")
 
     def supporting(self, codes, counts, n):
         """Return how many signs agree with each code: half of (n + the transform of what the rows say)."""
@@ -264,12 +265,12 @@ class _SketchFrequencyEstimator(OpenFrequencyEstimator):
 
 
 class CMSFrequencyEstimator(_SketchFrequencyEstimator):
-    """Frequencies by a count-mean sketch (CMS): domains of any size, and values that nobody listed.
+    """Estimate frequencies by a count-mean sketch (CMS), for domains of any size and values without a list.
 
-    Each user draws one of a few public hashes and sends the unary-encoded bucket of the own value. The server keeps a
-    counter for each bucket of each hash, whatever the domain is, and `estimate` answers for any value afterwards. Where
-    the values are listed and as many bits as they are may be sent, `OUEFrequencyEstimator` does as well; where only one
-    bit may be, take `HCMSFrequencyEstimator`.
+    Each user draws one of a few public hashes and sends the unary-encoded bucket of the user's value. The server keeps
+    a counter for each bucket of each hash, for a domain of any size, and `estimate` answers for any value afterwards.
+    Where the values are listed and as many bits as they are may be sent, `OUEFrequencyEstimator` does as well; where
+    only one bit may be, take `HCMSFrequencyEstimator`.
 
     With ``categories=None``, or None in place of a column's list, a column is open: any string, bytes, number or bool
     may be held, and enters by a public 32-bit hash; `estimate` answers, as `frequencies_` and `transform` need a list.
@@ -314,12 +315,12 @@ class CMSFrequencyEstimator(_SketchFrequencyEstimator):
 
 
 class HCMSFrequencyEstimator(_SketchFrequencyEstimator):
-    """Frequencies by a Hadamard count-mean sketch (HCMS): one bit a user, domains of any size, no list needed.
+    """Estimate frequencies by a Hadamard count-mean sketch (HCMS), with one bit a user, for domains of any size.
 
     Each user draws one of a few public hashes and a public row of a Hadamard matrix, and sends the sign of the row at
-    the bucket of the own value. The server keeps two counters for each cell, whatever the domain is, and `estimate`
-    answers for any value afterwards. No report is shorter or made and counted more quickly; `CMSFrequencyEstimator` is
-    more accurate, most of all above an epsilon of about 1, at a bit for each bucket.
+    the bucket of the user's value. The server keeps two counters for each cell, for a domain of any size, and
+    `estimate` answers for any value afterwards. No report is shorter or made and counted more quickly;
+    `CMSFrequencyEstimator` is more accurate, most of all above an epsilon of about 1, at a bit for each bucket.
 
     With ``categories=None``, or None in place of a column's list, a column is open: any string, bytes, number or bool
     may be held, and enters by a public 32-bit hash; `estimate` answers, as `frequencies_` and `transform` need a list.

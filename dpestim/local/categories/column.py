@@ -53,7 +53,7 @@ class CategoryColumn(Column):
         inside = [k for k, kind in enumerate(kinds) if kind == self.law.relaxed_kind]
         text = ", ".join(repr(plain[k]) for k in inside)
         # in strict mode what is not declared counts as the first category: the set depends on all that is
-        return f"[{text}{f', and whatever is not in {list(plain)!r}' if 0 in inside else ''}]"
+        return f"[{text}{f', and any value not in {list(plain)!r}' if 0 in inside else ''}]"
 
     # what a server of numbers asks: categories that are numbers stand for themselves
 
@@ -69,7 +69,8 @@ class CategoryColumn(Column):
             floats = np.array(values, np.float64) if real else np.array([np.nan])
             spread = 4 * np.ptp(floats) ** 2
         if not np.isfinite(spread):
-            raise ValueError(f"the categories of {self.name} must be numbers, and not too far apart, to have a mean")
+            raise ValueError(f"the categories of {self.name} must be numbers with finite differences, because a mean "
+                             "is asked for: take a frequency estimator for other categories")
         return floats
 
     @cached_property

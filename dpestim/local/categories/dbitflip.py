@@ -118,16 +118,16 @@ class DBitFlip(Memoised, FieldReports, CategoricalRandomizer):
 
 
 class DBitFlipFrequencyEstimator(LongitudinalEstimator):
-    """Frequencies by dBitFlipPM: a few bits a user, kept for good and sent again unchanged.
+    """Estimate frequencies by dBitFlipPM: each user sends the same few permanent bits in every report.
 
     Each client draws a public window of `n_bits` neighbouring values (the last is next to the first), randomises a bit
-    for each as `SUEFrequencyEstimator` does, and keeps the bits. All values outside of the window say the same, so that
-    most changes show in nothing. Choose it where a value is collected forever and reports must cost nothing; others of
-    its kind flip anew in each report, and hide more of a change.
+    for each as `SUEFrequencyEstimator` does, and keeps the bits. All values outside of the window have the same report,
+    so that most changes are invisible. Choose dBitFlipPM where a value is collected without end and repeated reports
+    must cost no epsilon. Other longitudinal mechanisms randomise each report again, and hide a change better.
 
     **Privacy.** epsilon-local differential privacy for one report of a row, and for all reports of a value that never
-    changes, exact (integer thresholds, proof in ``dbitflip.md``). **A change that matters to the window is seen**: for
-    values that change nothing is promised. Neighbours: any two rows of one user; no other party is trusted.
+    changes, exact (integer thresholds, proof in ``dbitflip.md``). **A change that affects the window is visible**:
+    values that change have no guarantee. Neighbours: any two rows of one user; no other party is trusted.
 
     **Utility.** Unbiased up to a relative 2^-20; about d / n_bits times the variance of `SUEFrequencyEstimator`.
 

@@ -44,7 +44,7 @@ class CategoryClient(Client):
                              inferred="categories")
         warnings.warn(
             "categories='auto' learns the domain from private data: the result has no privacy guarantee "
-            "(privacy_.epsilon is infinite). Declare the categories.",
+            '(privacy_.epsilon is infinite). Declare the categories, as in categories={"town": ["Bern", "Oslo"]}.',
             PrivacyLeakWarning,
             stacklevel=5,
         )
@@ -77,7 +77,7 @@ class CategoryClient(Client):
 
 
 class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
-    """Frequencies of categorical columns under local differential privacy; a sub-class names its `_randomizer`.
+    """Estimate frequencies of categories under local differential privacy; a sub-class names its `_randomizer`.
 
     ``fit`` is ``privatize``, ``aggregate`` and ``release`` in a row, streamed block by block so that reports are never
     held in memory. It is its own client, and its counts are those of the reports that support each category.

@@ -25,7 +25,7 @@ class Frequencies:
         records as an entry of epsilon 0 and strict mode refuses.
         """
         self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         X, _, columns = self._schema(X, False)
         self._note_score(X.shape[0])
         total, size = 0.0, 0

@@ -51,16 +51,16 @@ class GRR(CodeReports, CategoricalRandomizer):
         return super().worst_ratio() if self.relaxation else self.p_star / self.q_star
 
     def runs(self):
-        """Return the law's columns: the own value, and all others."""
+        """Return the law's columns: the user's value, and all others."""
         return Runs.of_own(np.arange(self.n_categories), self.p_star, self.q_star)
 
 
 class GRRFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by generalised randomised response (GRR, k-ary randomised response).
+    """Estimate frequencies by generalised randomised response (GRR, k-ary randomised response).
 
-    Each user sends a value of the domain: the own one with the largest probability, every other with an equal smaller
-    one. More accurate than OUE and OLH for small domains, d < 3 e^epsilon + 2 (for rare values), and the cheapest at
-    every d; beyond that prefer `OUEFrequencyEstimator` or `OLHFrequencyEstimator`.
+    Each user sends a value of the domain: the true value with the largest probability, every other value with an equal
+    smaller probability. GRR is more accurate than OUE and OLH for small domains, d < 3 e^epsilon + 2 (for rare values),
+    and takes the least time for every d. For larger d prefer `OUEFrequencyEstimator` or `OLHFrequencyEstimator`.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``grr.md``), neighbours: any two rows of one user; no other party is trusted.

@@ -39,7 +39,8 @@ def histogram_weights(epsilon, grid):
     if row[0] <= row[-1] or not all(
         low > 0 and high * most.denominator <= most.numerator * low for high, low in pairs
     ):
-        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
+        raise ValueError("epsilon is too small or too large, because 64-bit random words cannot express the noise of a "
+                         "cell: change epsilon or grid")
     return tuple(row)
 
 
@@ -59,7 +60,8 @@ def the_thresholds(epsilon, grid=1024):
         true, false = true - row[grid - code], false - row[code]
     *_, true, false = best
     if not within(true * (WORD - false), false * (WORD - true), epsilon):
-        raise ValueError("epsilon is too small or too large: a random word cannot express the noise of a cell")
+        raise ValueError("epsilon is too small or too large, because 64-bit random words cannot express the noise of a "
+                         "cell: change epsilon or grid")
     return true, false
 
 
@@ -145,7 +147,8 @@ class SHE(CategoricalRandomizer):
     def transition_matrix(self):
         """Return the d x (grid + 1)^d matrix over all reports, codes as digits, the first one lowest; 4,096 at most."""
         if (self.grid + 1) ** self.n_categories > 1 << 12:
-            raise ValueError("the law of more than 4,096 reports is not enumerated: cells are independent, take one")
+            raise ValueError("the law of more than 4,096 reports is not enumerated: take the law of one cell, because "
+                             "cells are independent")
         zero = [Fraction(w, WORD) for w in self.row]
         rows = []
         for x in range(self.n_categories):
@@ -186,13 +189,13 @@ class THE(Unary):
 
 
 class SHEFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by summation with histogram encoding (SHE).
+    """Estimate frequencies by summation with histogram encoding (SHE).
 
-    Each user adds Laplace noise to every cell of the vector that has 1 at the own value and 0 elsewhere, and the server
-    adds up what it gets. That is how the central model would do it, and what the other encodings are measured against;
-    prefer `OUEFrequencyEstimator`, whose reports are shorter and whose variance is smaller at any epsilon for values
-    that are not very frequent. Here noise is discrete and clipped to the range from 0 to 1, which loses nothing, and
-    the estimates are scaled to be unbiased. The variance of a report for rare values, and that of unclipped noise:
+    Each user adds Laplace noise to every cell of the vector that has 1 at the user's value and 0 elsewhere, and the
+    server adds up what it gets. The central model adds noise in the same way, and other encodings are compared with
+    SHE. Prefer `OUEFrequencyEstimator`, whose reports are shorter and whose variance is smaller at any epsilon for
+    values that are not very frequent. Here noise is discrete and clipped to the range from 0 to 1, which loses nothing,
+    and the estimates are scaled to be unbiased. The variance of a report for rare values, and that of unclipped noise:
 
     ======= ====== ====== ====== ====== =========
     epsilon    SHE    THE    SUE    OUE 8 / eps^2
@@ -255,19 +258,19 @@ class SHEFrequencyEstimator(FrequencyEstimator):
 
 
 class THEFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by thresholding with histogram encoding (THE).
+    """Estimate frequencies by thresholding with histogram encoding (THE).
 
-    Each user adds Laplace noise to every cell of the vector that has 1 at the own value and 0 elsewhere, and sends for
-    each whether the sum is above a threshold, the one of the least variance (0.62 at an epsilon of 1, of cells of 0 and
-    1). That is unary encoding, whose best thresholds are those of `OUEFrequencyEstimator`: at the same size OUE has
-    less variance at any epsilon (3.68 against 4.81 for a report, at an epsilon of 1). For comparison, and for who is to
-    explain it: its table is that of `SHEFrequencyEstimator`.
+    Each user adds Laplace noise to every cell of the vector that has 1 at the user's value and 0 elsewhere, and sends
+    for each whether the sum is above a threshold, the one of the least variance (0.62 at an epsilon of 1, of cells of 0
+    and 1). That is unary encoding, whose best thresholds are those of `OUEFrequencyEstimator`: at the same size OUE has
+    less variance at any epsilon (3.68 against 4.81 for a report, at an epsilon of 1). THE is for comparison.
+    `SHEFrequencyEstimator` has a table of variances.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer thresholds, both directions, proof in
     ``histogram_encoding.md``), neighbours: any two rows of one user; no other party is trusted. Reports tell values
     apart by less than that, 0.90 of it at an epsilon of 1 and 0.72 at 4.
 
-    **Utility.** Unbiased; with p and q the probabilities of a 1 for the own value and another, the variance of a
+    **Utility.** Unbiased; with p and q the probabilities of a 1 for the user's value and another, the variance of a
     frequency f among n users is (q (1 - q) + f (p - q) (1 - p - q)) / (n (p - q)^2).
 
     **Complexity.** O(d) a user and O(n d) bit operations at the server, 64 to 512 at a time; d bits sent.

@@ -216,13 +216,14 @@ def best_n_blocks(epsilon, n_categories):
 
 
 class HRFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by Hadamard response (HR) in block form.
+    """Estimate frequencies by Hadamard response (HR) in block form.
 
-    Each user sends one symbol of an alphabet of about 2 d: one of the half that a Hadamard row assigns to the own
-    value with the largest probability, any other with a smaller one. As short as a code, as cheap for the user as
-    `GRRFrequencyEstimator`, and the cheapest for the server at large d (a histogram and one fast Walsh-Hadamard
-    transform). On average over uniform data its variance is close to that of `OUEFrequencyEstimator` for epsilon up to
-    about 1 and up to twice as large above; values that share a block with a very frequent one pay for it (Utility).
+    Each user sends one symbol of an alphabet of about 2 d symbols. A Hadamard row assigns half of the symbols to the
+    user's value; each of these has the largest probability, every other symbol a smaller one. As short as a code, as
+    cheap for the user as `GRRFrequencyEstimator`, and the cheapest for the server at large d (a histogram and one fast
+    Walsh-Hadamard transform). On average over uniform data its variance is close to that of `OUEFrequencyEstimator` for
+    epsilon up to about 1 and up to twice as large above; values that share a block with a very frequent one pay for it
+    (Utility).
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``hr.md``), neighbours: any two rows of one user; no other party is trusted.

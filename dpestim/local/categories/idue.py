@@ -48,7 +48,7 @@ class IDUE(Unary):
         self.n_words = n_categories
         self._p, self._q = (np.array([float(p) for p in part]) for part in (self.p_stars, self.q_stars))
         self.notes = () if epsilons is None else (
-            "Any two values are told apart by at most the smaller of their own epsilons, which are "
+            "For any two values the smaller of their epsilons holds; the epsilons are "
             f"{', '.join(f'{float(e):g}' for e in self.levels)} (MinID-LDP).",)
 
     def privatize(self, codes, words, out):
@@ -151,7 +151,8 @@ def level_thresholds(levels, sizes, optimize):
         shrink = 2 * shrink or Fraction(1, 1 << 40)
         if shrink > Fraction(1, 100):
             break
-    raise ValueError("epsilons are too small or too far apart: random words cannot express the law")
+    raise ValueError("epsilons are too small or too far apart, because 64-bit random words cannot express the law: "
+                     "take larger or more similar ones")
 
 
 def _proposal(e, m, optimize):
@@ -190,20 +191,20 @@ def _proposal(e, m, optimize):
 
 
 class IDUEFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by input-discriminative unary encoding (IDUE): an epsilon of its own for each value.
+    """Estimate frequencies by input-discriminative unary encoding (IDUE), with an epsilon for each value.
 
-    Each user sends one bit for each value, and bits of values that need less protection are flipped less. Two values
-    are told apart by at most the smaller of their epsilons (MinID-LDP), and any two by at most `epsilon`: it is plain
-    local differential privacy, with finer promises inside. Choose it where values differ in how secret they are and all
-    need some protection; where some need none, `URAPFrequencyEstimator`.
+    Each user sends one bit for each value, and bits of values with a larger epsilon are flipped less often. Two values
+    are indistinguishable up to the smaller of their epsilons (MinID-LDP), and any two values up to `epsilon`: the
+    guarantee is local differential privacy, and stronger for values with a smaller epsilon. Choose IDUE where values
+    need different degrees of protection. Where some values need no protection, take `URAPFrequencyEstimator`.
 
     **Privacy.** epsilon-local differential privacy for a row, exact, which is what a ledger is charged; and for values
     x and x' the smaller of their own epsilons, exact (integer thresholds, verified for every pair of levels after the
     optimisation, proof in ``idue.md``). Neighbours: any two rows of one user; no other party is trusted. An epsilon of
     min(max E, 2 min E) for own epsilons E costs no accuracy: they imply it.
 
-    **Utility.** Unbiased; with Pr[1] of a for the own and of b for another bit of a value the variance of its frequency
-    f is (b (1 - b) / (a - b)^2 + f (1 - a - b) / (a - b)) / n.
+    **Utility.** Unbiased; if the bit of a value is 1 with probability a for its holders and b for other users, the
+    variance of its frequency f is (b (1 - b) / (a - b)^2 + f (1 - a - b) / (a - b)) / n.
 
     **Complexity.** O(d) random words a user and O(n d) bit operations at the server; d bits sent.
 
@@ -233,7 +234,7 @@ class IDUEFrequencyEstimator(FrequencyEstimator):
         For each column one epsilon for each category, in the form and the order of `categories`; shared among the
         columns as epsilon is, and at most 32 distinct ones. None: all have epsilon. Above epsilon they count as it.
     optimize : {"opt0", "opt1", "opt2"}, default="opt0"
-        What probabilities of bits are optimised over: all, symmetric ones, or those with a fair coin for the own bit.
+        What probabilities of bits are optimised over: all, symmetric ones, or those with a fair coin for the true bit.
     """
     _test_values = {"epsilons": [[[0.3, 0.3, 0.2, 0.2]], [[0.4, 0.3, 0.3], [0.2, 0.3]]], "optimize": ["opt1"]}
 

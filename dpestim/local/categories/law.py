@@ -44,7 +44,7 @@ class CategoricalRandomizer(Randomizer):
 
     def support(self, reports):
         """Return the 0/1 support matrix of the reports, uint8 of shape (n, n_categories)."""
-        raise TypeError(f"{type(self).__name__} does not say what a report supports")
+        raise TypeError(f"{type(self).__name__} does not say what a report supports: implement `support`")
 
     def support_law(self):
         """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""

@@ -42,11 +42,12 @@ class LGRR(Memoised, GRR):
 
 
 class LGRRFrequencyEstimator(LongitudinalEstimator):
-    """Frequencies by longitudinal randomised response (L-GRR): for values that are asked for again and again.
+    """Estimate frequencies by longitudinal randomised response (L-GRR), for repeated reports.
 
-    A client draws one answer by randomised response and keeps it; every report is a noisy copy of that answer. As
-    long as the value stays, no number of reports says more than the kept answer. Choose it for small domains, as
-    `GRRFrequencyEstimator`; beyond d < 3 e^epsilon + 2 prefer `LOSUEFrequencyEstimator` or `LOLOHAFrequencyEstimator`.
+    A client draws one permanent answer by randomised response and stores it; every report is a noisy copy of the
+    permanent answer. While the value does not change, all reports together reveal no more than the permanent answer.
+    Choose it for small domains, as `GRRFrequencyEstimator`; beyond d < 3 e^epsilon + 2 prefer `LOSUEFrequencyEstimator`
+    or `LOLOHAFrequencyEstimator`.
 
     {longitudinal}
 

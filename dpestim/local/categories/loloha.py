@@ -66,11 +66,12 @@ class LOLOHA(Memoised, LocalHashing):
 
 
 class LOLOHAFrequencyEstimator(LongitudinalEstimator):
-    """Frequencies by longitudinal local hashing (LOLOHA): short reports, and few kept answers whatever the domain.
+    """Estimate frequencies by longitudinal local hashing (LOLOHA), for repeated short reports.
 
-    A client draws one public hash for good and keeps one answer for each of its g buckets; every report is a noisy
-    copy. Values that share a bucket share the answer, so that many a change shows in nothing. Choose it for large
-    domains; the server pays O(n d). ``n_buckets=2`` keeps least, the default is most accurate.
+    A client draws one permanent public hash and one permanent answer for each of its g buckets; every report is a noisy
+    copy of a permanent answer. Values that share a bucket share the permanent answer, so that many changes are
+    invisible. Choose LOLOHA for large domains; the server needs O(n d) time. ``n_buckets=2`` stores the fewest answers;
+    the default is the most accurate.
 
     {longitudinal}
 

@@ -42,7 +42,8 @@ def instant_weights(epsilon, first, d):
     """
     e, ratio = exp_lower(epsilon), Fraction(first.keep, first.other)
     if ratio <= e:
-        raise ValueError("epsilon_permanent must be above epsilon: the first report is a noisy copy of the kept answer")
+        raise ValueError("epsilon_permanent must be above epsilon, because each report is a noisy copy of the "
+                         "permanent answer")
     r = (e * (ratio + d - 2) - (d - 1)) / (ratio - e)
     for n_words in (1, 2):
         total = WORD**n_words
@@ -52,7 +53,8 @@ def instant_weights(epsilon, first, d):
             both = composed(first, second, d)
             if both.other <= both.keep <= e * both.other and uses_enough(both.keep, both.other, epsilon):
                 return second
-    raise ValueError(f"epsilon is too small or too large for {d} values: random words cannot express the law")
+    raise ValueError(f"epsilon is too small or too large for {d} values, because 64-bit random words cannot express "
+                     "the law: change epsilon or epsilon_permanent")
 
 
 def composed(first, second, d):
@@ -81,8 +83,8 @@ class Memoised:
         kept = 2 * self.epsilon if epsilon is None else epsilon
         self.epsilon_permanent = canonical_epsilon(kept, "epsilon_permanent")
         if self.epsilon_permanent <= self.epsilon:
-            raise ValueError("epsilon_permanent must be above epsilon: the first report is a noisy copy of the kept "
-                             "answer")
+            raise ValueError("epsilon_permanent must be above epsilon, because each report is a noisy copy of the "
+                             "permanent answer")
 
     @cached_property
     def epsilon_instant(self):

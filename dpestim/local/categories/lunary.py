@@ -100,17 +100,18 @@ def least_flip(epsilon, first, symmetric):
 
     low, high = 0, WORD // 2  # the answer lies in (low, high]
     if keeps(1):
-        raise ValueError("epsilon_permanent is too small for this epsilon: the kept answer alone must allow more")
+        raise ValueError("epsilon_permanent is too small for this epsilon: raise epsilon_permanent, or lower epsilon")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
     if high == WORD // 2:
-        raise ValueError("epsilon is too small: a random word cannot tell the true bit from the others")
+        raise ValueError("epsilon is too small, because 64-bit random words cannot express the difference between the "
+                         "true bit and the others: take a larger epsilon")
     return high
 
 
 class LOSUEFrequencyEstimator(LongitudinalEstimator):
-    """Frequencies by longitudinal optimised and symmetric unary encoding (L-OSUE).
+    """Estimate frequencies by longitudinal optimised-symmetric unary encoding (L-OSUE), for repeated reports.
 
     A client keeps one vector of randomised bits (OUE), and every report flips each of them again with the same
     probability. Choose it for many values of which d bits may be sent again and again; where reports must be short,
@@ -143,7 +144,7 @@ class LOSUEFrequencyEstimator(LongitudinalEstimator):
 
 
 class LOUEFrequencyEstimator(LongitudinalEstimator):
-    """Frequencies by longitudinal optimised unary encoding (L-OUE).
+    """Estimate frequencies by longitudinal optimised unary encoding (L-OUE), for repeated reports.
 
     As `LOSUEFrequencyEstimator`, but a kept 1 becomes a fair coin in every report. Take it to compare.
 

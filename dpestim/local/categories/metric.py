@@ -35,7 +35,7 @@ class Metric(CodeReports, CategoricalRandomizer):
         super().__init__(epsilon, n_categories)
         d = n_categories
         if d > LARGEST_METRIC:
-            raise ValueError(f"categories: a law of distances takes at most {LARGEST_METRIC} values")
+            raise ValueError(f"categories must be at most {LARGEST_METRIC} for a law of distances")
         self.promises = (Promise(ALL, ALL, ALL, self.epsilon),)
         if distances is None:  # all are equally far apart: a plain promise
             self.relaxation = None
@@ -57,14 +57,15 @@ class Metric(CodeReports, CategoricalRandomizer):
             self.promises = (Promise(ALL, ALL, ALL, log_upper(self.worst_ratio())),)
         matrix = np.array(self.weights, float) / WORD
         if np.linalg.cond(matrix) > WORST_CONDITION:
-            raise ValueError("epsilon is too small for these distances: reports would tell nothing about some values")
+            raise ValueError("epsilon is too small for these distances, because reports would not distinguish some "
+                             "values: take a larger epsilon, or larger distances")
         self._inverse = np.linalg.inv(matrix)
         self._ends = np.array([np.cumsum(np.array(row, object))[:-1] for row in self.weights], dtype=object)
         self._ends = self._ends.astype(np.uint64)
         self.n_words, self.report_dtype = 1, self.code_dtype
         self.p_star, self.q_star = Fraction(self.weights[0][0], WORD), Fraction(self.weights[1][0], WORD)
-        self.notes = ("Two values are told apart in proportion to their distance, epsilon being that of the farthest: "
-                      f"{float(self.largest):g} units apart.",)
+        self.notes = ("The epsilon of two values is proportional to their distance; the stated epsilon is that of the "
+                      f"two farthest values, {float(self.largest):g} units apart.",)
 
     def relaxed_between(self, x, other):
         """Return what the relaxation promises for two inputs, by their numbers."""
@@ -83,8 +84,8 @@ class Metric(CodeReports, CategoricalRandomizer):
             for y, other in enumerate(self.weights):
                 bound = known[self.distances[x][y]]
                 if not all(a > 0 and a * WORD**2 <= bound * b for a, b in zip(row, other)):
-                    raise ValueError("epsilon is too small or too large for these distances: a random word cannot "
-                                     "express the law")
+                    raise ValueError("epsilon is too small or too large for these distances, because 64-bit random "
+                                     "words cannot express the law: change epsilon or distance")
 
     def privatize(self, codes, words, out):
         """Write one code for each code, by binary search among the ends of its row."""
@@ -139,11 +140,12 @@ def shortest(distances, d):
 
 
 class MetricFrequencyEstimator(FrequencyEstimator):
-    """Frequencies under metric local differential privacy: how well values are told apart depends on their distance.
+    """Estimate frequencies by the exponential law of a metric (metric local differential privacy).
 
-    Each user sends a value of the domain, a near one rather than a distant one. Choose it where only nearby values
-    need to be confused (ages, places, severities): the counts of distant ones are more accurate than those of
-    `GRRFrequencyEstimator` at the epsilon that near ones have. With all distances equal it is that mechanism.
+    Each user sends a value of the domain; near values are more likely than distant ones. Choose this mechanism where
+    only nearby values must be indistinguishable (ages, places, severities): the counts of distant values are more
+    accurate than those of `GRRFrequencyEstimator` at the epsilon of near values. With equal distances the mechanism is
+    GRR.
 
     **Privacy.** `epsilon` is for a unit of distance: two values at distance r are told apart by at most e^(epsilon r),
     exact (integer weights, verified for every pair and every report, proof in ``metric.md``). That is **metric local

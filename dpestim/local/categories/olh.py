@@ -25,7 +25,8 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         super().__init__(epsilon, n_categories)
         self.n_buckets = self._n_buckets()
         if self.n_buckets >= 1 << 31:
-            raise ValueError("epsilon is too large for local hashing: it would take more than 2**31 buckets")
+            raise ValueError("epsilon is too large for local hashing, which would need more than 2**31 buckets: take a "
+                             "smaller epsilon, or GRRFrequencyEstimator")
         self.weights = self._weights()
         total = self.weights.total
         self.p_star = Fraction(self.weights.keep, total)
@@ -39,7 +40,8 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
             if self.bias <= LARGEST_BIAS and n_categories <= 1 << (bits // 2):
                 break
         else:
-            raise ValueError("epsilon and categories are too large together for the hash to be unbiased within 1e-7")
+            raise ValueError("epsilon and the number of categories are too large together for a hash that is unbiased "
+                             "within 1e-7: take fewer categories, or OUEFrequencyEstimator")
         self.lane_bits, self.field_limits = bits, (None, None, self.n_buckets)
         self.report_dtype = np.dtype(np.uint32 if bits == 32 else np.uint64)
         self.report_bits = 2 * bits + math.log2(self.n_buckets)
@@ -47,7 +49,7 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         self.n_words = self.n_seed_words + self.weights.n_words
 
     def _n_buckets(self):
-        raise TypeError(f"{type(self).__name__} does not say how many buckets it hashes to")
+        raise TypeError(f"{type(self).__name__} does not say how many buckets it hashes to: implement `_n_buckets`")
 
     def _weights(self):
         """Return the weights of the own and of each other bucket in a report."""
@@ -141,9 +143,9 @@ def collision_rate(bits, g, s):
 
 
 class OLHFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by optimised local hashing (OLH).
+    """Estimate frequencies by optimised local hashing (OLH).
 
-    Each user draws a public hash function, hashes the own value to one of about e^epsilon + 1 buckets and reports
+    Each user draws a public hash function, hashes the user's value to one of about e^epsilon + 1 buckets and reports
     (hash, bucket) with randomised response over the buckets. As accurate as `OUEFrequencyEstimator` with reports whose
     size does not grow with the domain; the server pays O(n d). For d < 3 e^epsilon + 2 prefer `GRRFrequencyEstimator`.
 
@@ -179,9 +181,9 @@ class OLHFrequencyEstimator(FrequencyEstimator):
 
 
 class BLHFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by binary local hashing (BLH).
+    """Estimate frequencies by binary local hashing (BLH).
 
-    Each user draws a public hash function, hashes the own value to one bit and reports (hash, bit) with randomised
+    Each user draws a public hash function, hashes the user's value to one bit and reports (hash, bit) with randomised
     response. One bit of response, at the price of accuracy: `OLHFrequencyEstimator` is never worse, and much better for
     epsilon above 1. Prefer BLH only where one bit is all that may be sent, or to compare.
 

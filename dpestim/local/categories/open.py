@@ -114,4 +114,5 @@ class OpenFrequencyEstimator(FrequencyEstimator):
 
     def _check_closed(self, each=None):
         if any(categories is None for categories in (self.categories_ if each is None else each)):
-            raise ValueError("categories must list the values of every column for this: ask estimate(values) instead")
+            raise ValueError("categories must list the values of every column for this attribute: call "
+                             "estimate(values) instead")

@@ -195,14 +195,14 @@ def _blocks(hybrid, d):
 
 
 class PGRFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by projective geometry response (PGR).
+    """Estimate frequencies by projective geometry response (PGR).
 
-    Each user sends a point of a projective space over a small prime field, with the largest probability one that is
-    orthogonal to the point of the own value. Any two such sets of points meet in equally many, which makes the error
-    that of `SSFrequencyEstimator` within a few percent, where reports are as short as a code, the user's work hardly
-    grows with d, and the server makes all estimates at once: for n = 1,000,000 and d = 1,024 it was seen to be 60 to 97
-    times as fast as one of `OLHFrequencyEstimator`, from reports to estimates, at an epsilon from 4 down to 1. Take it
-    where d is large and neither error nor time is to be given away. The average variance for uniform data, in units of
+    Each user sends a point of a projective space over a small prime field. Points that are orthogonal to the point of
+    the user's value have the largest probability. Any two such sets of points meet in equally many, which makes the
+    error that of `SSFrequencyEstimator` within a few percent, where reports are as short as a code, the user's work
+    hardly grows with d, and the server makes all estimates at once: for n = 1,000,000 and d = 1,024 it was seen to be
+    60 to 97 times as fast as one of `OLHFrequencyEstimator`, from reports to estimates, at an epsilon from 4 down to 1.
+    Take PGR where d is large and both the error and the time matter. The average variance for uniform data, in units of
     that of subset selection, without and with ``hybrid="auto"``:
 
     ======= ======= ======= ======== ======== ======== ========

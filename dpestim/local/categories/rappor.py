@@ -50,7 +50,7 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
             raise ValueError("n_bits must be a multiple of 8, and at least twice n_hashes")
         f, p, q = (_share(value, name) for name, value in (("f", f), ("p", p), ("q", q)))
         if f == 1 or (p is not None and q is not None and p >= q) or p == 1 or q == 0:
-            raise ValueError("f must be below 1 and p below q: reports must depend on the value")
+            raise ValueError("f must be below 1 and p below q, because otherwise reports do not depend on the value")
         self.n_bits, self.n_hashes, self.n_cohorts = n_bits, n_hashes, n_cohorts
         self.thresholds = t = rappor_thresholds(self.epsilon, n_hashes, f, p, q)
         #: Pr[1] of a bit of one report, where the Bloom filter has a 1 and where it has a 0
@@ -79,14 +79,14 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
                              "open and ask for candidates")
         # the variance of a regression grows about as 1 / (1 - d / bits); the worst is four times beyond 5 / 8 or so
         if 8 * d > 5 * self.n_bits * self.n_cohorts:
-            raise ValueError(f"n_bits and n_cohorts are too few to tell the {d} categories apart by their bits: "
+            raise ValueError(f"n_bits and n_cohorts are too small to distinguish the {d} categories by their bits: "
                              f"take n_bits * n_cohorts of at least {-(-8 * d // 5)}")
         if d <= LARGEST_TRIED:
             _ = self._all
             return
         filters = np.concatenate([self.masks(np.arange(d), np.full(d, j)) for j in range(self.n_cohorts)], axis=1)
         if len(np.unique(filters, axis=0)) < d:
-            raise ValueError(f"n_bits and n_cohorts are too few to tell the {d} categories apart by their bits: "
+            raise ValueError(f"n_bits and n_cohorts are too small to distinguish the {d} categories by their bits: "
                              "raise n_bits or n_cohorts")
 
     # ---------------------------------------------------------------- what is sent
@@ -177,7 +177,8 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
     def _filters(self):
         """All Bloom filters as numbers, ascending."""
         if self.n_bits > 8:
-            raise ValueError("the law of more than 8 bits is not enumerated: bits are independent, take 8 of them")
+            raise ValueError("the law of more than 8 bits is not enumerated: take the law of 8 bits, because bits are "
+                             "independent")
         return np.sort([sum(1 << i for i in bits) for bits in combinations(range(self.n_bits), self.n_hashes)])
 
     def transition_matrix(self):
@@ -232,8 +233,9 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
         """What holds of one report, and of more."""
         more = f"{float(self.epsilon_permanent):.4g}" if self.thresholds.wrong else "no finite number"
         return (
-            f"The epsilon of RAPPOR is that of one report; of any number of reports of a value that never changes, "
-            f"made from one stored state (client_state), it is {more}. Reports whose state was not stored add up.",
+            "The epsilon of RAPPOR is that of one report. For any number of reports of a value that never changes, "
+            f"made from one stored state (client_state), epsilon is {more}. The epsilons of reports without a stored "
+            "state add up.",
         )
 
 
@@ -248,7 +250,7 @@ def _share(value, name):
 
 
 class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
-    """Frequencies by RAPPOR: bits of a Bloom filter, randomised once for ever and again in each report.
+    """Estimate frequencies by RAPPOR: permanently randomised bits of a Bloom filter, randomised again in each report.
 
     For values that are collected again and again: as long as the value of a client stays, all reports from its state
     (`client_state`) together tell no more than the permanent answer that it keeps; another value has another answer.
@@ -259,13 +261,13 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
     may be held, and enters by a public 32-bit hash; `estimate` decodes candidates, as `frequencies_` and `transform`
     need a list.
 
-    **Privacy.** epsilon-local differential privacy for one report, exact (integer thresholds, both directions, proof
-    in ``rappor.md``), neighbours: any two rows of one user; no other party is trusted. That is what `privacy_` states.
-    All reports from one `ClientState` together promise 2 n_hashes ln((1 - f/2) / (f/2)), by the realised thresholds,
-    between two values that never change (``longitudinal_privacy_.relaxed_epsilon``). **Who changes is told from who
-    does not**: for values that change the reports promise only what adds up report by report (`privacy_of`), which
-    counts every bit and is large. A ledger is charged what `privacy_of` grows by. The cohort is public, drawn without
-    looking at the value, and kept for good.
+    **Privacy.** epsilon-local differential privacy for one report, exact (integer thresholds, both directions, proof in
+    ``rappor.md``), neighbours: any two rows of one user; no other party is trusted. That is what `privacy_` states. All
+    reports from one `ClientState` together promise 2 n_hashes ln((1 - f/2) / (f/2)), by the realised thresholds,
+    between two values that never change (``longitudinal_privacy_.relaxed_epsilon``). **Reports reveal whether a value
+    changed**: for values that change, the epsilons of all reports add up (`privacy_of`), which counts every bit and is
+    large. A ledger is charged what `privacy_of` grows by. The cohort is public, drawn without looking at the value, and
+    kept for good.
 
     **Utility.** Least squares of the bits of all cohorts on the Bloom filters of the candidates, by public weights.
     Of a list: unbiased, all candidates are decoded together, and `variance` of the randomizer is exact. It grows

@@ -41,8 +41,8 @@ class BitRegression:
         except np.linalg.LinAlgError:
             least = np.zeros(1)
         if least.min() <= _RANK:
-            raise ValueError(f"n_bits and n_cohorts are too few to tell the {self.d} categories apart by their bits: "
-                             "raise n_bits or n_cohorts, or, of an open column, ask for fewer candidates")
+            raise ValueError(f"n_bits and n_cohorts are too small to distinguish the {self.d} categories by their "
+                             "bits: raise n_bits or n_cohorts, or pass fewer candidates for an open column")
 
     @cached_property
     def inverse(self):

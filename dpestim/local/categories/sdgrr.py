@@ -73,15 +73,16 @@ class SDGRR(Relaxed, GRR):
         if not self.n_relaxed:
             return ()
         if self.n_relaxed == 1:
-            return ("A single category of low sensitivity gains nothing: all of its column are protected alike.",)
+            return ("A single category of low sensitivity has no effect: all categories of its column have the same "
+                    "protection.",)
         low_high = float(log_upper(self.low_star / self.q_star))
         return (
             f"In each report two high categories of a column are protected by epsilon {float(self.epsilon):g}, and so "
             "is any category while it reports a high one.",
             f"Which of the {self.n_relaxed} low categories somebody holds is not protected; that it is low is "
             f"protected by epsilon {low_high:.3g} in each report.",
-            "A report of a low category can prove that somebody holds a high one, to whoever knows which low one it "
-            "would otherwise be.",
+            "Take an observer who knows which low category a user would hold, if the user's category is low. A report "
+            "of another low category proves to this observer that the user's category is high.",
         )
 
     # ---------------------------------------------------------------- estimates
@@ -155,19 +156,20 @@ class Codes:
 
 
 class SDGRRFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by sensitivity-aware randomised response (SDGRR): less noise for categories declared low.
+    """Estimate frequencies by sensitivity-aware randomised response (SDGRR), with less noise for named categories.
 
-    Categories outside `low_sensitivity` answer as in `GRRFrequencyEstimator`. One inside reports a high category as
-    often as any other would, and with all that is left itself, never another low one. Choose it where some categories
-    are nobody's secret and the others must not stand out; where the former may be revealed outright,
-    `URRFrequencyEstimator` hides the others with less noise. It is no plain local differential privacy, and says so.
+    Holders of categories outside `low_sensitivity` (high categories) answer as in `GRRFrequencyEstimator`. The holder
+    of a low category reports each high category with the same probability as a holder of another category, otherwise
+    the true category, and never another low category. Choose SDGRR where the low categories need little protection.
+    Where the low categories may be revealed, `URRFrequencyEstimator` protects the others with less noise. The guarantee
+    is weaker than local differential privacy, as `privacy_` states.
 
-    **Privacy.** Among high categories, and for whoever reports a high one: epsilon-local differential privacy for a
+    **Privacy.** Among high categories, and for reports of a high category: epsilon-local differential privacy for a
     row, exact (integer weights, proof in ``sdgrr.md``), neighbours: any two rows of one user; no other party is
-    trusted. That somebody holds a low category: the larger "low-high" epsilon of `guarantee_by_input_`, about
-    ln(L + e^epsilon - 1) for L low categories. Not protected from two low categories on: which of them it is, and
-    that it is a high one from whoever knows which low one it would otherwise be. So ``privacy_.epsilon`` is infinite
-    then, and ``privacy_.relaxed_epsilon`` is epsilon.
+    trusted. That somebody holds a low category: the larger "low-high" epsilon of `guarantee_by_input_`, about ln(L +
+    e^epsilon - 1) for L low categories. With two or more low categories two facts are not protected: which low category
+    a user holds, and, towards an observer who knows the low category that a user would hold, that the user holds a high
+    one. So ``privacy_.epsilon`` is infinite then, and ``privacy_.relaxed_epsilon`` is epsilon.
 
     **Utility.** Unbiased. High categories have the variance of GRR over all d categories. Low ones have less, but not
     none, as what high categories add to their counts is estimated: for small epsilon about

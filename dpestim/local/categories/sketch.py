@@ -101,16 +101,16 @@ class Sketch(CategoricalRandomizer):
 
     def supporting(self, codes, counts, n):
         """Return how many of n reports support each code."""
-        raise TypeError(f"{type(self).__name__} does not say what counts support")
+        raise TypeError(f"{type(self).__name__} does not say what counts support: implement `supporting`")
 
     def squares(self, counts, n):
         """Return an estimate of the sum of the squares of all frequencies, in [0, 1]."""
-        raise TypeError(f"{type(self).__name__} does not say how uneven frequencies are")
+        raise TypeError(f"{type(self).__name__} does not say how uneven frequencies are: implement `squares`")
 
     def estimate(self, counts, n):
         """Return the frequencies of all categories."""
         if self.n_categories > 1 << 24:
-            raise ValueError("categories are too many for all to be estimated: ask for some values")
+            raise ValueError("categories are too many to estimate all at once: call estimate(values) for some of them")
         return self.estimate_of(np.arange(self.n_categories, dtype=np.uint32), counts, n)
 
     def estimate_of(self, codes, counts, n):

@@ -126,12 +126,12 @@ class SS(PackedBits, CategoricalRandomizer):
 
 
 class SSFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by subset selection (SS, k-subset mechanism).
+    """Estimate frequencies by subset selection (SS, k-subset mechanism).
 
-    Each user sends a set of k values, about d / (e^epsilon + 1), which holds the own value with the largest possible
-    probability and is otherwise uniform. The most accurate of the family for rare values and on average over uniform
-    data (GRR where k = 1; for a very frequent value OUE, SUE and BLH may be better), at the price of d bits and of k
-    draws a user.
+    Each user sends a set of k values, about d / (e^epsilon + 1), which contains the user's value with the largest
+    possible probability and is otherwise uniform. SS is the most accurate frequency estimator for rare values and on
+    average over uniform data. It costs d bits and k draws a user. For k = 1 it is GRR. For a very frequent value OUE,
+    SUE and BLH may be more accurate.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer threshold, and the unevenness of drawn
     subsets is paid for in it; both directions, proof in ``ss.md``), neighbours: any two rows of one user; no other

@@ -32,7 +32,7 @@ class Bits:
 
 
 class Subset:
-    """A uniform subset of `size` of `n` values; of the others one less has 1 where the own value is a member."""
+    """A uniform subset of `size` of `n` values; of the others one less has 1 where the user's value is a member."""
 
     def __init__(self, n, size):
         self.n, self.size = n, size

@@ -52,7 +52,8 @@ class Unary(PackedBits, CategoricalRandomizer):
         """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""
         d = self.n_categories
         if d > 12:
-            raise ValueError("the law of more than 12 bits is not enumerated: bits are independent, take two of them")
+            raise ValueError("the law of more than 12 bits is not enumerated: take the law of two bits, because bits "
+                             "are independent")
         rows = []
         for x in range(d):
             row = [Fraction(1)]
@@ -93,11 +94,11 @@ class SUE(Unary):
 
 
 class OUEFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by optimised unary encoding (OUE).
+    """Estimate frequencies by optimised unary encoding (OUE).
 
-    Each user sends one bit for each value of the domain: the own one is 1 with probability 1/2, every other with
-    1 / (e^epsilon + 1). As accurate as local hashing and far cheaper for the server, at d bits a user; for
-    d < 3 e^epsilon + 2 prefer `GRRFrequencyEstimator`.
+    Each user sends one bit for each value of the domain. The bit of the true value is 1 with probability 1/2, every
+    other bit with 1 / (e^epsilon + 1). As accurate as local hashing and far cheaper for the server, at d bits a user;
+    for d < 3 e^epsilon + 2 prefer `GRRFrequencyEstimator`.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer thresholds, both directions, proof in
     ``unary.md``), neighbours: any two rows of one user; no other party is trusted.
@@ -126,7 +127,7 @@ class OUEFrequencyEstimator(FrequencyEstimator):
 
 
 class SUEFrequencyEstimator(FrequencyEstimator):
-    """Frequencies by symmetric unary encoding (SUE, basic one-time RAPPOR).
+    """Estimate frequencies by symmetric unary encoding (SUE, basic one-time RAPPOR).
 
     Each user sends one bit for each value of the domain, and every bit is flipped with the same probability 1 /
     (e^(epsilon / 2) + 1). Its variance does not depend on the frequency; `OUEFrequencyEstimator` costs the same and
@@ -136,8 +137,8 @@ class SUEFrequencyEstimator(FrequencyEstimator):
     **Privacy.** epsilon-local differential privacy for a row, exact (integer thresholds, both directions, proof in
     ``unary.md``), neighbours: any two rows of one user; no other party is trusted.
 
-    **Utility.** Unbiased; the variance of a frequency among n users is e^(eps/2) / (e^(eps/2) - 1)^2 / n, whatever it
-    is.
+    **Utility.** Unbiased; the variance of a frequency among n users is e^(eps/2) / (e^(eps/2) - 1)^2 / n, for any
+    frequency.
 
     **Complexity.** O(d) a user and O(n d) bit operations at the server, 64 to 512 at a time; d bits sent.
 

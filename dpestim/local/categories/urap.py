@@ -79,13 +79,13 @@ class URAP(UtilityOptimised, Unary):
 
 
 class URAPFrequencyEstimator(NonSensitive):
-    """Frequencies by utility-optimised RAPPOR (uRAP): sensitive categories hide, others may be revealed.
+    """Estimate frequencies by utility-optimised RAPPOR (uRAP), which protects sensitive categories only.
 
-    Each user sends one bit for each category. Those of sensitive ones are drawn as in `SUEFrequencyEstimator`; of the
-    others only the own one can be 1. Choose it where many categories, but not all, are secrets, and d bits may be
-    sent: its accuracy does not depend on how many there are. With a few of them prefer `URRFrequencyEstimator`, and
-    `SDGRRFrequencyEstimator` where the others should keep some protection. It is no plain local differential privacy,
-    and says so.
+    Each user sends one bit for each category. Bits of sensitive categories are drawn as in `SUEFrequencyEstimator`. Of
+    the other bits only that of the user's category can be 1. Choose uRAP where many categories, but not all, are
+    secrets, and d bits may be sent: its accuracy does not depend on the number of sensitive categories. With few
+    sensitive categories prefer `URRFrequencyEstimator`, and `SDGRRFrequencyEstimator` where the others should keep some
+    protection. The guarantee is weaker than local differential privacy, as `privacy_` states.
 
     **Privacy.** Utility-optimised local differential privacy for a row, exact (integer thresholds, proof in
     ``urap.md``): no report raises the odds of a sensitive category against any other by a factor above e^epsilon.
@@ -93,8 +93,8 @@ class URAPFrequencyEstimator(NonSensitive):
     holders reveal them with probability 1 - e^(-epsilon / 2). So ``privacy_.epsilon`` is infinite, and
     ``privacy_.relaxed_epsilon`` is epsilon.
 
-    **Utility.** Unbiased; the variance of a sensitive frequency is that of SUE, e^(eps/2) / (e^(eps/2) - 1)^2 / n,
-    whatever it is, and that of another frequency f is f / (e^(eps/2) - 1) / n.
+    **Utility.** Unbiased; the variance of a sensitive frequency is that of SUE, e^(eps/2) / (e^(eps/2) - 1)^2 / n, for
+    any frequency, and that of a non-sensitive frequency f is f / (e^(eps/2) - 1) / n.
 
     **Complexity.** O(d) a user and O(n d) bit operations at the server; d bits sent.
 

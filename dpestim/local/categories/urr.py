@@ -51,8 +51,8 @@ class UtilityOptimised(Relaxed):
         return (
             "No report raises the odds of a sensitive category against any other of its column by a factor of more "
             f"than e^{float(self.epsilon):g}.",
-            f"A non-sensitive category is not protected: its holder reveals it with probability "
-            f"{float(self.reveal_star):.3g} in each report, and with it that nothing sensitive is held.",
+            "A non-sensitive category is not protected: each report of its holder reveals the category with "
+            f"probability {float(self.reveal_star):.3g}, and thereby that the holder has no sensitive category.",
         )
 
     # ---------------------------------------------------------------- estimates
@@ -163,13 +163,14 @@ class NonSensitive(FrequencyEstimator):
 
 
 class URRFrequencyEstimator(NonSensitive):
-    """Frequencies by utility-optimised randomised response (URR): sensitive categories hide, others may be revealed.
+    """Estimate frequencies by utility-optimised randomised response (URR), which protects sensitive categories only.
 
-    Who holds a sensitive category answers as in `GRRFrequencyEstimator` over these alone; who holds another one names
-    it, or hides among the sensitive ones as often as their protection needs. Choose it where only a few categories, S
-    of d, are secrets: for the others it is more accurate than `URAPFrequencyEstimator` where S < e^(epsilon / 2) + 1,
-    and for the secrets up to larger S. Where the others should keep some protection choose `SDGRRFrequencyEstimator`.
-    It is no plain local differential privacy, and says so.
+    Holders of a sensitive category answer as in `GRRFrequencyEstimator` over the sensitive categories. Holders of
+    another category report it, or a sensitive category with the probability that the protection of sensitive holders
+    requires. Choose URR where only a few categories, S of d, are secrets: for the other categories it is more accurate
+    than `URAPFrequencyEstimator` where S < e^(epsilon / 2) + 1, and for the secrets up to larger S. Where the others
+    should keep some protection choose `SDGRRFrequencyEstimator`. The guarantee is weaker than local differential
+    privacy, as `privacy_` states.
 
     **Privacy.** Utility-optimised local differential privacy for a row, exact (integer weights, proof in ``urr.md``):
     no report raises the odds of a sensitive category against any other by a factor above e^epsilon. Neighbours: any two

@@ -60,7 +60,8 @@ missing_, missing_standard_error_ : ndarray of shape (n_features,)
         """
         given = PMTransformer() if self.transformer is None else self.transformer
         if not isinstance(given, Client):
-            raise ValueError("transformer must be None or what randomises columns, such as dpestim.local.PMTransformer")
+            raise ValueError("transformer must be None or a client that randomises columns, such as "
+                             "dpestim.local.PMTransformer")
         client = copy(self.transformer_) if self._n_users and not restart else clone(given)
         bound = [item._to_bind() for item in (self, given, client)]
         for name in ("ledger", "random_state", "n_jobs"):
@@ -90,7 +91,7 @@ missing_, missing_standard_error_ : ndarray of shape (n_features,)
         """Return the rows of each column to compare with: not private, so a ledger is told and strict mode refuses."""
         self._check_fitted()
         client = self._client()
-        client._refuse_in_strict("score compares with raw data")
+        client._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         data = client._read(X)[0]
         self._note_score(len(data[0]))
         return data

@@ -37,7 +37,7 @@ def _estimate(function):
     @wraps(function)
     def get(self):
         if not self._has(name):
-            raise AttributeError(f"the wrapped estimator has no {function.__name__}, so that there is none of it here")
+            raise AttributeError(f"the wrapped estimator has no {function.__name__}: wrap an estimator that has one")
         self._check_fitted()
         return function(self)
 
@@ -160,8 +160,8 @@ class Combined:
             return around(self.mean_, np.sqrt(squares) + self.bias_[:, None])
         edges = [[bins_of(e, len(ci)) for e, ci in zip(s.bin_edges_, own)] for s, own in zip(counted, intervals)]
         if any(not np.array_equal(a, b) for own in edges for a, b in zip(own, edges[0])):
-            raise ValueError("confidence_interval needs groups that have the same bins: settings must give all of "
-                             "them the same bounds")
+            raise ValueError("confidence_interval needs the same bins in all groups: settings must give all groups the "
+                             "same bounds")
         out = []
         for j, parts in enumerate(zip(*intervals)):
             shares = [np.diff(np.interp(own[j], s.bin_edges_[j], reached(s.distribution_[j])))
@@ -180,7 +180,7 @@ class Combined:
         epsilon 0 and strict mode refuses.
         """
         self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         estimates = self.release()  # (what cannot be combined is refused before a ledger is told)
         present, rows = self._raw(X)
         self._note_score(sum(len(data[0]) for data in rows))
@@ -212,19 +212,19 @@ class Combined:
         """Raise ValueError for groups, `Columns` for each, whose estimates by such a server cannot be combined."""
         inverse = self.weights == "inverse_variance"
         if inverse and not (self._has("frequencies_", server) or self._has("standard_error_", server)):
-            raise ValueError("weights='inverse_variance' is for frequencies and means: the variance of a distribution "
-                             "by expectation maximisation does not follow from its law")
+            raise ValueError("weights='inverse_variance' needs frequencies or means, because the law does not "
+                             "determine the variance of an estimated distribution: take weights='stratified'")
         for own in zip(*columns):
             same = not any(column.is_discrete for column in own) or (
                 all(column.is_discrete for column in own)
                 and {len(column.categories) for column in own} == {len(union_of(own)[0])}
             )
             if inverse and not same:
-                raise ValueError("weights='inverse_variance' supposes that groups are alike: settings must give all of "
-                                 "them the same categories")
+                raise ValueError("weights='inverse_variance' needs the same categories in all groups: change settings, "
+                                 "or take weights='stratified'")
             if self._has("distribution_", server) and not same:
-                raise ValueError("settings must give all groups the same categories in each column: distributions need "
-                                 "common bins")
+                raise ValueError("settings must give all groups the same categories in each column, because "
+                                 "distributions need common bins")
 
     def _counted(self):
         """Return the servers that have counted reports."""
@@ -247,8 +247,8 @@ class Combined:
         if not self._has("standard_error_") and not n.all():
             k, j = np.argwhere(n == 0)[0]
             group, name = list(self.estimators_)[k], self._counted()[0]._columns.names[j]
-            raise ValueError(f"{name} must have reports of every group, and nobody in group {group!r} drew it: take "
-                             "MeanEstimator, whose bias_ bounds what is missing, or each of estimators_")
+            raise ValueError(f"{name} must have reports of every group, and no user of group {group!r} drew it: take "
+                             "MeanEstimator, whose bias_ accounts for the missing group, or read each of estimators_")
         if self.weights == "stratified":
             weights = np.where(n > 0, self._sizes()[:, None], 0.0)
         else:

@@ -28,25 +28,25 @@ FAR = 5.0
 
 
 class DistributionEstimator(Collector):
-    """Distributions of numbers under local differential privacy, by expectation maximisation (EM).
+    """Estimate distributions of numbers by expectation maximisation (EM) under local differential privacy.
 
-    By default as smooth as the reports say: the distribution under which they are likeliest, by EM, which finds spikes
-    and follows the noise, is mixed with a smooth one, of penalised likelihood. The log-odds of the two are how much
-    better fits to either half of the reports predict the other half. Choose it for shape, quantiles or variance;
-    `MeanEstimator` for a mean alone.
+    By default the reports determine the smoothness. The estimate is a mixture of the maximum likelihood distribution by
+    EM, which finds spikes and overfits noise, and a smooth distribution of penalised likelihood. The log-odds of the
+    two are the difference of their cross-validated log-likelihoods: each is fitted to one half of the reports and
+    evaluated on the other half. Choose this estimator for shape, quantiles or variance, and `MeanEstimator` for a mean
+    alone.
 
-    **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``distribution.md``).
+    **Privacy.** That of the transformer; processing reports costs no further privacy (proof in ``distribution.md``).
     `n_iter_` and `log_likelihood_` are functions of reports, too.
 
-    **Utility.** Biased, with a smaller error than unbiased estimates of so many numbers; non-negative, sums to one. The
-    default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256 bins, and
-    often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
-    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for any distribution; more bins need one
-    that is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should
-    lie halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a
-    UserWarning.
+    **Utility.** Biased, with a smaller error than unbiased estimates of the shares of all bins; non-negative, sums to
+    one. The default is mostly within a tenth of the Wasserstein error of the best of EM, smoothed or not, on 64 or 256
+    bins, and often below it; not on values at regular steps, such as whole percents (``distribution.md`` has a table).
+    `quantile_interval`, and `confidence_interval` of up to 8 bins, hold for any distribution; more bins need one that
+    is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should lie
+    halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a UserWarning.
 
-    **Complexity.** O(n) for n reports, once; then a fixed time for a law, whatever n is.
+    **Complexity.** O(n) for n reports, once; then a fixed time for a law and any n.
 
     {parameters}
     References
@@ -75,8 +75,8 @@ class DistributionEstimator(Collector):
 
     _more_parameters = """
     n_bins : int, default=256
-        Bins of equal width between the bounds, at most 32768, whatever the grid of the law. For categories it is
-        ignored: each is a bin.
+        Bins of equal width between the bounds, at most 32768, for any grid of the law. For categories it is ignored:
+        each is a bin.
     smoothing : "auto" or bool, default="auto"
         "auto" lets the reports choose. True averages over neighbouring bins, with weights 1/4, 1/2 and 1/4, after each
         EM iteration, which reaches far where epsilon is small. False does not smooth at all. Categories are never
@@ -253,7 +253,8 @@ class DistributionEstimator(Collector):
                 raise NoIntervalError(f"quantile_interval has no interval for {column.name}, whose values may be "
                                       "missing: take quantile without an interval, or confidence_interval of bins")
             if column.is_discrete:
-                raise ValueError("quantile_interval needs a range of numbers; categories have confidence_interval")
+                raise ValueError("quantile_interval needs numbers between bounds: for categories call "
+                                 "confidence_interval")
             ends = np.tile([0.0, 1.0], (q.size, 1))
             if counts.any():
                 with one_thread():
@@ -284,11 +285,12 @@ class DistributionEstimator(Collector):
         for column in columns:
             model = model_of(column.shape_law, BINS)  # refuses laws without one matrix
             if model.channel.n_outputs <= 2 and not column.is_discrete:
-                raise ValueError(f"transformer must give more than two answers for {column.name}: two tell the mean "
-                                 "(take MeanEstimator) and nothing of the shape; SWTransformer and PMTransformer do")
+                raise ValueError(f"transformer must send more than two different answers for {column.name}, because "
+                                 "two answers determine the mean only: take SWTransformer or PMTransformer, or "
+                                 "MeanEstimator for the mean")
             if self.smoothing is not False and self.smoothing != "auto" and not column.is_even:
-                raise ValueError(f"smoothing must not be True: the categories of {column.name} are no evenly spaced "
-                                 "numbers, and have no neighbours")
+                raise ValueError(f"smoothing must not be True for {column.name}, whose categories are not evenly "
+                                 "spaced numbers: take 'auto' or False")
 
     def _add(self, client, columns, names, counts, n):
         super()._add(client, columns, names, counts, n)
@@ -402,7 +404,7 @@ def _warn_if_far(column, model, counts, mean):
     far = abs(mean - plain) - bias - model.widths.max() / 2
     if far > FAR * error:
         warnings.warn(f"the distribution of {column.name} has a mean more than {FAR:g} standard errors from the "
-                      "unbiased one: smoothing='auto' may suit it better, else take MeanEstimator's", stacklevel=6)
+                      "unbiased mean: set smoothing='auto', or take the mean of MeanEstimator", stacklevel=6)
 
 
 def _z(level):

@@ -10,11 +10,10 @@ from dpestim._core import groups, grr
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, smallest_dtype
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
-_PUBLIC = ("The group of a user is public, and not protected: it must have been chosen without looking at the values, "
-           "which it would reveal.")
-_REGIONS = "Groups have domains of their own: that a value lies in that of its group is as public as the group."
-_SEVERAL = ("The named relaxation protects what the relaxations of all groups protect; each user has that of their "
-            "group, guarantee_by_group_.")
+_PUBLIC = ("The group of a user is public and not protected: choose groups that do not depend on private values.")
+_REGIONS = "Groups have different domains: it is public that a value lies in the domain of its group."
+_SEVERAL = ("The named relaxation is the protection that all groups share; guarantee_by_group_ has the guarantee of "
+            "each group.")
 
 
 class Groups:
@@ -72,8 +71,8 @@ class Groups:
                 raise ValueError(f"group_column must be the position of one of the {n} columns of X, or its name")
             j = int(self.column) % n
         if n < 2:
-            raise ValueError("X must have a column of groups (group_column), and at least one more column: it has "
-                             "1 feature(s)")
+            raise ValueError("X must have a column of groups (group_column) and at least one more column, and has 1 "
+                             "feature(s)")
         return j, f"column {j}" if labels is None else f"column {labels[j]!r}"
 
     # ---------------------------------------------------------------- promises
@@ -169,7 +168,7 @@ class Order:
     def __init__(self, numbers, n_groups):
         sizes = np.zeros(n_groups, np.int64)
         if not grr.count(numbers, sizes):
-            raise ValueError("there are fewer groups than that")
+            raise ValueError("random words name a group that does not exist: pass fewer groups")
         self._numbers, self._edges = numbers, np.concatenate([[0], np.cumsum(sizes)])
         self.present = np.flatnonzero(sizes).tolist()
 

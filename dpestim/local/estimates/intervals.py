@@ -63,9 +63,9 @@ def share_intervals(law, counts, shares, edges, z, values=None):
     doubt[doubt <= error] = 0
     if (doubt > 0).mean() > MOST_DOUBTED and doubt.sum() / 2 > MASS_DOUBTED:  # (each edge has two sides)
         raise NoIntervalError(
-            "n_bins must be such that values lie between the edges of bins: many seem to lie on or next to an edge, "
-            "and reports do not tell on which side; choose n_bins or bounds so that edges are halfway between values, "
-            "-0.5 and 100.5 for whole numbers up to 100 for instance"
+            "n_bins must put values between the edges of bins, and many values seem to lie on or next to an edge: "
+            "choose n_bins or bounds with edges halfway between values, such as bounds=(-0.5, 100.5) and n_bins=101 "
+            "for whole numbers up to 100"
         )
     if values is not None:
         doubt = np.maximum(doubt, on_round_numbers(law, counts, shares, edges, values))
@@ -75,8 +75,8 @@ def share_intervals(law, counts, shares, edges, z, values=None):
 def _refuse_if_wide(widths):
     if np.median(widths) >= WIDE:
         raise NoIntervalError(
-            "n_bins must be smaller for intervals: from so few reports, or with so small an epsilon, half of the "
-            f"intervals for the shares of {len(widths)} bins would be wider than {WIDE:g}"
+            "n_bins must be smaller for intervals: with this number of reports and this epsilon, half of the intervals "
+            f"for the shares of {len(widths)} bins would be wider than {WIDE:g}"
         )
 
 

@@ -17,7 +17,7 @@ from dpestim.local.origin import FAR, FEWEST, OTHERS
 
 
 class MeanEstimator(Collector):
-    """Means of numbers under local differential privacy, from the reports of any client that sends codes.
+    """Estimate means of numbers by the reports of a client under local differential privacy.
 
     Every code is given a number whose expectation, for any input, is that input; the mean of these numbers estimates
     the mean. For `PMTransformer` the number is what the report stands for. For `SDPMTransformer` the plain mean of
@@ -25,7 +25,7 @@ class MeanEstimator(Collector):
     sends a code, such as `GRRFrequencyEstimator`, whose categories are numbers. For more than the mean take
     `DistributionEstimator`.
 
-    **Privacy.** That of the transformer; what happens to reports costs nothing more (proof in ``mean.md``).
+    **Privacy.** That of the transformer; processing reports costs no further privacy (proof in ``mean.md``).
 
     **Utility.** Unbiased but for `bias_`, which is computed for the law: 0 for `PMTransformer`. For `SDPMTransformer`
     with ``n_cells=1`` no number tells low values apart, and `bias_` is at least half the width of the low interval.

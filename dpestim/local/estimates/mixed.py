@@ -23,19 +23,19 @@ from dpestim.privacy.exact import canonical_epsilon
 
 
 class MixedEstimator(Server, LongitudinalClient):
-    """Frequencies, means and distributions of the columns of a table, from one report a user with one epsilon.
+    """Estimate frequencies, means and distributions of a table by one report a user with one epsilon.
 
     Columns of categories and of numbers are chosen as scikit-learn's `ColumnTransformer` chooses them, and each kind
-    has its own mechanism; what no client chooses is dropped, and not reported. By default every user draws k of the d
-    chosen columns, whatever their values are, and reports these with epsilon / k.
+    has its own mechanism; columns that no client chooses are dropped and not reported. By default every user draws k of
+    the d chosen columns, independently of the values, and reports these with epsilon / k.
 
     **Privacy.** epsilon-local differential privacy for a row, all of its columns together, exact (proof in
-    ``mixed.md``). Neighbours: any two rows of one user; no other party is trusted. Epsilons of clients stay alone: each
-    column gets its exact part of `epsilon`, and one ledger pays for the row. Which columns were drawn is seen, so that
-    the draw amplifies nothing. A relaxed client promises what it promises, and `privacy_` names it.
-    Asked again, users take what they keep (``privatize(X, state=client_state(X))``): the drawn columns, and the answers
-    of longitudinal ones, whose permanent epsilon is twice their part; reports of all other columns add up
-    (`privacy_of`).
+    ``mixed.md``). Neighbours: any two rows of one user; no other party is trusted. Epsilons of clients are not used:
+    each column gets its exact part of `epsilon`, and one ledger pays for the row. Reports reveal which columns were
+    drawn, so that the draw does not amplify privacy. A relaxed client keeps its relaxed guarantee, and `privacy_` names
+    the relaxation. Asked again, users take what they keep (``privatize(X, state=client_state(X))``): the drawn columns,
+    and the answers of longitudinal ones, whose permanent epsilon is twice their part; reports of all other columns add
+    up (`privacy_of`).
 
     **Utility.** As good as each column's own mechanism with n k / d users and epsilon / k. With 2 columns of categories
     and 2 of numbers ``strategy="sample"`` had errors of 0.44 to 0.62 times those of "split" at epsilon 0.5 to 5 and of
@@ -91,7 +91,7 @@ class MixedEstimator(Server, LongitudinalClient):
     n_users_ : int
         Rows counted so far.
     privacy_ : PrivacyGuarantee
-        What one row's report promises.
+        The guarantee of one row's report.
     randomizers_ : list of Randomizer
         The frozen law of each column, in the order of `transformers`. What is set later, of clients too, changes
         nothing until the next `fit`.

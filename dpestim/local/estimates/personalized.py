@@ -25,16 +25,16 @@ _SHARED = ("ledger", "random_state", "n_jobs", "postprocess", "sparse_output")
 
 
 class PersonalizedEstimator(Combined, Server):
-    """Estimates from users of different public settings: their own epsilon, domain or low-sensitivity set.
+    """Estimate from groups of users with different settings: epsilon, domain or low-sensitivity set.
 
     Each group of users, named by a public column, has the wrapped estimator with parameters of its own; the groups'
     estimates are combined. This is personalised local privacy (PLDP: groups with an epsilon and a safe region, such as
     ``categories=[["a", "b"]]``), and its sensitivity-aware form (SDLDP: groups with low-sensitivity sets of their own).
 
-    **Privacy.** Each user has what their group's setting promises, `guarantee_by_group_`, for any two values of the
-    rest of their row, with nobody else trusted; the group itself is published. It must be public, and chosen without
-    looking at the values. `privacy_` is what every user has: the largest epsilon. A call is charged once, the largest
-    epsilon of the groups in it, because no user is in two of them (proof in ``personalized.md``).
+    **Privacy.** Each user has the guarantee of the user's group, `guarantee_by_group_`, for any two values of the rest
+    of the row; no other party is trusted. The group is published: it must be public and independent of private values.
+    `privacy_` is the guarantee that every user has, with the largest epsilon. A call is charged once, with the largest
+    epsilon of its groups, because no user is in two groups (proof in ``personalized.md``).
 
     **Utility.** ``weights="stratified"`` adds no bias, however values depend on groups. "inverse_variance" has the
     smaller variance where epsilons differ, and is biased unless groups are like random samples of the users: those who
@@ -194,8 +194,7 @@ class PersonalizedEstimator(Combined, Server):
 
     def _client(self, restart=False):
         """Refuse: there are as many as groups."""
-        raise ValueError("estimator has a law for each group: take each of its estimators_, or the one that "
-                         "it wraps")
+        raise ValueError("estimator has a law for each group: pass one of its estimators_, or the wrapped estimator")
 
     def _checked(self):
         """Return the wrapped estimator, having checked the parameters that are not those of laws."""
@@ -203,7 +202,8 @@ class PersonalizedEstimator(Combined, Server):
             raise ValueError("weights must be 'stratified' or 'inverse_variance'")
         base = MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
         if not isinstance(base, Server) or isinstance(base, PersonalizedEstimator | MixedEstimator):
-            raise ValueError("estimator must be None or what counts reports, such as dpestim.local.MeanEstimator")
+            raise ValueError("estimator must be None or an estimator that counts reports, such as "
+                             "dpestim.local.MeanEstimator")
         check_postprocess(getattr(base, "postprocess", None), of_one_law=False)
         check_random_state(_shared(base, "random_state"))
         return base
@@ -216,8 +216,8 @@ class PersonalizedEstimator(Combined, Server):
         else:
             groups, servers = self._made(base)
         if groups.are_named:
-            self._refuse_in_strict("settings publish the column of groups, and whether that may be is not for the "
-                                   "analyst to say")
+            self._refuse_in_strict("settings are refused, because they publish the column of groups: leave "
+                                   "settings=None, or ask the curator to run the estimator outside of strict mode")
         # ledger and threads are those of the parameter as it is now, and shared; words come from one source for all
         items = [item for item in (self, base, _inner(base)) if isinstance(item, PrivateEstimator)]
         bound = [item._to_bind() for item in items]
@@ -243,7 +243,7 @@ class PersonalizedEstimator(Combined, Server):
         for group, own in settings.items():
             for name in own:
                 if name.split("__")[-1] in _SHARED:
-                    raise ValueError(f"settings must leave {name} alone: it is that of the estimator, for all groups")
+                    raise ValueError(f"settings must not contain {name}: set it in the estimator, for all groups")
             server, why = copy(fresh), None  # (to clone each would take most of the time of a small call)
             if "transformer" in names:
                 # (who randomises is a clone of this in any case)
@@ -260,7 +260,7 @@ class PersonalizedEstimator(Combined, Server):
             if not isinstance(client, Client):
                 client = server._client()  # which says what it must be
             if groups.are_named and not client._is_declared:
-                raise ValueError(f"settings: {client._domain} must be declared for all groups, and is not for "
+                raise ValueError(f"settings: {client._domain} must be declared for all groups, and is missing for "
                                  f"{group!r}")
             servers.append(server)
         return groups, servers
@@ -281,8 +281,8 @@ class PersonalizedEstimator(Combined, Server):
         if len({columns.n_features for columns in out}) > 1:
             raise ValueError("settings must give all groups the same number of columns")
         if any(columns.features != out[0].features for columns in out):
-            raise ValueError("settings must let all groups report the same columns jointly: one report of several "
-                             "columns and a report of each do not mix")
+            raise ValueError("settings must give all groups the same strategy: joint reports of several columns and "
+                             "separate reports cannot be combined")
         gone = next((column.name for columns in out for column in columns if column.may_be_missing), None)
         if gone is not None:
             raise ValueError(f"{gone}: means and shapes of groups cannot be combined where values may be missing, as "

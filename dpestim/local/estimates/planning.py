@@ -345,8 +345,7 @@ def _of_transformer(cls, epsilon, n_columns):
 
 def _planned(n_users, epsilon, target, probability, **size):
     if [n_users, epsilon, target].count(None) != 1:
-        raise ValueError("exactly one of n_users, epsilon and target_rmse must be left out: plan "
-                         "finds the one that is left out")
+        raise ValueError("exactly one of n_users, epsilon and target_rmse must be None: plan finds this one")
     probability = _share(probability, "probability")
     n_users = None if n_users is None else _count(n_users, "n_users", 1, _MOST_USERS)
     target = None if target is None else _share(target, "target_rmse")
@@ -356,7 +355,8 @@ def _planned(n_users, epsilon, target, probability, **size):
     exact = canonical_epsilon(epsilon)
     options, refused = setting(exact)
     if not options:
-        raise ValueError(f"epsilon suits no mechanism here: {next(iter(refused.values()))}")
+        raise ValueError("epsilon must suit at least one mechanism, and none accepts it: "
+                         f"{next(iter(refused.values()))}")
     n = _fewest_users(options, target) if n_users is None else n_users
     count = size.get("n_categories") or size["n_columns"]
     # the share of the law of one error that must lie within, where they all do with this probability (Sidak)
@@ -374,7 +374,8 @@ def _fewest_users(options, target):
     """Return the fewest users with which a mechanism keeps the target."""
     each = [s.unit / (target**2 - s.floor) for s in (o.spread for o in options.values()) if target**2 > s.floor]
     if not each or min(each) > _MOST_USERS:
-        raise ValueError("target_rmse is too small for any mechanism with this epsilon and 2**53 users")
+        raise ValueError("target_rmse is too small for any mechanism with this epsilon and 2**53 users: take a larger "
+                         "target or epsilon")
     n = max(1, math.ceil(min(each)))
     return n + 1 if _least(options, n) > target else n  # (rounding)
 
@@ -390,7 +391,8 @@ def _least_epsilon(setting, n, target):
     options, refused = setting(_rounded_up(guess, 12))
     while True:
         if not options:
-            raise ValueError(f"target_rmse suits no mechanism here: {next(iter(refused.values()))}")
+            raise ValueError("target_rmse needs a mechanism for this setting, and all refuse it: "
+                             f"{next(iter(refused.values()))}")
         order = sorted(options, key=lambda name: options[name].spread.rmse(n))
         if order[0] in near:
             return found
@@ -410,7 +412,8 @@ def _least_of(options_at, n, target, guess):
     low = high = math.log(guess)
     while error(high) > 0:
         if high >= most:
-            raise ValueError("target_rmse is too small for any mechanism with so many users and epsilon = 80")
+            raise ValueError("target_rmse is too small for any mechanism with this number of users and epsilon = 80: "
+                             "take a larger target, or more users")
         low, high = high, min(high + 0.5, most)
     while low == high or error(low) <= 0:
         if low <= least:

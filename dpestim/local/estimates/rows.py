@@ -97,8 +97,8 @@ def labels_of(choice, X, name):
     if X is None:
         found = _listed(choice, wrong) if not callable(choice) and not isinstance(choice, slice) else None
         if found is None or any(not isinstance(v, str) and v < 0 for v in found):
-            raise ValueError(f"transformers: the columns of {name!r} must be names, or positions from 0 on, or fit "
-                             "must come first: what else chooses columns needs data to choose from")
+            raise ValueError(f"transformers: the columns of {name!r} must be names, or positions of at least 0, before "
+                             "fit: other choices need data. Call fit first, or use names")
         return tuple(found)
     if callable(choice):
         choice, error = attempt(choice, X.iloc[:0] if hasattr(X, "iloc") else X[:0])

@@ -30,11 +30,11 @@ def shared_row(choices, epsilon, strategy, n_sampled, shares):
         raise ValueError("strategy must be 'sample' or 'split'")
     if strategy == "split":
         if k is not None:
-            raise ValueError("n_sampled must be None where strategy is 'split': every column is reported")
+            raise ValueError("n_sampled must be None with strategy='split', which reports every column")
         each = [epsilon * w / size for w, size in zip(_weights(shares, choices, sizes), sizes)]
         return _row_at(each, choices, pairs, None)
     if shares is not None:
-        raise ValueError("shares must be None where strategy is 'sample': every drawn column has the same")
+        raise ValueError("shares must be None with strategy='sample', which gives every drawn column the same share")
     if k is None:
         return _best(epsilon, d, choices, pairs)
     if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= k <= d:
@@ -115,12 +115,12 @@ def template_of(name, given):
         of_the_row = parameter in _OF_THE_ROW or parameter.startswith("epsilon")
         default = defaults[parameter].default
         if of_the_row and not (value is default or (isinstance(value, Real) and value == default)):
-            raise ValueError(f"transformers: {parameter} of {name!r} must be left alone: it is that of the whole row, "
-                             "a parameter of the MixedEstimator" + ("" if parameter in _OF_THE_ROW else
-                                                                    ", which gives every column its part"))
+            raise ValueError(f"transformers: {parameter} of {name!r} must have its default: set it in the "
+                             "MixedEstimator, for the whole row" + ("" if parameter in _OF_THE_ROW else
+                                                                    ", which divides it among the columns"))
     if getattr(inner, "strategy", None) == "sample":
-        raise ValueError(f"transformers: strategy of {name!r} must not be 'sample': the MixedEstimator draws among all "
-                         "columns")
+        raise ValueError(f"transformers: strategy of {name!r} must not be 'sample', because the MixedEstimator draws "
+                         "among all columns")
     server = clone(given)
     client = server.transformer if isinstance(server, Collector) else server
     return server if isinstance(server, Server) else MeanEstimator(server), client

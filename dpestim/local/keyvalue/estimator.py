@@ -14,7 +14,7 @@ from dpestim.results import Part
 
 
 class KeyValueEstimator(Server, Client):
-    """Frequencies and means of keys under local differential privacy; a sub-class names its `_randomizer`.
+    """Estimate frequencies and means of keys under local differential privacy; a sub-class names its `_randomizer`.
 
     ``fit`` is ``privatize``, ``aggregate`` and ``release`` in a row, streamed block by block.
     """
@@ -111,7 +111,7 @@ class KeyValueEstimator(Server, Client):
         X = self._container(X, strict)
         frozen, is_long = None if restart else self._columns, hasattr(X, "columns")
         if frozen is None and is_long and not self._is_declared:
-            raise ValueError("keys must be declared where X is a data frame: which keys occur in it is private")
+            raise ValueError("keys must be declared where X is a data frame, because the keys that occur are private")
         columns = frozen or self._declared_columns(None if self._is_declared else X.shape[1])
         if not is_long and X.shape[1] != columns.laws[0].n_keys:
             raise ValueError(f"X has {X.shape[1]} keys, but {type(self).__name__} is expecting "

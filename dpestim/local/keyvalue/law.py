@@ -44,18 +44,18 @@ class KeyValueRandomizer(Randomizer):
 
     def tallies(self, counts, n):
         """Return (reports that tell of each key, those that say plus, those that say minus), arrays of floats."""
-        raise TypeError(f"{type(self).__name__} does not say what its counts tell")
+        raise TypeError(f"{type(self).__name__} does not say what its counts tell: implement `tallies`")
 
     def outcome_law(self, pairs):
         """Return the law of the report of a set, exactly: a list of Fractions over all reports, for few keys.
 
         pairs : dict from key numbers to places, integers from 0 to 2^32.
         """
-        raise TypeError(f"{type(self).__name__} does not state its law")
+        raise TypeError(f"{type(self).__name__} does not state its law: implement `outcome_law`")
 
     def outcome_of(self, reports):
         """Return which entry of `outcome_law` each report is."""
-        raise TypeError(f"{type(self).__name__} does not relate reports to its law")
+        raise TypeError(f"{type(self).__name__} does not relate reports to its law: implement `outcome_of`")
 
 
     @property

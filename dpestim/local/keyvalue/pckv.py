@@ -23,8 +23,8 @@ LARGEST_PADDING = 1 << 24
 def slots_of(padding_length, n_keys):
     """Return how many slots there are, or raise ValueError: nobody can hold more than all keys."""
     if padding_length is None:
-        raise ValueError("padding_length must be declared: how many pairs nearly all users hold at most, as a public "
-                         "number (those who hold more count for less)")
+        raise ValueError("padding_length must be declared: a public number of pairs that nearly all users do not "
+                         "exceed (users with more pairs have less weight)")
     if isinstance(padding_length, bool) or not isinstance(padding_length, int | np.integer) or (
         not 1 <= padding_length <= LARGEST_PADDING
     ):
@@ -154,7 +154,8 @@ class PCKVCodes(CodeReports, Sampled):
         self.n_words = 2 + self.weights.n_words
         right, other = Fraction(self.weights.keep, self.weights.total), Fraction(self.weights.other, self.weights.total)
         if float(right) <= float(other):
-            raise ValueError(f"epsilon is too small: of {self.n_counts} codes none can be told from the others")
+            raise ValueError(f"epsilon is too small to distinguish {self.n_counts} codes: take a larger epsilon, or "
+                             "fewer keys")
         self.cell = Cell(right, other, other)
 
     def privatize(self, codes, words, out):
@@ -187,7 +188,7 @@ _LAWS = {"ue": PCKVUnary, "grr": PCKVCodes}
 
 
 class PCKVEstimator(KeyValueEstimator):
-    """Frequencies and means of keys by padding and sampling (PCKV).
+    """Estimate frequencies and means of keys by padding and sampling (PCKV).
 
     Each user samples one pair, of `padding_length` slots or of all pairs where these are more, rounds its value to a
     sign, and reports both in noise. Every report tells of every key, so that this is far more accurate than

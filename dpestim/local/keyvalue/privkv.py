@@ -75,11 +75,12 @@ class PrivKV(Asked):
 
 
 class PrivKVEstimator(KeyValueEstimator):
-    """Frequencies and means of keys by asking each user for one of them (PrivKV).
+    """Estimate frequencies and means of keys by asking each user for one of them (PrivKV).
 
-    A key is drawn uniformly, without looking at the user; who holds it says so and the sign of the value, in noise, and
-    who does not makes up a sign. It needs no padding length, and users may hold any number of pairs; but of d keys each
-    gets n / d reports. For many keys, of which users hold few, prefer `PCKVEstimator`.
+    Each user draws a key uniformly, independently of the held pairs. A holder of the key reports this fact and the sign
+    of the value with noise; other users draw a random sign. PrivKV needs no padding length, and users may hold any
+    number of pairs, but each of d keys gets only n / d reports. For many keys, of which users hold few, prefer
+    `PCKVEstimator`.
 
     **Privacy.** epsilon-local differential privacy for the whole set of a user, exact (integer thresholds, every ratio,
     proof in ``privkv.md``), neighbours: any two sets of one user; no other party is trusted. Of epsilon1 for the key

@@ -37,7 +37,7 @@ class Feedback(Asked):
 
 
 class PrivKVMEstimator(PrivKVEstimator):
-    """Frequencies and means of keys by PrivKV in rounds with feedback (PrivKVM).
+    """Estimate frequencies and means of keys by PrivKV in rounds with feedback (PrivKVM).
 
     The same users answer `n_rounds` times. The server publishes the means after each round, and those who lack the
     key that they are asked for next make up a sign of this mean, which lessens the bias of published means. To compare
@@ -114,7 +114,8 @@ class PrivKVMEstimator(PrivKVEstimator):
         with self._alone():
             times = self._checked_rounds() if self._answered is None else self._answered
             if len(self._rounds) + 1 >= times:
-                raise ValueError(f"n_rounds was {times}: this is the last round")
+                raise ValueError(f"n_rounds is {times}, and this is the last round: call release, or make a new "
+                                 "estimator with more rounds")
             column = self._columns.columns[0]
             means = published_means(column.law, self._counts[0], self._n_users)
             places = np.rint((means + 1) / 2 * STEPS).astype(np.int64)
@@ -184,8 +185,8 @@ class PrivKVMEstimator(PrivKVEstimator):
 
     def _merge(self, other, users):
         if any(other._rounds):
-            raise ValueError("other must hold reports of this round only: it has closed rounds of its own, whose "
-                             "reports would be lost. Let one server close rounds, and the others be its client()")
+            raise ValueError("other must hold reports of this round only, and has closed rounds, whose reports would "
+                             "be lost: close rounds on one server only, and make the other servers by its client()")
         times, theirs = (e._checked_rounds() if e._answered is None else e._answered for e in (self, other))
         if times != theirs:
             raise ValueError(f"other must have the same n_rounds: {theirs} is not {times}")
@@ -217,7 +218,7 @@ class PrivKVMEstimator(PrivKVEstimator):
     def _estimates(self):
         self._check_fitted()
         if self._rounds and not self._rounds[0]:
-            raise ValueError("reports of a later round alone tell no frequencies: the server of the first round knows")
+            raise ValueError("frequencies need reports of the first round: ask the server that counted the first round")
         first = self._rounds[0] if self._rounds else (self._columns, self._counts, self._n_users)
         found = estimate(first[0].laws[0], first[1][0], first[2])
         rounds = [*self._rounds[1:], (self._columns, self._counts, self._n_users)] if self._rounds else []

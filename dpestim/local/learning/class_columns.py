@@ -103,8 +103,8 @@ class ClassColumns(Client):
     def _columns_of_width(self, width):
         if self._columns is None and self.classes is not None and self.categories is None and self.bounds is not None \
                 and self._same_bounds():
-            raise ValueError("bounds must have one number for each column, or fit must come first: a report does not "
-                             "tell how many columns there are")
+            raise ValueError("bounds must have one number for each column, or fit must come first, because a report "
+                             "does not contain the number of columns")
         return super()._columns_of_width(width)
 
     def _same_bounds(self):
@@ -127,7 +127,7 @@ class ClassColumns(Client):
         inferred = " and ".join(filter(None, ["classes" if labels is None else "", learned]))
         warnings.warn(
             f"{inferred} were learned from private data: the result has no privacy guarantee (privacy_.epsilon is "
-            "infinite). Declare what is public.", PrivacyLeakWarning, stacklevel=6,
+            f"infinite). Declare {inferred}.", PrivacyLeakWarning, stacklevel=6,
         )
         classes = label_codes(y, labels, X.shape[0], strict=False)[1]
         if not learned:

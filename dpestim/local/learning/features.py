@@ -38,8 +38,8 @@ class _Categories:
         told = isinstance(self.law, CodeReports) or {None: True, "unbiased": self._is_pure,
                                                      "posterior": self._has_odds}[correction]
         if not told:
-            raise ValueError(f"correction must be another one for {self.column.name}: its law does not tell what "
-                             f"{correction!r} needs")
+            raise ValueError(f"correction={correction!r} is not available for the law of {self.column.name}: take "
+                             "another correction")
 
     def prior(self, counts, n):
         """Return the distribution of the values, none of them quite impossible."""

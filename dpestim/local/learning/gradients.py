@@ -1,4 +1,4 @@
-"""What a user answers: the gradient of the own row's loss at the model of a round; and what randomises it."""
+"""What a user answers: the gradient of the loss of the user's row at the model of a round; and what randomises it."""
 
 from dataclasses import dataclass
 

@@ -71,7 +71,8 @@ class NumberFeature:
         elif values.dtype.kind == "O" and explain:
             numbers = floats_of(values, f"{self.name} of X")
         elif values.dtype.kind == "O":
-            raise ValueError("strict mode: X must have a numeric dtype in every column with bounds (objects have none)")
+            raise ValueError("strict mode: X must have a numeric dtype in every column with bounds: convert columns of "
+                             "objects")
         else:
             refuse_kind(values.dtype, f"{self.name} of X")
         with np.errstate(all="ignore"):

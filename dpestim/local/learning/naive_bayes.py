@@ -26,20 +26,20 @@ from dpestim.postprocessing.shrinkage import class_logarithms
 
 
 class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
-    """Naive Bayes from reports: each user reports one drawn feature together with the class.
+    """Fit naive Bayes by local reports of the class and one drawn column.
 
-    Take it where not even the classes of the training rows may be known to anybody. It is client and server in one:
+    Take this classifier where the classes of the training rows are private, too. It is client and server in one:
     `privatize` runs on users' devices, `aggregate` and `merge` count reports anywhere, and `fit` is all of it.
 
     **Privacy.** epsilon-local differential privacy for a whole row, class and all features together, exact; neighbours:
     any two rows of one user; nobody but the user's device is trusted (proof in ``naive_bayes.md``). Rows to be
-    predicted are not protected: whoever calls `predict` sees them.
+    predicted are not protected: the caller of `predict` sees them.
 
     **Utility.** Shares of (class, value) are estimated without bias from the n k / d users who report a feature, by the
-    mechanism of the least variance for that many pairs. What classes say apart from all rows shrinks by as much as
-    noise explains; so with few users predictions become those of the likeliest class. On Adult (34,000 users, ten
-    columns, means of five seeds) accuracy is 0.777, 0.794 and 0.811 for epsilon = 1, 2, 4, and 0.762 for always the
-    likeliest class.
+    mechanism of the least variance for that many pairs. Differences between classes are shrunken by the share that
+    noise explains (empirical Bayes), so that with few users all predictions are the most frequent class. On Adult
+    (34,000 users, ten columns, means of five seeds) accuracy is 0.777, 0.794 and 0.811 for epsilon = 1, 2, 4, and 0.762
+    for always the likeliest class.
 
     **Complexity.** O(n k) for the reports, O(cells) memory; a user sends k reports of one feature each.
 
@@ -48,7 +48,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
     epsilon : float, default=1.0
         Privacy budget of one row, class and features together, in (0, 80].
     classes : array-like, dict or Domain, default=None
-        Public list of at least two classes. None takes those in y, which leaks (`PrivacyLeakWarning`) and makes
+        Public list of at least two classes. None takes the classes in y, which leaks (`PrivacyLeakWarning`) and makes
         ``privacy_.epsilon`` infinite; so do domains that are not declared.
     categories : list of (array-like or None), dict or Domain, default=None
         The public categories of each column, in order, with None for a column of numbers. A dict goes from all column
@@ -83,7 +83,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
     randomizers_ : list of Randomizer
         The frozen law of each column, over pairs of class and value.
     privacy_ : PrivacyGuarantee
-        What one user's report promises.
+        The guarantee of one user's report.
     {columns seen}
 
     {refused reports}
@@ -189,7 +189,7 @@ class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
     def score(self, X, y, sample_weight=None):
         """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
         self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self.predict_joint_log_proba(X).argmax(axis=1)
         known, _ = label_codes(y, self.classes_, len(found), strict=False, total=True)
         weights = None if sample_weight is None else number_column(sample_weight, len(found), "sample_weight")

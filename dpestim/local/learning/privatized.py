@@ -25,14 +25,14 @@ from dpestim.results import Part, labels_of
 
 _CHOICES = {"remainder": ("drop", "passthrough"), "correction": ("posterior", "unbiased", None),
             "predict_on": ("raw", "privatized")}
-_LABELS = "It covers the chosen columns; labels for a model behind them are not protected."
-_RAW = "Columns that pass through are raw: nothing protects them."
+_LABELS = "The guarantee covers the chosen columns; the labels of a later model are not protected."
+_RAW = "Columns that pass through are raw and not protected."
 #: Rows that stand for true ones where an intercept is shifted, and the most shifts.
 _DRAWS, _SHIFTS = 4096, 200
 
 
 class PrivatizedColumns(TransformerMixin, Client):
-    """Columns are reported with noise, and made into features for a plain model, corrected for the noise.
+    """Transform columns by local reports into features for a plain model, corrected for the noise.
 
     A step before any classifier or regressor of scikit-learn, for data of which some columns are private.
     `fit_transform` randomises each row once; `transform` is for rows to be predicted, and what it does is told by
@@ -98,8 +98,8 @@ class PrivatizedColumns(TransformerMixin, Client):
     Raises
     ------
     ValueError
-        For a parameter or a value that does not fit; it names the parameter or column and what was expected, never
-        the value, and changes nothing.
+        For an invalid parameter or value; nothing is changed. The message names the parameter or column and the
+        requirement, never the value.
 
     References
     ----------
@@ -165,7 +165,7 @@ class PrivatizedColumns(TransformerMixin, Client):
             rest = self._rest(X)  # (what it refuses costs nothing)
             self._made_features()
             return self._features(self.privatize(X), rest)
-        self._refuse_in_strict("predict_on='raw' returns true values: take 'privatized'")
+        self._refuse_in_strict("predict_on='raw' returns true values: set predict_on='privatized'")
         parts = [part for _, _, part in self._parts_of(X, False)]
         values = [feature.of_values(values, self.n_jobs) for feature, values in zip(
             self._made_features(), (value for part in parts for value in part))]
@@ -192,7 +192,8 @@ class PrivatizedColumns(TransformerMixin, Client):
         """
         if self._columns is None or self.correction != "posterior" or self._others():
             raise ValueError("correction must be 'posterior', fit must come first, and no column may pass through")
-        self._refuse_in_strict("shift_intercept publishes the shares of raw labels: declare the intercept")
+        self._refuse_in_strict("shift_intercept is refused, because it publishes the shares of raw labels: set "
+                               "model.intercept_ from public shares")
         known, counts = np.unique(np.asarray(y), return_counts=True)
         if not all(hasattr(model, name) for name in ("coef_", "intercept_", "predict_proba")) or not np.array_equal(
                 known, model.classes_):
@@ -266,8 +267,8 @@ class PrivatizedColumns(TransformerMixin, Client):
         if self.correction == "posterior":
             priors = vars(self).get("_priors")
             if priors is None:
-                raise ValueError("correction must be what it was in fit, or fit must come again: 'posterior' needs the "
-                                 "reports of all")
+                raise ValueError("correction='posterior' needs the reports of fit: set correction before fit, and fit "
+                                 "again")
         return [feature_of(column, prior) for column, prior in zip(self._columns, priors)]
 
     def _others(self, chosen=None):
@@ -328,7 +329,7 @@ class PrivatizedColumns(TransformerMixin, Client):
         """Return the columns of a client where they are what this can make features of."""
         if columns.n_sampled or not all(isinstance(c, CategoryColumn | NumberColumn) and c.n_joint is None
                                         for c in columns):
-            raise ValueError(f"transformers must report every column by itself (strategy='split'): {name!r} does not")
+            raise ValueError(f"transformers must report every column separately: set strategy='split' in {name!r}")
         return columns
 
     def _chosen(self, n_columns, names):
@@ -347,8 +348,8 @@ class PrivatizedColumns(TransformerMixin, Client):
     def _fresh(self, name, given):
         known = isinstance(given, FrequencyEstimator | NumericTransformer)
         if not known or type(given).privatize is not Client.privatize:  # (what keeps answers has verbs of its own)
-            raise ValueError(f"transformers must have frequency estimators or transformers of numbers: {name!r} is "
-                             "none, or one that keeps answers")
+            raise ValueError("transformers must hold frequency estimators or transformers of numbers without permanent "
+                             f"answers, and {name!r} is another client")
         # (whoever takes a fitted client out and uses it by itself pays as here)
         client = clone(given).set_params(ledger=self.ledger, random_state=None, n_jobs=None)
         client._bound = self._to_bind()
@@ -396,7 +397,7 @@ class PrivatizedColumns(TransformerMixin, Client):
             if not (value is None or isinstance(value, str)) or value not in known:
                 raise ValueError(f"{name} must be one of {known}")
         if self.remainder == "passthrough":
-            self._refuse_in_strict("remainder='passthrough' returns true values: take 'drop'")
+            self._refuse_in_strict("remainder='passthrough' returns true values: set remainder='drop'")
 
     def _thaw(self):
         super()._thaw()

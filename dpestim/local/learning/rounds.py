@@ -84,7 +84,7 @@ class GradientModel(PrivateModel):
             Columns of X: needed for the first round of a model that has seen no row.
         centre : bool, default=False
             Whether the first group answers with its rows, and all others with gradients about the mean of those: for
-            models with an intercept, and for so many users that their noise is small.
+            models with an intercept and for many users, whose mean has little noise.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class GradientModel(PrivateModel):
             n_features = _whole("n_features", n_features, 1, 1 << 16)
         if trial._round is None:
             if n_features is None:
-                raise ValueError("n_features must be given before the first round: no row has been seen")
+                raise ValueError("n_features must be given before the first round, because no row has been seen")
             if trial._inferred():
                 raise ValueError(f"{' and '.join(trial._inferred())} must be declared before the first round")
             trial.n_features_in_ = n_features
@@ -107,7 +107,7 @@ class GradientModel(PrivateModel):
             raise ValueError(f"n_features must be {trial.n_features_in_}, as in the rounds before")
         if centre:
             if not trial.fit_intercept or trial._round.number or trial._group is not None:
-                raise ValueError("centre must be False but in the first round of a model with an intercept")
+                raise ValueError("centre must be False, except in the first round of a model with an intercept")
             trial._round = Round(0, trial._round.weights, None)
         if trial._group is not None:
             trial._step()
@@ -169,8 +169,8 @@ class GradientModel(PrivateModel):
     def fit(self, X, y):
         """Fit the model to rows X and targets y, which answer one by one: one release of epsilon of each row.
 
-        Plays both sides: groups are drawn, whatever the rows are, and each goes through `next_round`, `privatize` and
-        `aggregate`.
+        Plays both sides: groups are drawn independently of the rows, and each goes through `next_round`, `privatize`
+        and `aggregate`.
 
         {fit of rows with targets}
         """
@@ -187,8 +187,8 @@ class GradientModel(PrivateModel):
         trial = self._trial() if restart else self._resumed()
         trial._told = told if trial._told is None else trial._told
         if self._is_strict() and trial._inferred():
-            raise ValueError(f"strict mode: {' and '.join(trial._inferred())} must be declared: nothing is inferred "
-                             "from the data")
+            raise ValueError(f"strict mode: declare {' and '.join(trial._inferred())}, which cannot be inferred from "
+                             "the data")
         rows, targets = trial._read(X, y)
         n_centre = 0 if one_group else trial._n_centre(len(rows))
         n_rounds = 1 if one_group else min(trial._n_rounds(len(rows) - n_centre), max(1, len(rows)))
@@ -220,7 +220,8 @@ class GradientModel(PrivateModel):
         self._check_parameters()
         strict = self._is_strict()
         if declared and self._inferred():
-            raise ValueError(f"{' and '.join(self._inferred())} must be declared: a device sees no other rows")
+            raise ValueError(f"{' and '.join(self._inferred())} must be declared, because a device sees only its "
+                             "user's row")
         if self._round is None and self.bounds is not None:
             self._settle_bounds(*columns_seen(X)[:2])
         X = self._checked_X(X, reset=self._round is None, total=strict)
@@ -410,7 +411,8 @@ class GradientModel(PrivateModel):
         client = getattr(self, "transformer_", None)
         promise = self._guarantee(canonical_epsilon(self.epsilon if client is None else client.epsilon), 0)
         laws = [] if client is None else client._columns_now().laws
-        notes = [*promise.notes, "It holds if nobody answers twice.", *(f"Note: {r.slack}." for r in laws if r.slack)]
+        notes = [*promise.notes, "The guarantee holds if no user answers "
+                                 "twice.", *(f"Note: {r.slack}." for r in laws if r.slack)]
         known = {promise.seeded, False if self._made is None else self._made.seeded, None if elsewhere else False}
         seeded = True if True in known else None if None in known else False
         return PrivacyGuarantee(promise.epsilon, 0, self._trust, self._neighbours, seeded, tuple(dict.fromkeys(notes)))

@@ -158,8 +158,8 @@ class JointDuchi(PackedBits, JointRandomizer):
 
     def _corners(self):
         if self.n_numbers > _LARGEST_LAW:
-            raise ValueError(f"the law of more than {_LARGEST_LAW} numbers is not enumerated: it depends only on how "
-                             "many signs agree")
+            raise ValueError(f"the law of more than {_LARGEST_LAW} numbers is not enumerated: take fewer columns, "
+                             "because the law depends only on the number of equal signs")
         return np.arange(1 << self.n_numbers)[:, None] >> np.arange(self.n_numbers) & 1
 
     def transition_matrix(self):
@@ -180,13 +180,13 @@ class JointDuchi(PackedBits, JointRandomizer):
 
 
 class DuchiTransformer(NumericTransformer):
-    """Numbers by Duchi's mechanism: one bit a number, or one sign a number for a whole row at once.
+    """Randomise numbers by Duchi's mechanism: one bit for each number, or one joint report for a row.
 
-    Each user sends a bit, more likely a 1 the larger the number is; both bits stand for numbers beyond the bounds.
-    Choose it where a bit is all that may be sent, and for the means of 16 columns or more with an epsilon of 1 to 10
-    (``strategy="sample"``). Of one column up to an epsilon of 0.609 it has the least variance at worst, as
-    `HMTransformer`, which has less from there on; `PMTransformer` has less from about 1.29. Its reports tell the mean,
-    and nothing of a shape: for distributions take `SWTransformer` or `PMTransformer`.
+    Each user sends one bit; the probability of a 1 grows with the number. The two bits are decoded as numbers outside
+    the bounds. Choose Duchi's mechanism where only one bit may be sent, and for the means of 16 columns or more with an
+    epsilon of 1 to 10 (``strategy="sample"``). Of one column up to an epsilon of 0.609 it has the least variance at
+    worst, as `HMTransformer`, which has less from there on; `PMTransformer` has less from about 1.29. Its reports
+    determine the mean and nothing else: for distributions take `SWTransformer` or `PMTransformer`.
 
     Several columns: ``strategy="joint"`` makes one report of all of a row, with all of epsilon. It has the least error
     for two to four columns and an epsilon of 2 to 4, but ``strategy="sample"`` has it elsewhere, for any epsilon below

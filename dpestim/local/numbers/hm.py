@@ -101,11 +101,11 @@ class HM(WindowRandomizer):
 
 
 class HMTransformer(FineTransformer):
-    """Numbers by the hybrid mechanism (HM): the piecewise mechanism or a sign, whichever a coin says, without bias.
+    """Randomise numbers by the hybrid mechanism (HM), a random choice of PM and Duchi's mechanism, without bias.
 
-    Each user rounds the own value to a grid, without bias; a coin that knows no value decides whether the report is
-    drawn as by `PMTransformer` or is one of two far positions (Duchi's mechanism, a sign). The one is good at the
-    bounds where the other is bad: no value has more variance than another. Up to an epsilon of 0.609 a column all
+    Each user rounds the value to a grid, without bias. A coin that is independent of the value decides whether the
+    report is drawn by `PMTransformer` or by Duchi's mechanism, as one of two distant positions (a sign). The two
+    variances compensate each other: the variance is the same for all values. Up to an epsilon of 0.609 a column all
     reports are signs, of one bit each.
 
     Choose it for means where values may lie anywhere, and epsilon is at most about 5 a column: its largest variance
@@ -117,8 +117,8 @@ class HMTransformer(FineTransformer):
     ``hm.md``), neighbours: any two rows of one user; no other party is trusted.
 
     **Utility.** Unbiased, exactly but for the fixed point that a float becomes (2^-32 of a grid step). For values in
-    [-1, 1] and s = e^(eps / 2) the variance of a report is (s + 3) / (3 s (s - 1)) + (s^2 + 1)^2 / (s (s^2 - 1)^2)
-    whatever the value is, for an epsilon above 0.609; ((s^2 + 1) / (s^2 - 1))^2 - x^2 up to there.
+    [-1, 1] and s = e^(eps / 2) the variance of a report is (s + 3) / (3 s (s - 1)) + (s^2 + 1)^2 / (s (s^2 - 1)^2) for
+    any value and an epsilon above 0.609; ((s^2 + 1) / (s^2 - 1))^2 - x^2 up to there.
 
     **Complexity.** O(1) a user; log2(grid (1 + e^(-eps / 2)) + 2) bits sent, stored as 16; one bit up to an epsilon of
     0.609. An iteration of `DistributionEstimator` is O(n_bins), as for PM.

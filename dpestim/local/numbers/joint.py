@@ -24,22 +24,22 @@ class JointRandomizer(Randomizer):
 
     def encode(self, block, lows, highs, out):
         """Write the (n, n_numbers) fixed points of a block of values in the user's units, float64 of that shape."""
-        raise TypeError(f"{type(self).__name__} does not say how to encode")
+        raise TypeError(f"{type(self).__name__} does not say how to encode: implement `encode`")
 
     def decode(self, reports):
         """Return an (n, n_numbers) array: the positions that each report stands for, without bias."""
-        raise TypeError(f"{type(self).__name__} does not say what reports stand for")
+        raise TypeError(f"{type(self).__name__} does not say what reports stand for: implement `decode`")
 
     def n_reports(self, counts):
         """Return how many reports the counts are of."""
-        raise TypeError(f"{type(self).__name__} does not say how many reports were counted")
+        raise TypeError(f"{type(self).__name__} does not say how many reports were counted: implement `n_reports`")
 
     def means(self, counts):
         """Return (means, standard errors, largest biases) of the positions, arrays with one entry a number.
 
         There is at least one report; of a single one the standard errors are NaN.
         """
-        raise TypeError(f"{type(self).__name__} does not say what counts tell about means")
+        raise TypeError(f"{type(self).__name__} does not say what counts tell about means: implement `means`")
 
     def two_positions(self, counts):
         """Return (shares of the larger, how far apart they are) where a number is one of two positions, else None."""
@@ -50,12 +50,12 @@ class JointRandomizer(Randomizer):
 
         `PersonalizedEstimator` weighs groups by it, so it must not depend on data.
         """
-        raise TypeError(f"{type(self).__name__} does not say which variance its reports have")
+        raise TypeError(f"{type(self).__name__} does not state its variance: implement `even_variance`")
 
     def channel(self, n_bins):
         """Refuse: one report is about several numbers."""
-        raise ValueError("transformer must report every column by itself: what is made of all columns jointly tells "
-                         "their means (take MeanEstimator), not the distribution of one")
+        raise ValueError("transformer must report every column separately, because joint reports determine means only: "
+                         "set strategy='split', or take MeanEstimator")
 
     def mean_values(self):
         """Refuse, as `channel` does: a report is more than one number."""

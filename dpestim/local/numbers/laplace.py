@@ -68,11 +68,11 @@ class Laplace(NumericRandomizer):
 
 
 class LaplaceTransformer(NumericTransformer):
-    """Numbers by discrete Laplace noise with a public range (the truncated geometric mechanism), without bias.
+    """Randomise numbers by truncated discrete Laplace noise (the truncated geometric mechanism), without bias.
 
-    Each user rounds the own value to a grid, without bias, adds discrete Laplace noise, and sends the sum; what falls
-    on a bound or beyond is sent as that bound, whose code stands for the mean of all that it takes. This is the noise
-    that most people know, in the form that loses least: no mechanism that sends Laplace noise unclipped tells more.
+    Each user rounds the value to a grid, without bias, adds discrete Laplace noise, and sends the sum; A sum on or
+    beyond a bound is sent as the code of that bound, which is decoded as the mean of all such sums. This is Laplace
+    noise without loss by clipping: unclipped Laplace noise is no more informative.
 
     Prefer `HMTransformer` for means up to an epsilon of about 5 a column, and `StaircaseTransformer` beyond: HM has
     less variance at worst at any epsilon, Staircase from about 1.3 on, `PMTransformer` from 0.8 (for values in the

@@ -63,15 +63,17 @@ class NumericRandomizer(CodeReports, Randomizer):
         except (ZeroDivisionError, OverflowError):
             enough = False
         if not enough:
-            raise ValueError("epsilon is too small or too large: 64-bit weights cannot express the law")
+            raise ValueError("epsilon is too small or too large, because 64-bit weights cannot express the law: change "
+                             "epsilon or the grid")
         if len(self.positions) != self.n_counts:
             raise ValueError("outputs must return one position for each column of table")
         if self.relaxation is None and not all(within(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
-            raise ValueError("epsilon is too small for this law: a column of its table has weights further apart")
+            raise ValueError("epsilon is too small for this law: the weights in a column of its table differ by more "
+                             "than e^epsilon")
 
     def table(self):
         """Return rows of integers, one for each input, each summing to 2**64."""
-        raise TypeError(f"{type(self).__name__} does not state its weights")
+        raise TypeError(f"{type(self).__name__} does not state its weights: implement `table`")
 
     @property
     def n_counts(self):
@@ -100,7 +102,7 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def outputs(self):
         """Return the exact position that each code stands for."""
-        raise TypeError(f"{type(self).__name__} does not say what its codes stand for")
+        raise TypeError(f"{type(self).__name__} does not say what its codes stand for: implement `outputs`")
 
     # ---------------------------------------------------------------- what is sent
 
@@ -231,8 +233,8 @@ class NumericRandomizer(CodeReports, Randomizer):
 
 def too_small(grid, enough):
     """Return the error of a table whose weights cannot express an epsilon, where `enough` could be."""
-    return ValueError(f"epsilon is too small: a random word cannot express the law on a grid of {grid} steps; "
-                      f"{enough:.1g} a column would do, and less on a coarser grid")
+    return ValueError(f"epsilon is too small, because 64-bit random words cannot express the law on a grid of {grid} "
+                      f"steps: take {enough:.1g} a column, or a coarser grid")
 
 
 def cells_of(row, bits):

@@ -52,7 +52,8 @@ class NumberOrMissing(CodeReports, Randomizer):
             raise ValueError("a law of numbers that may be missing must be plain, with a part of epsilon")
         if not (0 < t0 < t1 < WORD and within(t1, t0, self.epsilon)
                 and within(WORD - t0, WORD - t1, self.epsilon - of_number)):
-            raise ValueError("epsilon is too small or too large: 64-bit weights cannot express the law")
+            raise ValueError("epsilon is too small or too large, because 64-bit weights cannot express the law: change "
+                             "epsilon or the grid")
 
     @property
     def says_missing(self):

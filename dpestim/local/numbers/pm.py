@@ -13,12 +13,12 @@ class PM(WindowRandomizer):
 
 
 class PMTransformer(FineTransformer):
-    """Numbers by the piecewise mechanism (PM): bounded noise, smaller the larger epsilon, without bias.
+    """Randomise numbers by the piecewise mechanism (PM), with bounded noise and without bias.
 
-    Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
-    the bounds: likely one of a window around it. Choose it for means and distributions of bounded numbers from an
-    epsilon of about 1.3 a column on; `HMTransformer` where a mean is all, `SDPMTransformer` where part of the range
-    needs less protection.
+    Each user rounds the value to a grid, without bias, and sends one of the outputs of a grid that is wider than the
+    bounds: likely one of a window around it. Choose it for means and distributions of bounded numbers from an epsilon
+    of about 1.3 a column on; `HMTransformer` where a mean is all, `SDPMTransformer` where part of the range needs less
+    protection.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in
     ``pm.md``), neighbours: any two rows of one user; no other party is trusted.

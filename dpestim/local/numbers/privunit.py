@@ -1,4 +1,4 @@
-"""PrivUnit: means of vectors in a ball. A public seed makes candidates; those near the own direction are likelier."""
+"""PrivUnit: means of vectors in a ball, from public candidates; those near the user's vector are likelier."""
 
 import math
 import warnings
@@ -35,7 +35,7 @@ FEW = 1000
 
 
 class PrivUnit(FieldReports, JointRandomizer):
-    """Ranked candidates: the `n_top` of 2 `n_half` that are nearest to the own direction are e^epsilon times likelier.
+    """Ranked candidates: of 2 `n_half`, the `n_top` nearest to the user's direction are e^epsilon times likelier.
 
     Codes are points of the unit ball in fixed point. A report is a public seed and the number of a candidate.
 
@@ -213,7 +213,7 @@ class PrivUnit(FieldReports, JointRandomizer):
         along = anyhow * (1 / by_rank + unit / size)
         if size == 1:
             return along
-        # of the best candidates, at most: the mean square of the product with the own direction
+        # of the best candidates, at most: the mean square of the product with the direction of the user's vector
         squares = self.n_half / self.n_top / size * (1 - betainc(1.5, (size - 1) / 2, self._quantile[0] ** 2))
         across = unit * (1 - by_rank * min(1.0, squares) - anyhow / size) / (size - 1)
         return max(0.0, min(along, across))
@@ -290,17 +290,18 @@ class PrivUnit(FieldReports, JointRandomizer):
 
 
 class PrivUnitTransformer(NumericTransformer):
-    """Noisy vectors by PrivUnit (PU), the optimal law for the mean of vectors in a ball.
+    """Randomise vectors by PrivUnit (PU), the optimal law for the mean of vectors in a ball.
 
     The columns of X are one vector, and the whole epsilon goes to its direction: for the mean of d numbers whose
     *vector* is at most `radius` long, no unbiased report has less variance in total (Asi, Feldman and Talwar 2022).
-    Where each column has bounds of its own and vectors fill the box, take a mechanism for numbers. Here a public seed
-    makes candidate directions, which are ranked by how near they lie to the own vector; those at the top are e^epsilon
-    times likelier to be reported. Lengths are rounded without bias: a short vector reports sometimes its opposite. Rows
-    longer than `radius` are shortened to it. `MeanEstimator` estimates the means.
+    Where each column has bounds of its own and vectors fill the box, take a mechanism for numbers. A public seed
+    generates candidate directions, which are ranked by their distance to the user's vector; the top candidates are
+    e^epsilon times likelier to be reported. Lengths are rounded without bias, so that a user with a short vector
+    sometimes reports the opposite direction. Rows longer than `radius` are shortened to it. `MeanEstimator` estimates
+    the means.
 
-    **Privacy.** epsilon-local differential privacy for a row, exact (integer weights; whatever the candidates are;
-    proof in ``privunit.md``), neighbours: any two rows of one user; no other party is trusted.
+    **Privacy.** epsilon-local differential privacy for a row, exact (integer weights; for any candidates; proof in
+    ``privunit.md``), neighbours: any two rows of one user; no other party is trusted.
 
     **Utility.** Up to 63 columns the decoded report is unbiased but for the 2^-30 of a radius that fixed points have
     and for the error of a computed constant; from 64 on candidates are only nearly uniform, for less time:
@@ -361,8 +362,8 @@ class PrivUnitTransformer(NumericTransformer):
 
     def _columns_of_width(self, width):
         if self._columns is None and self._is_declared and self.center is None:
-            raise ValueError("center must be declared, or fit must come first: a report does not tell how many columns "
-                             "there are")
+            raise ValueError("center must be declared, or fit must come first, because a report does not contain the "
+                             "number of columns")
         return self._columns_now()
 
     def _declare(self, n_columns):
@@ -374,7 +375,8 @@ class PrivUnitTransformer(NumericTransformer):
 
     def _ball(self, centre, radius, names, **more):
         if not np.abs(centre).max() <= radius * (1 << 22):
-            raise ValueError("radius must be larger: too few floats lie between the center and what is so far from it")
+            raise ValueError("radius must be larger relative to center, because too few floats lie between the center "
+                             "and the sphere")
         arguments = self._law_arguments(0, 1, (centre, radius))
         law = self._randomizer.make(self._share(1), n_numbers=len(centre), **arguments)
         return Columns([BallColumn(names, law, centre, radius)], **more)

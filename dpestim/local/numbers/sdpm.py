@@ -42,8 +42,8 @@ class SDPM(WindowRandomizer):
             n_levels = max(1, math.floor((low_to - low_from) * self.grid) + 1)
         self.n_levels = n_levels
         if size < (n_levels if merged else 1):
-            raise ValueError("low_sensitivity must be wider (or n_cells smaller) for this grid: "
-                             f"{size} outputs lie between its ends")
+            raise ValueError(f"low_sensitivity must be wider, or n_cells smaller, for this grid, because {size} "
+                             "outputs lie between its ends")
         self.n_high_outputs = self.n_pm - size
         self.own = WORD - w.outside * self.n_high_outputs  # weight of a low input's own level
         self._merge = -(-(n_levels << 31) // size)
@@ -149,14 +149,14 @@ class SDPM(WindowRandomizer):
         text = [f"In each report two high values of a column are protected by epsilon {e:g}, and so is any value while "
                 "it reports a high output."]
         if not self.merged:
-            text.append("The continuous form: a low value is reported as it is with probability "
-                        f"{self.own / WORD:.3g}, as no high value ever is, so that whoever reads it knows it; and an "
-                        "output from the low interval, which no low value sends, proves that a value is high.")
+            text.append(f"The continuous form reports a low value unchanged with probability {self.own / WORD:.3g}, "
+                        "and no high value produces such a report, so that a reader of the report knows the low value. "
+                        "An output from the low interval that no low value produces proves that a value is high.")
         elif self.n_levels > 1:
             text.append(f"Which of the {self.n_levels} low cells a low value lies in is not protected; that it is low "
                         f"is protected by epsilon {low_high:.3g} in each report.")
-            text.append("A report of a low cell can prove that a value is high, to whoever knows which low value it "
-                        "would otherwise be.")
+            text.append("Take an observer who knows which low value a user would have, if the user's value is low. A "
+                        "report of another low cell proves to this observer that the value is high.")
         else:
             text.append(f"That a value is low is protected by epsilon {low_high:.3g} in each report.")
         return tuple(text)
@@ -305,12 +305,13 @@ class SDPM(WindowRandomizer):
 
 
 class SDPMTransformer(NumericTransformer):
-    """Numbers by the sensitivity-aware piecewise mechanism (SDPM): less noise for values in a range declared low.
+    """Randomise numbers by the sensitivity-aware piecewise mechanism (SDPM), with less noise in a named range.
 
     Values outside `low_sensitivity` are protected from each other as by `PMTransformer`. A value inside is reported,
-    with the probability that this leaves, as the low cell it lies in. Choose it where one part of the range is nobody's
-    secret; it is no plain local differential privacy, and says so. With two cells or more a report of a low cell can
-    prove, to whoever knows which low value it would otherwise be, that the value is high.
+    with the probability that this leaves, as the low cell it lies in. Choose SDPM where one part of the range needs
+    little protection. The guarantee is weaker than local differential privacy, as `privacy_` states. With two cells or
+    more, take an observer who knows which low value a user would have: a report of another low cell proves to this
+    observer that the value is high.
 
     **Privacy.** Among high values, and for every value that reports a high output: epsilon-local differential privacy,
     exact (proof in ``sdpm.md``). That a value is low: the larger "low-high" epsilon of `guarantee_by_input_`. Which
@@ -381,8 +382,8 @@ class SDPMTransformer(NumericTransformer):
         if self._columns is None and self.n_cells == 1 and isinstance(self.bounds, tuple | list) and not any(
             np.ndim(end) for pair in (self.bounds, self.low_sensitivity or ()) for end in pair
         ):
-            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: with one cell the guarantee "
-                                 "depends on the number of columns")
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first, because with "
+                                 "one cell the guarantee depends on the number of columns")
 
     def _law_arguments(self, column, n_columns, domain):
         if self.form not in ("discretised", "continuous"):

@@ -41,7 +41,8 @@ class Staircase(NumericRandomizer):
     def _coarse(self):
         if self.epsilon < 1:
             return too_small(self.grid, self.grid ** (2 / 3) / (1 << 16))
-        return ValueError("epsilon is too large: a random word cannot express the law; at most 12 a column would do")
+        return ValueError("epsilon is too large, because 64-bit random words cannot express the law: take at most 12 a "
+                          "column, or PMTransformer")
 
     def table(self):
         """Return rows of integers, one for each input, each summing to 2**64."""
@@ -87,9 +88,9 @@ class Staircase(NumericRandomizer):
 
 
 class StaircaseTransformer(NumericTransformer):
-    """Numbers by staircase noise with a public range, without bias: the least noise where epsilon is large.
+    """Randomise numbers by bounded staircase noise, without bias: the least noise for a large epsilon.
 
-    Each user rounds the own value to a grid, without bias, and adds noise whose likelihood falls like a staircase: by
+    Each user rounds the value to a grid, without bias, and adds noise whose likelihood falls like a staircase: by
     e^-eps with every step, which is as wide as the bounds, `gamma` of the way along it. Sums beyond the bounds are
     folded back by whole steps, which loses nothing of what they tell; the code of such a sum stands for the mean of all
     that share it.

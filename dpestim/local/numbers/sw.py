@@ -13,13 +13,13 @@ class SW(WindowRandomizer):
 
 
 class SWTransformer(FineTransformer):
-    """Numbers by the square wave (SW): a window made for whole distributions, still without bias.
+    """Randomise numbers by the square wave mechanism (SW), for distributions, without bias.
 
-    Each user rounds the own value to a grid, without bias, and sends one of the outputs of a grid that is wider than
-    the bounds: likely one of a window around it, whose width is chosen for what a report tells about the whole
+    Each user rounds the value to a grid, without bias, and sends one of the outputs of a grid that is wider than the
+    bounds: likely one of a window around it, whose width is chosen for what a report tells about the whole
     distribution. Choose it for the `DistributionEstimator` of something smooth: its Wasserstein distance was seen at
-    0.6 to 1.1 times PM's (epsilon 1 to 3, n = 50,000 to 100,000); for spikes, without smoothing, PM's was smaller.
-    For means `PMTransformer` has less variance: the largest here is 1.06 times PM's at an epsilon of 1, twice at 4, 27
+    0.6 to 1.1 times PM's (epsilon 1 to 3, n = 50,000 to 100,000); for spikes, without smoothing, PM's was smaller. For
+    means `PMTransformer` has less variance: the largest here is 1.06 times PM's at an epsilon of 1, twice at 4, 27
     times at 12.
 
     **Privacy.** epsilon-local differential privacy for a row, exact (integer weights, both directions, proof in

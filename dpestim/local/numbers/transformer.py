@@ -54,7 +54,7 @@ class NumberClient(Client):
 
     def _made(self, lows, highs, names, **more):
         """Return the `Columns` of these bounds."""
-        raise TypeError(f"{type(self).__name__} does not say what it randomises")
+        raise TypeError(f"{type(self).__name__} does not say what it randomises: implement `_made`")
 
     def _like(self, columns):
         missing = [column.may_be_missing for column in columns]
@@ -66,7 +66,7 @@ class NumberClient(Client):
         refuse_infinite(X, names)
         warnings.warn(
             "bounds=None learns the bounds from private data: the result has no privacy guarantee (privacy_.epsilon is "
-            "infinite). Declare the bounds.",
+            "infinite). Declare the bounds, as in bounds=(0, 120).",
             PrivacyLeakWarning,
             stacklevel=4,
         )
@@ -96,7 +96,7 @@ class NumberClient(Client):
 
 
 class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
-    """Numbers under local differential privacy; a sub-class names its `_randomizer`.
+    """Randomise numbers under local differential privacy; a sub-class names its `_randomizer`.
 
     A transformer learns nothing from data where `bounds` are declared, and keeps no counts: `MeanEstimator` and
     `DistributionEstimator` do.
@@ -188,8 +188,8 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
         if not self._is_scalar():
             return self._columns_now(None)
         if self.strategy != "split":
-            raise ValueError("bounds must have one number for each column, or fit must come first: a report does not "
-                             f"tell how many columns there are where strategy is {self.strategy!r}")
+            raise ValueError("bounds must have one number for each column, or fit must come first, because a report "
+                             f"does not contain the number of columns where strategy is {self.strategy!r}")
         return self._columns_now(width // self._columns_now(1).report_width)
 
     def _made(self, lows, highs, names, missing=None, **more):

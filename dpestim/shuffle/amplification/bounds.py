@@ -164,8 +164,8 @@ def best_delta(n, law, epsilon, *, colluding=0):
 def _known(law):
     pairs = pairs_of(law)
     if pairs is None:
-        raise ValueError("law must be one whose common part is known: subsets, a relaxation, many outputs and "
-                         "those that betray an input are for clones")
+        raise ValueError("law must have a known common part, which subset selection, relaxed laws, laws with many "
+                         "outputs and laws that reveal an input do not have: take clones")
     return pairs
 
 

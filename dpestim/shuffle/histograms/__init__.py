@@ -1,6 +1,6 @@
 """Histograms: how many users hold each of several categories, in the shuffle model.
 
-    fakes.py    `ShuffledHistogram`: the own category, and fake messages that hide it
+    fakes.py    `ShuffledHistogram`: the user's category, and fake messages that hide it
 """
 
 #: What its estimators are for, in the tables of the documentation.

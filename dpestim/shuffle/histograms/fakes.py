@@ -1,4 +1,4 @@
-"""Histograms by fake messages: every user sends the own value, and now and then a value that nobody holds."""
+"""Histograms by fake messages: every user sends the user's value, and now and then a value that nobody holds."""
 
 import math
 from collections import Counter
@@ -126,20 +126,20 @@ class Fakes(ShuffleLaw):
 
 
 class ShuffledHistogram(Frequencies, ShuffleProtocol, CategoryClient):
-    """Frequencies of categories, from messages among which fake ones hide the own one.
+    """Estimate frequencies of categories by messages with fake ones among them, behind a shuffler.
 
-    Every user sends the own category and, with a small probability that falls with the number of users, fake ones. The
-    number of fakes to be expected is subtracted.
+    Every user sends the true category and, with a small probability that falls with the number of users, fake
+    categories. The estimator subtracts the expected number of fakes.
 
     **Privacy.** (epsilon, delta)-differential privacy in the shuffle model, for data sets of equal size that differ in
     one user's row; delta is computed exactly. The shuffler is trusted to hide which messages came from one user; the
-    analyser and `colluding` users are not. **Without the shuffler there is no protection at all**: the own category is
-    among the few messages of a user.
+    analyser and `colluding` users are not. **Without the shuffler there is no protection**: the true category is among
+    the few messages of a user.
 
     **Utility.** Unbiased; a count has the variance ``n k p (1 - p)``, where k places of each user hold any one category
-    with probability p: about the same number of users whatever n and the number of categories are (6.5 at epsilon 1 and
-    delta 1e-6). Delta decides how large it is once epsilon is above some 4: there, and with few users, local reports
-    (`ShuffledEstimator`, or no shuffler at all) may be more accurate.
+    with probability p: an error of about the same number of users for any n and any number of categories (6.5 at
+    epsilon 1 and delta 1e-6). Delta decides how large it is once epsilon is above some 4: there, and with few users,
+    local reports (`ShuffledEstimator`, or no shuffler at all) may be more accurate.
 
     **Complexity.** O(1 + fakes) a user, ``randomizer().n_fakes`` of them on average; O(messages) for the analyser, in
     memory for the counts.

@@ -32,7 +32,8 @@ class NoisyBit(BitMessages, SumLaw):
             raise ValueError(f"calibration must be one of {_CALIBRATIONS}")
         self.flip = self._of_paper() if calibration == "paper" else self._least()
         if 2 * self.flip >= WORD:
-            raise ValueError("epsilon is too small: words of 64 bits cannot express the noise")
+            raise ValueError("epsilon is too small, because 64-bit words cannot express the noise: take a larger "
+                             "epsilon, or more users")
 
     def _least(self):
         """Return the least number of words, to a relative 2^-20, that the bound allows."""
@@ -123,7 +124,7 @@ def _blocks(values, size=1 << 16):
 
 
 class BooleanSum(SumProtocol):
-    """Counts users who say yes: one bit each, flipped so rarely that the error does not grow with their number.
+    """Estimate the number of users who say yes by randomly flipped bits behind a shuffler.
 
     Each bit is flipped with a probability of about ``8 log(1 / delta) / (n epsilon^2)``, found by a proven numeric
     bound, so that the flipped bits of all users hide the one of each.
@@ -132,7 +133,7 @@ class BooleanSum(SumProtocol):
     one user's row: the shuffler is trusted, the analyser and `colluding` users are not. Without the shuffler a bit
     keeps a local epsilon of ln((1 - f) / f), where f is the probability of a flip; ``privacy_`` says how much.
 
-    **Utility.** ``sum_`` is unbiased, of variance ``n f (1 - f) / (1 - 2 f)^2``, whatever the values are.
+    **Utility.** ``sum_`` is unbiased, of variance ``n f (1 - f) / (1 - 2 f)^2``, for any values.
 
     **Complexity.** O(1) and one bit a user; O(n) for the analyser, in constant memory.
 

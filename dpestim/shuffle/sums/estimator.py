@@ -73,7 +73,7 @@ class SumProtocol(ShuffleProtocol, NumberClient):
         records as an entry of epsilon 0 and strict mode refuses.
         """
         self._check_fitted()
-        self._refuse_in_strict("score compares with raw data")
+        self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         data, columns, _ = self._read(X)
         self._note_score(len(data[0]))
         truth = np.array([c.numbers(rows).mean() for c, rows in zip(columns, data)])
@@ -102,7 +102,9 @@ class SumProtocol(ShuffleProtocol, NumberClient):
         fits = [n for n in range(1, min(width, _MOST_GUESSED) + 1)
                 if width % n == 0 and self._columns_now(n).report_width == width]
         if len(fits) > 1:  # (more columns have a smaller share of epsilon each, and may send fewer messages)
-            raise ValueError("bounds must have one number for each column: messages do not tell how many there are")
+            raise ValueError("bounds must have one number for each column, because messages do not contain the number "
+                             "of columns")
         if not fits:
-            raise ValueError("messages must be as wide as encode returns them; of many columns declare bounds for each")
+            raise ValueError("messages must have the width that encode returns: declare bounds with one number for "
+                             "each column")
         return self._columns_now(fits[0])

@@ -57,20 +57,22 @@ class IKOSLaw(SumLaw):
     def __init__(self, epsilon, delta, n_users, colluding, grid=None):
         super().__init__(epsilon, delta, n_users, colluding)
         if self.n_honest < 2:
-            raise ValueError("n_users must exceed colluding by at least 2: one sample has nobody to mix with")
+            raise ValueError("n_users must exceed colluding by at least 2, because the shares of one honest user are "
+                             "not hidden")
         if grid is None:
             grid = 1 << max(0, math.ceil(math.log2(4 * float(self.epsilon) * math.sqrt(n_users))))
         elif isinstance(grid, bool) or not isinstance(grid, int) or not 1 <= grid <= MOST_STEPS or grid & (grid - 1):
             raise ValueError(f"grid must be None or a power of two from 1 to {MOST_STEPS}")
         if grid > MOST_STEPS or grid * n_users > MOST_SUM:
-            raise ValueError("n_users must be less: sums of so many steps do not fit 64 bits")
+            raise ValueError("n_users must be smaller, because sums would not fit 64 bits: take fewer users, or a "
+                             "coarser grid")
         self.steps = grid
         self._epsilon = float_down(self.epsilon)  # what the noise keeps: at least what it is asked for, as a float
         self.noise = polya_noise(Fraction(self._epsilon) / grid, self.n_honest)
         distance = float_down(self.delta) / (1 + math.exp(self._epsilon)) / _UP**2 - self.noise.distance
         if distance <= 0:
-            raise ValueError("delta is too small, or epsilon too large, for shares with noise of words of 128 bits: "
-                             "take another protocol")
+            raise ValueError("delta is too small, or epsilon too large, for shares, whose noise has words of 128 bits: "
+                             'take another protocol, such as "cheu"')
         self.report_width = least_shares(distance, self.n_honest, MODULUS)
         self.report_bits = 64 * self.report_width
         self.n_words = self.report_width + 1
@@ -79,7 +81,7 @@ class IKOSLaw(SumLaw):
     def notes(self):
         """What shares do and do not hide."""
         distance = self._spread(self.n_honest)
-        return (f"Of shares in no order only their sum is told, up to a distance of {distance:.1e}.",)
+        return (f"Shares in random order reveal only their sum, up to a total variation distance of {distance:.1e}.",)
 
     def _spread(self, n_honest):
         return shares_distance(n_honest, self.report_width, MODULUS)
@@ -129,7 +131,8 @@ class IKOSLaw(SumLaw):
         """Return the estimated sum of positions."""
         total = float(counts[0]) / self.steps
         if abs(total - n / 2) > n / 2 + _FAR * math.sqrt(self.variance(n)):
-            raise ValueError("messages must be all that were sent, as they were sent: shares are missing or others")
+            raise ValueError("messages must be all messages that users sent, unchanged, and some shares are missing or "
+                             "changed: collect the batch again")
         return total
 
     def variance(self, n, counts=None):

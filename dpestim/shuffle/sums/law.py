@@ -29,11 +29,11 @@ class SumLaw(ShuffleLaw):
 
     def total(self, counts, n):
         """Return the estimated sum of positions."""
-        raise TypeError(f"{type(self).__name__} does not say what its messages add up to")
+        raise TypeError(f"{type(self).__name__} does not say what its messages add up to: implement `total`")
 
     def variance(self, n, counts=None):
         """Return the variance of `total`."""
-        raise TypeError(f"{type(self).__name__} does not say how far off it may be")
+        raise TypeError(f"{type(self).__name__} does not say how far off it may be: implement `variance`")
 
 
 class BitMessages:

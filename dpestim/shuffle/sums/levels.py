@@ -217,7 +217,8 @@ def _weights(epsilon, delta, n_honest, n):
     """Return (keep, other), words for the own one of n levels and for each other: the least blanket that is enough."""
     alone = math.ceil(WORD / (exp_lower(epsilon) + n - 1))  # with so many a message needs nobody else
     if n * alone >= WORD:
-        raise ValueError("epsilon is too small: words of 64 bits cannot express the blanket")
+        raise ValueError("epsilon is too small, because 64-bit words cannot express the probability of a uniform "
+                         "message: take a larger epsilon")
     epsilon, delta = float_down(epsilon), float_down(delta)
 
     def fits(other):

@@ -31,14 +31,16 @@ class ManyBits(BitMessages, SumLaw):
             many = min(MOST_BITS, max(1, math.ceil(float(self.epsilon) * math.sqrt(n_users) / 3)))
             found = [(r, flip) for r in {1, many} if (flip := self._least(r)) is not None]
             if not found:
-                raise ValueError("epsilon is too small: words of 64 bits cannot express the noise")
+                raise ValueError("epsilon is too small, because 64-bit words cannot express the noise: take a larger "
+                                 "epsilon, or more users")
             n_messages, self.flip = min(found, key=lambda each: self._variance(n_users, *each))
         else:
             if isinstance(n_messages, bool) or not isinstance(n_messages, int) or not 1 <= n_messages <= MOST_BITS:
                 raise ValueError(f"n_messages must be None or an integer from 1 to {MOST_BITS}")
             self.flip = self._least(n_messages)
             if self.flip is None:
-                raise ValueError(f"n_messages must be less: {self.n_honest} honest users cannot hide so many bits")
+                raise ValueError(f"n_messages must be smaller, because {self.n_honest} honest users cannot hide that "
+                                 "many bits")
         self.report_width = self.report_bits = n_messages
         self.n_words = n_messages + 1
         if n_messages > _ENUMERATED:

@@ -51,7 +51,8 @@ class PolyaNoise:
             step = Decimal(rate.numerator) / Decimal(rate.denominator)
             n_levels = max(2, math.ceil(math.log2(100 / float(rate))))
             if n_levels > _MOST_LEVELS:
-                raise ValueError("grid is too fine for this epsilon: noise of so many steps leaves 64 bits")
+                raise ValueError("grid is too fine for this epsilon, because the noise would exceed 64 bits: take a "
+                                 "coarser grid")
             alpha = (-step).exp()
             jumps = -2 * (1 - alpha).ln()  # of all users, on average
             powers = [(-step * (1 << level)).exp() for level in range(n_levels + 1)]
@@ -87,7 +88,8 @@ class PolyaNoise:
             active = active[left[active] > 0]
             first += len(slots)
             if first + len(slots) > _WORDS:
-                raise RuntimeError("noise used up its random words: they are not random")
+                raise RuntimeError("the noise used up its random words, because the source of random words is not "
+                                   "random: check the random_state")
         return rows, noise
 
 

@@ -10,7 +10,7 @@ PROTOCOLS = {"balle": OneLevel, "cheu": ManyBits, "ikos": IKOSLaw, "recursive": 
 
 
 class RealSum(SumProtocol):
-    """Adds up numbers of many users, who trust a shuffler and nobody else.
+    """Estimate sums and means of numbers by messages behind a shuffler.
 
     **Privacy.** (epsilon, delta)-differential privacy in the shuffle model, for data sets of equal size that differ in
     one user's row: the shuffler is trusted, the analyser and `colluding` users are not. ``privacy_`` says what a user's
@@ -54,7 +54,7 @@ class RealSum(SumProtocol):
     n_messages : int, default=None
         Messages a user of "cheu" and "recursive"; None: what suits epsilon and the number of users.
     grid : int, default=None
-        Steps between the bounds for "ikos", a power of two; None: so many that rounding does not matter.
+        Steps between the bounds for "ikos", a power of two; None: enough for a negligible rounding error.
     """
 
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, protocol="ikos", n_messages=None, grid=None,

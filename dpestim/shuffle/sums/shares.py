@@ -52,7 +52,8 @@ def least_shares(distance, n, modulus):
         # (the first term of the bound is no less than half of it: far too few shares are seen at once)
         if _log_first(n, m, modulus) - 1 <= wanted and log_spread(n, m, modulus) <= wanted:
             return m
-    raise ValueError("delta is too small for so few honest users: no number of shares hides one among them")
+    raise ValueError("delta is too small for this number of honest users, because no number of shares suffices: take a "
+                     "larger delta, or more users")
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
 """What shuffles: from the messages of users to the multiset that the analyser may see.
 
 A shuffler has one method, ``shuffle(messages)``: it returns the same messages in an order that says nothing about who
-sent which. Whoever runs it is trusted to do so; these classes are the algorithms, in one process.
+sent which. The party that runs the shuffler is trusted to do so; these classes are the algorithms, in one process.
 
     messages.py     what messages are, the words of a shuffle, the protocol `Shuffler`
     uniform.py      `UniformShuffler`: the shuffle of Fisher and Yates; fastest, its memory accesses tell the order

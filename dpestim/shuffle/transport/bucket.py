@@ -16,8 +16,8 @@ class BucketShuffler:
     """Shuffle obliviously: whole buckets, touched in an order that depends on the number of messages alone.
 
     Every message draws a random bucket and travels there through a network. Each step reads up to 16 buckets whole into
-    private memory and writes them whole, so whoever sees which bucket is touched when learns n and nothing else.
-    What happens inside private memory is assumed to be unseen; this is a simulation in one process.
+    private memory and writes them whole, so that an observer of the accesses to buckets learns n and nothing else. What
+    happens inside private memory is assumed to be unseen; this is a simulation in one process.
 
     **Privacy.** As `UniformShuffler` towards the analyser, up to `failure_probability(n)` in total variation; protocols
     refuse buckets so small that their delta does not cover it. Besides,
@@ -104,7 +104,8 @@ class BucketShuffler:
         for attempt in range(self.attempts):
             if self._attempt(rows, ShuffleWords(source.part(attempt))):
                 return out
-        raise RuntimeError("a bucket overflowed in each attempt: take a larger bucket_size; nothing was returned")
+        raise RuntimeError("a bucket overflowed in each attempt, and no message was returned: take a larger "
+                           "bucket_size")
 
     def _attempt(self, rows, words):
         """Write the shuffled rows over the rows, or leave them and return False."""

@@ -14,7 +14,7 @@ _NONCE = 2
 
 
 class IBLTShuffler:
-    """Shuffle through an invertible Bloom lookup table: whoever adds up tables need not see a message.
+    """Shuffle through an invertible Bloom lookup table: the party that adds up tables sees no message.
 
     Each user appends a random nonce to each message, so that equal messages are different keys, and adds the key to
     three cells of a table, one in each third. A cell holds a count, the sum of its keys and a check sum, modulo 2**64,
@@ -97,8 +97,8 @@ class IBLTShuffler:
             if not left:
                 break
         else:
-            raise DecodeError(f"{left} of {n} messages could not be taken out of a table of {self.n_cells(n)} cells in "
-                              f"attempt {attempt}, so that none is returned: take more cells or attempts")
+            raise DecodeError(f"{left} of {n} messages could not be decoded from a table of {self.n_cells(n)} cells in "
+                              f"attempt {attempt}, and no message was returned: take more cells or attempts")
         if n:
             rows[:] = found.view(np.uint8)[:, :width]
         return permuted(out, rows, source.part(0))

@@ -17,8 +17,9 @@ MOST_MESSAGES = 1 << 31
 class Shuffler(Protocol):
     """What has ``shuffle(messages)`` and ``distance(n)``: the same messages, in an order that hides who sent which.
 
-    **Privacy.** The view of the analyser is the multiset of messages, so whatever is proven of that view (neighbours
-    differ in one user's value, the number n of messages is public) holds for what is shuffled. The shuffler is trusted.
+    **Privacy.** The view of the analyser is the multiset of messages, so that a guarantee for that view (neighbours
+    differ in one user's value, the number n of messages is public) holds for the shuffled messages. The shuffler is
+    trusted.
 
     **Utility.** Nothing is lost, added or changed.
 
@@ -78,5 +79,5 @@ class ShuffleWords:
     def check(self, used):
         """Raise where more words were rejected than are spare; used again, the draw is as good as a first one."""
         if used > N_SPARE:
-            raise RuntimeError("more random words had to be rejected than are spare; shuffle again")
+            raise RuntimeError("more random words were rejected than were reserved: shuffle again")
         return used

@@ -91,8 +91,9 @@ class SecureSum:
         for user in range(len(vectors)):
             helpers = around.neighbours[user][~gone[around.neighbours[user]]]
             if len(helpers) < around.threshold:
-                raise ValueError(f"dropped names {gone.sum()} of {len(gone)} users, which is too many: a user has "
-                                 f"fewer than {around.threshold} neighbours left, so its masks cannot be removed")
+                raise ValueError(f"dropped must be fewer than {gone.sum()} of {len(gone)} users, because a user has "
+                                 f"fewer than {around.threshold} neighbours left and its masks cannot be removed: "
+                                 "raise dropout")
         for user in np.flatnonzero(~gone):
             total += self._masked(around, user, vectors[user])
         for user in range(len(vectors)):

@@ -21,8 +21,8 @@ FOR_MESSAGES = 1 - Fraction(1, 1 << _SHARE_BITS)
 class UniformShuffler:
     """Shuffle so that every order is equally likely.
 
-    The fastest one. Which places of memory it touches tells the order, so whoever watches the memory of the machine
-    learns who sent what; `BucketShuffler` is for that.
+    The fastest one. Which places of memory it touches tells the order, so that an observer of the machine's memory
+    accesses learns who sent what; `BucketShuffler` hides its accesses.
 
     **Privacy.** The analyser sees the multiset of messages and nothing of their senders: each of the n! orders has
     probability 1/n!, exactly, given uniform words. What a protocol proves of the multiset (neighbours differ in one
@@ -109,8 +109,8 @@ def _check_distance(shuffler, n, bits):
                          "total variation, at most (0.0 where every order is equally likely)")
     far = shuffler.distance(n)
     if not isinstance(far, Real) or not 0 <= far <= math.ldexp(1.0, -bits):  # (NaN is refused, too)
-        raise ValueError(f"shuffler must be closer to uniform: its distance for {n} messages exceeds 2^-{bits}, which "
-                         "is all that this epsilon and delta leave for it; take larger buckets "
+        raise ValueError(f"shuffler must be closer to uniform, because its distance for {n} messages exceeds "
+                         f"2^-{bits}, the share of delta for the shuffler: take larger buckets "
                          "(BucketShuffler(bucket_size=...)) or a UniformShuffler")
 
 

@@ -50,7 +50,7 @@ class FalseColumn(CategoryColumn):
     """Leaves out that in strict mode whatever is not declared counts as the first category."""
 
     def relaxed_inputs(self):
-        return super().relaxed_inputs().split(", and whatever is not in ")[0] + "]"
+        return super().relaxed_inputs().split(", and any value not in ")[0] + "]"
 
 
 class NamesAnotherSet(SDGRRFrequencyEstimator):

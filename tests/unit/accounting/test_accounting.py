@@ -394,9 +394,9 @@ def test_curves_of_pure_releases_end_at_their_sum():
 
 def test_probabilities_that_no_float_holds_are_refused():
     for small in (Fraction(1, 10**400), Fraction(1, 3 * 10**310)):  # their ratio is no float's, or another float's
-        with pytest.raises(ValueError, match="p must hold probabilities that floats hold"):
+        with pytest.raises(ValueError, match="p must hold probabilities of 0, or of at least"):
             PrivacyLossDistribution.from_pair([small, 1 - small], [Fraction(0), Fraction(1)])
-        with pytest.raises(ValueError, match="q must hold probabilities that floats hold"):
+        with pytest.raises(ValueError, match="q must hold probabilities of 0, or of at least"):
             PrivacyLossDistribution.from_pair([Fraction(1, 2)] * 2, [small, 1 - small])
     held = Fraction(1, 10**300)
     assert PrivacyLossDistribution.from_pair([held, 1 - held], [Fraction(0), Fraction(1)]).epsilon(0) == math.inf

@@ -342,7 +342,7 @@ def test_groups_are_attacked_one_by_one():
     est = PersonalizedEstimator(GRRFrequencyEstimator(1.0, categories=[range(4)]), {"x": {}, "y": {"epsilon": 2}})
     X = np.array([["x", 0], ["y", 1]] * 10, dtype=object)
     for given in (est, PersonalizedEstimator(est.estimator), est.fit(X)):
-        with pytest.raises(ValueError, match="estimator has a law for each group: take each of its estimators_"):
+        with pytest.raises(ValueError, match="estimator has a law for each group: pass one of its estimators_"):
             BayesianAdversary(given)
     x, y = (BayesianAdversary(server).expected_success() for server in est.estimators_.values())
     assert x == expected(GRRFrequencyEstimator, 1.0, 4)
@@ -359,7 +359,7 @@ def test_measuring_is_recorded_and_refused_in_strict_mode(tmp_path):
     assert ledger.to_frame()["kind"].tolist().count("non-private score") == 1
     with config_context(strict=True):
         assert BayesianAdversary(est).expected_success() > 0.4
-        with pytest.raises(ValueError, match="strict mode: measured_success compares with raw data"):
+        with pytest.raises(ValueError, match="strict mode: measured_success is refused, because"):
             BayesianAdversary(est).measured_success(X, reports)
 
 

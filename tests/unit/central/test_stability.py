@@ -370,9 +370,9 @@ def test_mistakes_that_are_public_cost_nothing():
     three = ([-5.0] * 3, [5.0] * 3)
     line, curve = LinearRegression(), LogisticRegression()
     for function, attribute, bounds, target, said in (
-        (line, "coefs_", three, y, "attribute must be one"), (line, "coef_", three, None, "y must be given"),
+        (line, "coefs_", three, y, "must be an attribute of"), (line, "coef_", three, None, "y must be given"),
         (line, "coef_", (0, 1), y, "it returns 3"), (curve, "coef_", (0, 1), label, "it returns 3"),
-        (PCA(), "noise", (0, 1), None, "attribute must be one"), (lambda x: 1, None, (0, 1), y, "y must not be"),
+        (PCA(), "noise", (0, 1), None, "must be an attribute of"), (lambda x: 1, None, (0, 1), y, "y must not be"),
         (lambda x: x.mean(axis=0), None, (0, 1), None, "it returns 3"), (lambda x: None, None, (0, 1), None, "nothing"),
         (lambda x, y: 1, None, (0, 1), None, "y must be"),
     ):
@@ -404,11 +404,11 @@ def test_a_warning_that_is_an_error_costs_nothing():
     X[3] = 9.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match=r"failed on 1 of 4 blocks.*first: ValueError"):
+        with pytest.raises(UserWarning, match=r"failed on 1 of 4 blocks.*first error: ValueError"):
             est.release(X)
     assert ledger.spent().epsilon == 0
     est.set_params(neighbours="add_remove", n_blocks=200, function=None)
-    with pytest.warns(UserWarning, match=r"of 200 blocks.*first: no rows"):
+    with pytest.warns(UserWarning, match=r"of 200 blocks.*first error: no rows"):
         est.release(X)
     assert ledger.spent().epsilon == 2  # an entry of add_remove, in a ledger of substitution
 

@@ -199,7 +199,7 @@ def test_an_epsilon_that_is_too_small_is_refused_with_one_that_would_do(cls, gri
         for epsilon in (1e-7, 1e-12):
             with pytest.raises(ValueError, match=f"epsilon is too small.*grid of {grid} steps") as error:
                 cls(epsilon, bounds=(0, 1), grid=grid, ledger=ledger).privatize([[0.5]])
-        enough = float(re.search(r"; (\S+) a column would do", str(error.value))[1])
+        enough = float(re.search(r"take (\S+) a column, or", str(error.value))[1])
         assert ledger.spent().epsilon == 0
         cls(enough, bounds=(0, 1), grid=grid, ledger=ledger).privatize([[0.5]])
         assert ledger.spent().epsilon == canonical_epsilon(enough)

@@ -225,7 +225,7 @@ def test_arrays_have_places_or_all_columns_in_order():
     for bounds in (pairs, {0: (0, 1), 1: (0, 100)}, Domain(pairs), Domain({**pairs, "c": ["x"]})):
         np.testing.assert_array_equal(Mean(1.0, bounds=bounds, random_state=0).fit(X).value_, known)
     for bounds, message in (({**pairs, "c": (0, 1)}, "without names"), ({0: (0, 1)}, "column 1 of X"),
-                            ({0: (0, 1), 2: (0, 1)}, "by name or place"), ({"a": (0, 1), 0: (0, 1)}, "not by both"),
+                            ({0: (0, 1), 2: (0, 1)}, "by name or place"), ({"a": (0, 1), 0: (0, 1)}, "all by place"),
                             ({}, "must name a column"), ({"a": 3}, "'a' must be a pair")):
         with pytest.raises(ValueError, match=message):
             Mean(1.0, bounds=bounds).fit(X)
@@ -347,11 +347,11 @@ def test_a_model_with_a_domain_knows_the_norm_of_some_columns(teenagers):
     X, y = frame[["grade", "age"]], frame["gender"]
     model = make_pipeline(DomainEncoder(domain), DPLogisticRegression(1.0, domain=domain, random_state=0)).fit(X, y)
     assert model[1].data_norm_ == model[0].norm_bound
-    for rows, target, message in ((frame.to_numpy(), y, "no columns of domain make as many"),
+    for rows, target, message in ((frame.to_numpy(), y, "columns of all columns of domain"),
                                   (X, y.to_numpy(), "y has no name"), (X, y.rename("sex"), "called 'sex'")):
         with pytest.raises(ValueError, match=message):
             model.fit(rows, target)
-    with pytest.raises(ValueError, match="no columns of domain make as many"):
+    with pytest.raises(ValueError, match="columns of all columns of domain"):
         DPLogisticRegression(1.0, domain=domain).fit(np.zeros((9, 40)), pd.Series(["male"] * 9, name="gender"))
     with pytest.raises(ValueError, match="domain must be None"):
         DPLogisticRegression(1.0, domain=3).fit(np.zeros((9, 4)), y[:9])
@@ -463,5 +463,5 @@ def test_missing_values_name_the_column_and_the_imputer(model):
 def test_a_server_of_more_columns_than_its_clients_is_told_what_to_give():
     domain = Domain({"age": ["old", "young"], "sex": ["F", "M"]})
     reports = GRRFrequencyEstimator(1.0, categories=domain[["sex"]]).privatize(pd.DataFrame({"sex": ["F", "M"]}))
-    with pytest.raises(ValueError, match=r"same parameters, and of a Domain the columns that clients report"):
+    with pytest.raises(ValueError, match="a Domain of the columns that clients report"):
         GRRFrequencyEstimator(1.0, categories=domain).aggregate(reports)

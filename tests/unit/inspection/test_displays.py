@@ -325,7 +325,7 @@ def test_plans_and_mechanisms_that_cannot_be_drawn_open_no_figure():
         EpsilonCurveDisplay.from_plan(found, mechanisms=["XYZ"])
     with pytest.raises(ValueError, match="epsilon must be"):
         EpsilonCurveDisplay.from_plan(found, epsilons=[0.0])
-    with pytest.raises(ValueError, match="epsilons must have one"):
+    with pytest.raises(ValueError, match="epsilons must hold at least one"):
         EpsilonCurveDisplay.from_estimator(frequencies(), epsilons=[100.0])
     with pytest.raises(NotFittedError):
         EpsilonCurveDisplay.from_estimator(GRRFrequencyEstimator(categories=[[0, 1]]))

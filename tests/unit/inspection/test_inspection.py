@@ -33,8 +33,8 @@ def test_a_card_says_what_must_be_said():
     card = privacy_card(grr(1.0).fit(frame))
     assert list(card.sections) == SECTIONS
     text = str(card)
-    for part in ("smokes", "3 reports", "GRRFrequencyEstimator", "Nobody, where", "one user", "at most 2.72 to 1",
-                 "73.11 %", "epsilons add up"):
+    for part in ("smokes", "3 reports", "GRRFrequencyEstimator", "Nobody, if", "one user", "at most 2.72 to 1",
+                 "73.11 %", "add up"):
         assert part in text
     assert repr(card) == text
 
@@ -52,14 +52,14 @@ def test_what_was_inferred_protects_nothing():
         est = grr(categories="auto").fit(X)
     card = privacy_card(est)
     assert card.sections["What is not protected"].startswith("Nothing, in fact. The categories were learned")
-    assert "everything about anybody" in card.sections["The odds"]
+    assert "everything about a person" in card.sections["The odds"]
 
 
 def test_a_relaxed_model_is_not_called_nothing():
     sdpm = SDPMTransformer(1.0, bounds=(0, 10), low_sensitivity=(2, 5)).fit(X + 2.5)
     card = privacy_card(sdpm)
-    assert card.sections["The odds"].startswith("What SDLDP(column 0: low=[2.0, 5.0]) protects: Whoever")
-    assert "Anything else: no bound" in card.sections["The odds"]
+    assert card.sections["The odds"].startswith("For the values that SDLDP(column 0: low=[2.0, 5.0]) protects: Even")
+    assert "For all other values: no bound" in card.sections["The odds"]
     assert "low cells a low value lies in is not protected" in card.sections["What is not protected"]
 
 
@@ -69,7 +69,7 @@ def test_steps_that_are_not_private_are_named():
     clean = make_pipeline(FunctionTransformer(), grr()).fit(X)
     assert "Learns from" not in str(privacy_card(clean))
     supervised = make_pipeline(grr(), BernoulliNB()).fit(X, [0, 1, 1, 0])
-    assert "Step bernoullinb (BernoulliNB): Learns from what is private, but also from targets y" in str(
+    assert "Step bernoullinb (BernoulliNB): Learns from private results and from the raw targets y" in str(
         privacy_card(supervised))
 
 
@@ -87,7 +87,7 @@ def test_raw_values_beside_reports_are_found():
     text = str(privacy_card(make_pipeline(beside, LogisticRegression()).fit(two, y)))
     assert "Step columntransformer__s (StandardScaler): Learns from raw values" in text
     assert "Step logisticregression (LogisticRegression): Learns from raw values" in text
-    assert "Whoever runs the steps that are not private" in text
+    assert "Those who run the steps that are not private" in text
     through = ColumnTransformer([("g", grr(), [0])], remainder="passthrough").fit(two)
     assert "Step remainder of ColumnTransformer passes raw values on" in str(privacy_card(through))
     dropped = ColumnTransformer([("g", grr(), [0])]).fit(two)
@@ -100,7 +100,7 @@ def test_searches_say_what_they_leave_out_and_strangers_are_refused():
     search = GridSearchCV(grr(), {"epsilon": [1.0, 0.5]}, cv=2, error_score="raise").fit(X)
     text = str(privacy_card(search))
     assert "-differential privacy" in text
-    assert "compare 4 further fits with raw data" in text
+    assert "compares 4 further fits with raw data" in text
     with pytest.raises(ValueError, match="an estimator of dpestim or a pipeline"):
         privacy_card(LogisticRegression())
 

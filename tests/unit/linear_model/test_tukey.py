@@ -110,7 +110,7 @@ def test_answers_need_no_bounds():
     assert_allclose(model.coef_, [3, 4e6], rtol=1e-3)
     assert not model.refused_
     assert float(model.privacy_.delta) == 1e-6
-    with pytest.warns(UserWarning, match="n_models: so few rows make 16"):  # before it is charged
+    with pytest.warns(UserWarning, match="n_models: these rows give 16"):  # before it is charged
         few = DPTukeyRegression(0.1, delta=1e-6, random_state=0).fit(X[:100], y[:100])
     assert few.refused_
     assert not few.coef_.any()

@@ -134,7 +134,7 @@ def test_names_are_never_smoothed_and_few_bins_have_intervals_that_hold():
     names = [list("abcdefgh")]
     grr = GRRFrequencyEstimator(1.0, categories=names)
     X = np.random.default_rng(0).choice(names[0], (4000, 1), p=[0.5, 0, 0.3, 0, 0, 0.1, 0.1, 0])
-    with pytest.raises(ValueError, match="no evenly spaced"):
+    with pytest.raises(ValueError, match="not evenly spaced"):
         DistributionEstimator(grr, smoothing=True).fit(X)
     covered = []
     for seed in range(40):

@@ -213,9 +213,9 @@ def test_the_text_says_what_a_server_must_know_that_was_never_fitted(strategy):
     told = MeanEstimator(DuchiTransformer(2.0, bounds=([0, 0], [1, 1]), strategy=strategy)).aggregate(reports)
     assert len(told.mean_) == 2
     text = " ".join(DuchiTransformer.__doc__.split())
-    assert "does not tell d: for a server that was never fitted, declare `bounds`" in text
-    assert "nothing of a shape" in text
-    assert "does not tell d: declare it for a server" in " ".join(PrivUnitTransformer.__doc__.split())
+    assert "do not contain d: for a server that was never fitted, declare `bounds`" in text
+    assert "determine the mean and nothing else" in text
+    assert "Declare it for a server that was never fitted" in " ".join(PrivUnitTransformer.__doc__.split())
 
 
 @pytest.mark.parametrize("strategy", ["split", "joint"])
@@ -231,7 +231,7 @@ def test_what_is_refused():
     for strategy in ("split", "joint"):
         with pytest.raises(ValueError, match="epsilon is too small"):
             DuchiTransformer(1e-19, bounds=(0, 1), strategy=strategy).fit(np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="jointly"):
+    with pytest.raises(ValueError, match="joint"):
         DistributionEstimator(DuchiTransformer(1.0, bounds=(0, 1), strategy="joint")).fit(np.zeros((9, 2)))
     with pytest.raises(ValueError, match="enumerated"):
         JointDuchi.make(1.0, 9).transition_matrix()

@@ -52,7 +52,7 @@ def test_values_on_edges_are_refused_and_those_between_are_not():
         return rng.choice([0.2, 0.3, 0.4, 0.5, 0.6], n)
 
     for shape, n_bins in ((whole, 50), (tens, 20)):
-        with pytest.raises(ValueError, match="n_bins must be such that values lie between"):
+        with pytest.raises(ValueError, match="n_bins must put values between"):
             intervals(shape, clients(4.0, 0)["SW"], n_bins)
     # edges halfway between values: 101 bins about 0, 1, ..., 100
     def between(rng, n):

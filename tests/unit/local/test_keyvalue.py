@@ -163,7 +163,7 @@ def test_verbs_of_rounds_apart():
     server.next_round()
     assert len(server.published_) == 1
     client = server.client()
-    with pytest.raises(ValueError, match="server of the first round"):
+    with pytest.raises(ValueError, match="server that counted the first round"):
         client.partial_fit(users).release()
     server.aggregate(server.client().privatize(users))
     assert server.n_users_ == 5000
@@ -237,7 +237,7 @@ def test_rounds_are_as_many_as_were_promised():
     est = PrivKVMEstimator(2.0, n_rounds=2, random_state=0).partial_fit(small())
     est.next_round().partial_fit(small())
     est.set_params(n_rounds=4)
-    with pytest.raises(ValueError, match="n_rounds was 2"):
+    with pytest.raises(ValueError, match="n_rounds is 2"):
         est.next_round()
     assert est.privacy_.epsilon == 2
 
@@ -249,7 +249,7 @@ def test_a_server_of_rounds_takes_reports_of_its_round_only():
     helper.aggregate(helper.privatize(small()))
     two._columns = one._columns  # (the same published means, as clipping may make them)
     two.partial_fit(small())
-    with pytest.raises(ValueError, match="closed rounds of its own"):
+    with pytest.raises(ValueError, match="has closed rounds, whose"):
         one.merge(two)
     assert one.merge(helper).n_users_ == 40
     single = PrivKVMEstimator(1.0, n_rounds=1, random_state=3).partial_fit(small())

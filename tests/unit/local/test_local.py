@@ -534,7 +534,7 @@ def test_whether_noise_was_seeded_is_never_forgotten(cls):
         (cls(1.0, categories=[[0, 1]]), fitted(None), False),
     ):
         assert left.merge(right).privacy_.seeded is wanted
-    assert "known only to those" in str(server().privacy_)
+    assert "dpestim does not know whether" in str(server().privacy_)
 
 
 @each
@@ -733,7 +733,7 @@ def test_categories_by_name_check_the_columns_of_every_client(cls):
     assert server.to_frame().feature.unique().tolist() == ["smoker", "male"]
     assert server.n_users_ == 30
     for wrong, message in ((frame[["male", "smoker"]], "order of categories"),
-                           (frame.rename(columns={"male": "x"}), "none for 'x'")):
+                           (frame.rename(columns={"male": "x"}), "lacks 'x'")):
         for verb in (client.privatize, cls(3.0, categories=domain).fit):
             with pytest.raises(ValueError, match=message):
                 verb(wrong)

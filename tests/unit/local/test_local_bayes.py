@@ -118,7 +118,7 @@ def test_a_pair_of_bounds_for_any_number_of_columns():
     client = LDPNaiveBayes(1.0, **make, random_state=0)
     assert client.privacy_.epsilon == 1
     reports = client.privatize(CODES, Y)
-    with pytest.raises(ValueError, match="how many columns"):
+    with pytest.raises(ValueError, match="the number of columns"):
         LDPNaiveBayes(1.0, **make).aggregate(reports)
     server = LDPNaiveBayes(1.0, **{**make, "bounds": ([0.0] * 3, [2.0] * 3)}).aggregate(reports)
     assert LDPNaiveBayes(1.0, **make).merge(server).n_users_ == N

@@ -216,7 +216,7 @@ def test_estimates_are_those_of_each_kind_by_column():
         with pytest.raises(ValueError, match="level"):
             est.confidence_interval(level)
     copies = est.named_estimators_
-    with pytest.raises(ValueError, match="to be read"):
+    with pytest.raises(ValueError, match="for reading only"):
         copies["tilt"].partial_fit(X[["tilt"]])
     assert copies["color"].n_users_ == 5000
     thawed = pickle.loads(pickle.dumps(est))
@@ -308,7 +308,7 @@ def test_only_the_same_row_merges():
         with pytest.raises(ValueError, match="other must have the same"):
             a.merge(other)
     chosen = MixedEstimator([("color", GRR, ["color"]), ("body", PM, slice(2, 4))])
-    with pytest.raises(ValueError, match="names, or positions from 0 on"):
+    with pytest.raises(ValueError, match="names, or positions of at least 0"):
         chosen.aggregate(a.privatize(frame()))
     assert chosen.merge(a).means_ == a.means_
 

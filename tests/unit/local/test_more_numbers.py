@@ -136,8 +136,8 @@ class RowsTransformer(NumericTransformer):
 @pytest.mark.parametrize(
     ("rows", "positions", "said"),
     [
-        (((WORD // 4, 3 * WORD // 4), (3 * WORD // 4, WORD // 4)), 2, "further apart"),  # e^1.0986
-        (((WORD, 0), (0, WORD)), 2, "further apart"),
+        (((WORD // 4, 3 * WORD // 4), (3 * WORD // 4, WORD // 4)), 2, "differ by more than"),  # e^1.0986
+        (((WORD, 0), (0, WORD)), 2, "differ by more than"),
         (((WORD, 0), (WORD,)), 2, "equally long"),
         (((WORD // 2, WORD // 2),), 2, "grid . 1 rows"),
         (((WORD // 2, WORD // 2), (WORD // 2, WORD // 2)), 3, "one position for each"),

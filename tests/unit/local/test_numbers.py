@@ -450,7 +450,7 @@ def test_guarantees_of_sdpm():
     assert more.guarantee_by_input_[0]["low-high"] < math.inf
     leaks = SDPMTransformer(1.0, bounds=(0.0, 1.0), form="continuous")
     assert leaks.guarantee_by_input_[0]["low-high"] == math.inf
-    assert "whoever reads it knows it" in str(leaks.privacy_)
+    assert "a reader of the report knows the low value" in str(leaks.privacy_)
     two = SDPMTransformer(1.0, bounds=([0.0, 0.0], [1.0, 1.0]), low_sensitivity=([0.5, 0.2], [1.0, 0.4]))
     assert [e["high-high"] for e in two.guarantee_by_input_] == [Fraction(1, 2)] * 2
 

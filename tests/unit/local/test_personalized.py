@@ -96,8 +96,8 @@ def test_a_safe_region_is_unbiased_too_and_nothing_is_outside():
     est = PersonalizedEstimator(GRR, {"x": {}, "y": {"epsilon": 2, "categories": [["c", "b"]]}})
     mean, _ = moments(est, DEPENDENT)
     np.testing.assert_allclose(mean, [2 / 5, 2 / 5, 1 / 5], atol=1e-12)
-    assert any("in that of its group" in note for note in est.privacy_.notes)
-    assert not any("in that of its group" in note for note in PersonalizedEstimator(GRR, TWO).privacy_.notes)
+    assert any("in the domain of its group" in note for note in est.privacy_.notes)
+    assert not any("in the domain of its group" in note for note in PersonalizedEstimator(GRR, TWO).privacy_.notes)
     only = clone(est).aggregate(np.array([[1, 0], [1, 1], [1, 1]], np.uint8))
     assert list(only.categories_[0]) == LETTERS
     assert only.frequencies_[0][0] == only.standard_errors_[0][0] == 0
@@ -187,7 +187,7 @@ def test_what_is_handed_out_changes_nothing():
     assert not hasattr(est, "mean_")
     est.set_params(weights="inverse_variance", estimator=DistributionEstimator(GRR),
                    settings={"x": {}, "y": {"transformer__epsilon": 2}})
-    with pytest.raises(ValueError, match="is for frequencies and means"):
+    with pytest.raises(ValueError, match="needs frequencies or means"):
         est.fit(X)
 
 
@@ -259,7 +259,7 @@ def test_one_relaxation_is_kept_and_two_are_named_in_full():
     low_a, low_b = ({"low_sensitivity": [[v, "c"]]} for v in "ab")
     same = PersonalizedEstimator(sdgrr(**low_a), {"x": {}, "y": {"epsilon": 0.5}}, "g")
     name = same.guarantee_by_group_["x"].relaxation
-    assert name == "SDLDP(column 'v': low=['a', 'c', and whatever is not in ['a', 'b', 'c']])"
+    assert name == "SDLDP(column 'v': low=['a', 'c', and any value not in ['a', 'b', 'c']])"
     assert (same.privacy_.relaxation, same.privacy_.relaxed_epsilon, same.privacy_.epsilon) == (name, 1, math.inf)
     # a group without a relaxation keeps every relaxation, at its plain epsilon
     mixed = PersonalizedEstimator(sdgrr(**low_a), {"x": {}, "y": {"epsilon": 3, "low_sensitivity": None}}, "g")
@@ -285,7 +285,7 @@ def test_names_of_relaxations_are_those_of_one_set_in_any_order_of_settings():
     """What is not declared counts as the first category, and is another set for another domain."""
     low = {"low_sensitivity": [["a"]]}
     three, four = (SDGRRFrequencyEstimator(1.0, categories={"v": ["a", "b", c]}, **low) for c in "cd")
-    assert three.privacy_.relaxation == "SDLDP(column 'v': low=['a', and whatever is not in ['a', 'b', 'c']])"
+    assert three.privacy_.relaxation == "SDLDP(column 'v': low=['a', and any value not in ['a', 'b', 'c']])"
     assert four.privacy_.relaxation != three.privacy_.relaxation
     settings = {"x": low, "y": {"low_sensitivity": [["b", "c"]], "epsilon": 2}}
     one = PersonalizedEstimator(sdgrr(), settings, "g").privacy_
@@ -451,7 +451,7 @@ def test_means_of_safe_regions():
     X = table(*[("x", 2), ("y", 9), ("y", 3), ("x", 1)] * 2000)
     assert abs(est.fit(X).mean_[0] - 15 / 4) < 5 * est.standard_error_[0]
     assert -0.05 < est.score(X) <= 0
-    with pytest.raises(ValueError, match="groups are alike"):
+    with pytest.raises(ValueError, match="same categories in all groups"):
         est.set_params(weights="inverse_variance").fit(X)
 
 
@@ -520,7 +520,7 @@ def test_a_distribution_needs_reports_of_every_group():
     est.set_params(estimator__transformer__ledger=ledger)
     for verb in (lambda: est.distribution_, lambda: est.mean_, lambda: est.quantile(0.5), est.confidence_interval,
                  est.release, lambda: est.score(X)):
-        with pytest.raises(ValueError, match=r"column \d must have reports of every group, and nobody in group 1"):
+        with pytest.raises(ValueError, match=r"column \d must have reports of every group, and no user of group 1"):
             verb()
     assert not len(ledger)
 
@@ -594,7 +594,7 @@ def test_joint_laws_of_groups_are_of_as_many_columns_as_the_data_had(make):
 
 def test_groups_report_the_same_columns_jointly():
     X = np.column_stack([np.arange(8) % 2, np.full((8, 3), 0.5)])
-    with pytest.raises(ValueError, match="jointly: one report of several columns and a report of each do not mix"):
+    with pytest.raises(ValueError, match="joint reports of several columns and separate reports cannot be combined"):
         joint(transformer__strategy="split").fit(X)
     with pytest.raises(ValueError, match="the same number of columns"):
         _ = joint(transformer__bounds=([0.0] * 2, [1.0] * 2)).privacy_
@@ -610,9 +610,9 @@ def test_groups_report_the_same_columns_jointly():
     ({"settings": {"x": {1: 2}}}, "settings must be None or a dict"),
     ({"settings": {"x": {"nothing": 1}}}, "settings of group 'x': Invalid parameter"),
     ({"settings": {"x": {"epsilon": -1}, "y": {}}}, "epsilon"),
-    ({"settings": {"x": {"random_state": 1}}}, "settings must leave random_state alone"),
-    ({"settings": {"x": {"ledger": None}}}, "settings must leave ledger alone"),
-    ({"settings": {"x": {"postprocess": None}}}, "settings must leave postprocess alone"),
+    ({"settings": {"x": {"random_state": 1}}}, "settings must not contain random_state"),
+    ({"settings": {"x": {"ledger": None}}}, "settings must not contain ledger"),
+    ({"settings": {"x": {"postprocess": None}}}, "settings must not contain postprocess"),
     ({"settings": {"x": {}, "y": {"categories": "auto"}}}, "categories must be declared for all groups"),
     ({"settings": {"x": {}, "y": {"categories": [LETTERS, LETTERS]}}}, "one entry for each of the 1 columns"),
     ({"settings": {"x": {}, "y": {}, "z": {"categories": [LETTERS, LETTERS]}}}, "the same number of columns"),
@@ -622,11 +622,12 @@ def test_groups_report_the_same_columns_jointly():
     ({"group_column": 2}, "group_column must be the position"),
     ({"group_column": 0.5}, "group_column must be the position"),
     ({"weights": "size"}, "weights must be"),
-    ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator must be None or what counts reports"),
-    ({"estimator": PersonalizedEstimator(GRR)}, "estimator must be None or what counts reports"),
-    ({"settings": {"x": {}, "y": {"categories": [["a", "b"]]}}, "weights": "inverse_variance"}, "groups are alike"),
+    ({"estimator": PMTransformer(bounds=(0, 1))}, "estimator must be None or an estimator that counts reports"),
+    ({"estimator": PersonalizedEstimator(GRR)}, "estimator must be None or an estimator that counts reports"),
+    ({"settings": {"x": {}, "y": {"categories": [["a", "b"]]}}, "weights": "inverse_variance"},
+     "same categories in all groups"),
     ({"estimator": DistributionEstimator(GRR), "settings": {"x": {}, "y": {}}, "weights": "inverse_variance"},
-     "is for frequencies and means"),
+     "needs frequencies or means"),
     ({"estimator": DistributionEstimator(GRR), "settings": {"x": {}, "y": {"transformer__categories": [["c", "a"]]}}},
      "the same categories in each column"),
 ])

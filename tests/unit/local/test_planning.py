@@ -66,7 +66,7 @@ def test_rows_are_sorted_and_complete():
 def test_what_is_left_out_says_why():
     few, many, most = (plan(n_users=100, n_categories=d, epsilon=1) for d in (64, 512, (1 << 22) + 1))
     assert not {row.mechanism for row in few.rows} & {"MetricFrequencyEstimator", "IDUEFrequencyEstimator"}
-    assert "parameters of its own" in few.left_out["IDUEFrequencyEstimator"]
+    assert "parameters of this mechanism" in few.left_out["IDUEFrequencyEstimator"]
     assert {row.mechanism for row in few.rows} >= {
         f"{name}FrequencyEstimator" for name in ("RAPPOR", "CMS", "HCMS", "LGRR", "LOUE", "LOSUE", "LOLOHA", "DBitFlip")
     }

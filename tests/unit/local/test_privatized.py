@@ -74,7 +74,7 @@ def test_names_and_frames():
     raw = step.transform(frame)
     np.testing.assert_array_equal(raw["kind_x"], frame["kind"] == "x")
     np.testing.assert_array_equal(raw["age"], frame["age"])
-    assert "nothing protects them" in str(step.privacy_)
+    assert "raw and not protected" in str(step.privacy_)
     assert "labels" in str(step.privacy_)
     assert step.privacy_.epsilon == 2
     again = PrivatizedColumns(given, epsilon=2.0, remainder="passthrough", random_state=0)
@@ -98,7 +98,7 @@ def test_what_is_no_category_has_no_feature():
     ({"transformers": [("a", PMTransformer(bounds=(0, 1)), [0, 0])]}, "once"),
     ({"transformers": [("a", PMTransformer(bounds=(0, 1)), [3])]}, "position below 3"),
     ({"transformers": [("a", PMTransformer(bounds=(0, 1)), "age")]}, "by name"),
-    ({"transformers": [("a", local.LGRRFrequencyEstimator(categories=[[0, 1]]), 0)]}, "keeps answers"),
+    ({"transformers": [("a", local.LGRRFrequencyEstimator(categories=[[0, 1]]), 0)]}, "without permanent answers"),
     ({"transformers": [("a", local.MeanEstimator(), 0)]}, "transformers"),
     ({"epsilon": 0.0}, "epsilon"), ({"correction": "both"}, "correction"),
 ])

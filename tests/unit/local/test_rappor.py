@@ -241,9 +241,9 @@ def test_some_listed_values_are_entries_of_all():
 
 
 @pytest.mark.parametrize(("d", "more", "match"), [
-    (200, {"n_bits": 16}, "n_bits and n_cohorts are too few"), (1000, {}, "at least 1600"),
+    (200, {"n_bits": 16}, "n_bits and n_cohorts are too small"), (1000, {}, "at least 1600"),
     (5000, {"n_cohorts": 256}, "at most 4096"),
-    (600, {"n_bits": 1024, "n_hashes": 1, "n_cohorts": 1}, "apart by their bits: raise n_bits"),
+    (600, {"n_bits": 1024, "n_hashes": 1, "n_cohorts": 1}, "by their bits: raise n_bits"),
 ])
 def test_what_cannot_be_decoded_is_refused_before_anything_is_charged(d, more, match):
     with pytest.raises(ValueError, match=match):

@@ -210,7 +210,7 @@ def test_one_low_category_is_plain_randomised_response():
     law, plain = SDGRR.make(1.0, 4, (2,)), GRR.make(1.0, 4)
     assert law.transition_matrix() == plain.transition_matrix()
     assert law.plain_epsilon == law.epsilon
-    assert "gains nothing" in law.notes[0]
+    assert "has no effect" in law.notes[0]
     counts = np.array([30, 40, 20, 10])
     assert law.estimate(counts, 100) == pytest.approx(plain.estimate(counts, 100))
 

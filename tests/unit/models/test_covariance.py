@@ -453,7 +453,7 @@ def test_what_power_iteration_cannot_do_is_refused_before_it_is_paid(monkeypatch
     monkeypatch.setattr("dpestim.decomposition.pca.MOST_ROWS", 50)
     with pytest.raises(ValueError, match="fewer than 50 rows"):
         DPPCA(**good).fit(X)
-    with pytest.raises(ValueError, match="rounds of 'power'"):
+    with pytest.raises(ValueError, match="each round of 'power'"):
         DPPCA(**good).summarize(X)
     assert not len(ledger)
     assert DPPCA(**good).fit(X[:49]).n_components_ == 2

@@ -83,7 +83,7 @@ def test_what_does_not_merge_is_refused():
         DPStandardScaler(bounds="private").summarize(X)
     with pytest.raises(ValueError, match="use fit"):
         DPGaussianNB(bounds=(0, 1)).summarize(X, X[:, 0] > 0.5)
-    with pytest.raises(ValueError, match="nothing was summarised"):
+    with pytest.raises(ValueError, match="release needs rows"):
         clone(scaler).release()
     words = DPOneHotEncoder(categories=[["a", "b"]]).summarize([["a"]])
     with pytest.raises(ValueError, match="merge needs"):

@@ -434,7 +434,7 @@ def test_an_estimator_that_charges_other_than_it_promises_is_caught():
     zeros = np.zeros(50, int)
     with pytest.raises(ValueError, match="charged more"):
         PrivateSearchCV(Constant(cost=2), {"answer": [0]}).fit(np.zeros((50, 1)), zeros)
-    with pytest.raises(ValueError, match="nothing was charged"):
+    with pytest.raises(ValueError, match="charged nothing"):
         PrivateSearchCV(Constant(cost=0), {"answer": [0]}).fit(np.zeros((50, 1)), zeros)
 
 
@@ -456,11 +456,11 @@ def test_what_the_search_paid_for_ends_with_its_runs():
 
     search(scoring=keep, score_bounds=(0, 1)).fit(X, Y)
     for one in kept:
-        with pytest.raises(ValueError, match="this fit would be free"):
+        with pytest.raises(ValueError, match="ledger must be set again"):
             one.fit(X, Y)
-    with pytest.raises(ValueError, match="hold no search"):
+    with pytest.raises(ValueError, match="not contain another search"):
         search(search(), {"eta": [0.5, 1.0]}).fit(X, Y)
-    with pytest.raises(ValueError, match="hold no search"):
+    with pytest.raises(ValueError, match="not contain another search"):
         search(make_pipeline(model()), {"dplogisticregression": [search()]}).fit(X, Y)
 
 
@@ -526,7 +526,7 @@ def test_steps_of_other_packages_show_no_values():
     with config_context(strict=True):
         strict = clone(face).set_params(ledger=Book())
         for data in (rows, rows[:-1]):
-            with pytest.raises(ValueError, match=r"strict mode: steps must all be private.*onehotencoder"):
+            with pytest.raises(ValueError, match=r"strict mode: all steps must be private.*onehotencoder"):
                 strict.fit(data, Y[:len(data)])
         fine = search(make_pipeline("passthrough", model()), {"dplogisticregression__C": [1.0]})
         assert np.isfinite(fine.fit(X, Y).best_score_)

@@ -140,7 +140,7 @@ def test_answers_are_released_by_every_transform():
     assert [step.verdict for step in report.steps] == ["private", "post-processing"]
     assert "epsilon 1 a transform" in str(report)
     assert not report.ends_raw
-    assert "those for private rows are not private" in str(check_pipeline(model()))
+    assert "Predictions for private rows are not private" in str(check_pipeline(model()))
     assert "do not publish its output" in str(check_pipeline(make_pipeline(Normalizer())))
 
 
@@ -230,7 +230,7 @@ def test_a_private_pipeline_refuses_before_anything_is_charged():
         with pytest.raises(ValueError, match=r"not leak: scale \(StandardScaler\).*Instead: .*DPStandardScaler"):
             verb(X, Y)
     assert ledger.spent().is_nothing
-    with pytest.raises(ValueError, match="nothing here protects"):
+    with pytest.raises(ValueError, match="steps must contain a private estimator"):
         PrivatePipeline([("norm", Normalizer())]).fit(X)
 
 
@@ -271,7 +271,7 @@ def test_in_strict_mode_all_steps_are_private():
         for rows in (X, holes):
             assert fine.fit(rows, Y)["model"].coef_.shape == (1, 2)
     for rows in (X, holes):  # bound to it by the private step
-        with pytest.raises(ValueError, match=r"strict mode: steps must all be private.* norm"):
+        with pytest.raises(ValueError, match=r"strict mode: all steps must be private.* norm"):
             pipeline.fit(rows, Y)
 
 

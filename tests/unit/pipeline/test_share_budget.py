@@ -71,11 +71,11 @@ def test_a_delta_goes_to_those_that_make_something_of_it():
     (lambda: share_budget(MODEL, 1, shares={"DPLogisticRegression": 0}), "share of DPLogisticRegression"),
     (lambda: share_budget(MODEL, 1, shares=[1]), "shares must be"),
     (lambda: share_budget(make_pipeline(StandardScaler(), MODEL), 1), "standardscaler.*DPStandardScaler"),
-    (lambda: share_budget(make_pipeline(FunctionTransformer()), 1), "nothing here costs"),
-    (lambda: share_budget(make_pipeline(DPMinMaxScaler(bounds=(0, 1))), 1, delta=0.1), "no step takes one"),
+    (lambda: share_budget(make_pipeline(FunctionTransformer()), 1), "at least one private step"),
+    (lambda: share_budget(make_pipeline(DPMinMaxScaler(bounds=(0, 1))), 1, delta=0.1), "no step has a delta"),
     (lambda: share_budget(make_pipeline(
         DPMinMaxScaler(bounds=(0, 1)), DPGaussianNB(bounds=(0, 1), classes=[0, 1], neighbours="add_remove")), 1),
-     "no more than their own"),
+     "steps must have the same neighbours"),
 ])
 def test_what_does_not_fit_is_named(make, match):
     with pytest.raises(ValueError, match=match):

@@ -185,7 +185,7 @@ def test_entries_frame_and_reports():
     with pytest.raises(ValueError, match="format"):
         ledger.report("pdf")
     assert str(Ledger(1).spent()) == "Nothing has been charged yet."
-    assert "what is left of a budget" in str(ledger.remaining())
+    assert "remaining part of a budget" in str(ledger.remaining())
     assert "seed" in str(ledger.spent())
     assert ledger.spent().model == "local"
     assert "e^1000 times" in str(Ledger(1000).remaining())
@@ -434,7 +434,7 @@ def test_a_block_that_a_thread_cannot_see_lets_nothing_slip_through():
             thread.start()
             thread.join()
     assert len(caught) == 1
-    assert "charged to nobody" in caught[0]
+    assert "would not be charged" in caught[0]
     assert len(ledger) == 3
     release(grr())
     assert len(caught) == 1

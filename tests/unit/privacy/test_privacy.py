@@ -14,7 +14,7 @@ def test_a_guarantee_prints_one_honest_sentence():
     assert "0.5-differential privacy in the local model" in text
     assert "any two inputs of one user" in text
     assert "1.65 times likelier" in text
-    assert "nobody else needs to be trusted" in text
+    assert "no other party must be trusted" in text
 
 
 def test_bounds_are_never_rounded_down():
@@ -147,7 +147,7 @@ def test_guarantees_convert_where_something_follows():
     assert relaxed.to("substitution").delta == doubled.delta
     assert g.to(Neighbours.ADD_REMOVE) is g
     for nothing in (Neighbours.LOCAL, Neighbours.ADD_REMOVE):
-        with pytest.raises(ValueError, match="nothing about"):
+        with pytest.raises(ValueError, match="has no bound for"):
             doubled.to(nothing)
     with pytest.raises(ValueError, match="planets"):
         g.to("planets")

@@ -199,7 +199,7 @@ def test_only_the_number_of_an_entry_gives_back(number):
     ledger = Ledger(2, durability="fast")
     with ledger.reserve([HALF, HALF]):
         ledger.charge(HALF)
-        with pytest.raises(ValueError, match="number must be that of the entry of a reservation, an int"):
+        with pytest.raises(ValueError, match="number must be an int, the number of the entry"):
             ledger.give_back(number)
         ledger.give_back(np.int64(1))
     ledger.verify()
@@ -241,7 +241,7 @@ def test_a_block_that_is_collected_in_the_middle_of_a_charge_undoes_all_of_it(mo
         return text(amount)
 
     monkeypatch.setattr("dpestim.privacy.entering.text", collects)
-    with pytest.raises(LedgerError, match="a signal handler or a finalizer in the middle of this"):
+    with pytest.raises(LedgerError, match="a signal handler or a finalizer during this operation"):
         ledger.for_users("north").charge(HALF)
     assert kinds(ledger) == ["reservation", "given back"]
     ledger.verify()

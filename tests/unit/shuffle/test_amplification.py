@@ -203,7 +203,7 @@ def test_laws_without_known_structure_have_clones():
     for estimator in (SSFrequencyEstimator(1.0, categories=[[0, 1, 2, 3, 4]]),
                       MeanEstimator(HMTransformer(1.0, bounds=(0, 1)))):
         law = estimator.randomizer()
-        with pytest.raises(ValueError, match="law must be one whose common part is known"):
+        with pytest.raises(ValueError, match="law must have a known common part"):
             blanket(100, law, 1e-5)
         assert best(10**4, law, 1e-5) == clones(10**4, 1.0, 1e-5)
     revealing = [[1.0, 0.0], [0.5, 0.5]]

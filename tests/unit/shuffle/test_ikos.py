@@ -321,7 +321,7 @@ def test_shares_are_uniform_but_for_their_sum():
     ((1.0, DELTA, 50, 0, 8.0), "grid"),
     ((70.0, DELTA, 50, 0), "delta is too small"),
     ((1.0, Fraction(1, 10**300), 50, 0), "delta is too small"),
-    ((1.0, DELTA, 1 << 58, 0), "n_users must be less"),
+    ((1.0, DELTA, 1 << 58, 0), "n_users must be smaller"),
     ((1e-9, DELTA, 50, 0, 1 << 20), "grid is too fine"),
 ])
 def test_refusals(arguments, match):

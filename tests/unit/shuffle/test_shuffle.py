@@ -292,7 +292,7 @@ def test_a_share_that_is_lost_is_noticed():
     protocol = RealSum(1.0, delta=1e-5, bounds=(0, 1), n_users=1000)
     messages = protocol.encode(np.full((1000, 1), 0.5))
     messages[3, 2:3] += np.uint64(1 << 60)  # (of an array: words wrap around, and without a warning)
-    with pytest.raises(ValueError, match="shares are missing or others"):
+    with pytest.raises(ValueError, match="shares are missing or changed"):
         _ = protocol.analyse(messages).sum_
 
 
@@ -385,5 +385,5 @@ def test_what_a_shuffler_costs_is_part_of_delta(kind, epsilon):
 def test_a_small_batch_never_reaches_the_analyser():
     """Shares of one user add up to the value: who is trusted counts."""
     protocol = RealSum(1.0, delta=1e-6, bounds=(0, 100), n_users=10_000)
-    with pytest.raises(ValueError, match="n_users must not exceed the users of a batch"):
+    with pytest.raises(ValueError, match="n_users must not exceed the number of users in a batch"):
         protocol.shuffle(protocol.encode([[73.0]]))

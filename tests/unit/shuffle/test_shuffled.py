@@ -167,7 +167,7 @@ def test_too_few_users():
     est = shuffled(delta=1e-9).fit(X[:20])
     assert est.local_epsilon_ == est.privacy_.epsilon == 1
     assert est.privacy_.delta == 0
-    assert "nothing is gained" in str(est.privacy_)
+    assert "too small for amplification" in str(est.privacy_)
 
 
 def test_merging_is_of_shuffles():

@@ -1,0 +1,69 @@
+"""Plain words: no page, docstring or message has a word that makes it hard to read (CONTRIBUTING, "Plain words")."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import dpestim
+from dpestim.base import all_estimators
+
+PACKAGE = Path(dpestim.__file__).parent
+ROOT = Path(__file__).parents[3]
+#: What is never written, and what is written instead.
+BANNED = {
+    "whoever": "the person: the curator, the caller, an observer",
+    "whatever": "for any ...",
+    "what is none": "the case: a value that is not a category",
+    "so many": "the number, or the name of the parameter that holds it",
+    "the own": "the user's, the true",
+    "an own": "user-defined, separate",
+    "own one": "the user's, the true",
+    "minds ties": "handles ties",
+    "crooked": "nonlinear",
+    "made-up rows": "artificial rows",
+    "vouches": "declares",
+    "drowns": "the noise exceeds the signal",
+}
+PATTERN = re.compile(rf"\b({'|'.join(BANNED)})\b", re.IGNORECASE)
+
+
+def found(where, text):
+    """Return a line for each banned word, with what to write."""
+    return [f"{where}: '{word}': write {BANNED[word.lower()]}" for word in PATTERN.findall(" ".join(text.split()))]
+
+
+def messages(path):
+    """Yield (line, text) of the strings of exceptions and warnings in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+def test_banned_words_are_found():
+    assert found("x", "Whoever\n holds it") == ["x: 'Whoever': write the person: the curator, the caller, an observer"]
+    assert len(found("x", "noise for so   many answers, and the own value")) == 2
+    assert not found("x", "its own value; somany; a crook")
+
+
+def test_messages_have_plain_words():
+    files = [path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] != "testing"]
+    assert not [line for path in files for number, text in messages(path)
+                for line in found(f"{path.relative_to(PACKAGE)}:{number}", text)]
+
+
+def test_docstrings_of_estimators_have_plain_words():
+    lines = []
+    for name, cls in all_estimators():
+        lines += found(name, cls.__doc__)
+        for member in dir(cls):
+            if not member.startswith("_") and (doc := inspect.getdoc(inspect.getattr_static(cls, member))):
+                lines += found(f"{name}.{member}", doc)
+    assert not lines
+
+
+def test_pages_have_plain_words():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")]
+    assert not [line for page in pages for line in found(page.name, page.read_text(encoding="utf-8"))]
