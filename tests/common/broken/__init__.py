@@ -12,6 +12,7 @@ from broken import (
     central,
     choices,
     contract,
+    encoders,
     frequencies,
     groups,
     law,
@@ -34,5 +35,5 @@ from broken import (
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
-           answers)
+           answers, encoders)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
