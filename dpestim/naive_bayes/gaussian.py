@@ -199,9 +199,10 @@ class DPGaussianNB(NaiveBayes):
                 {"epsilon": 1.0, "delta": 0.1, "bounds": (-1.0, 1.0), "classes": [0, 1]}]
 
     def _test_data(self, n_rows, seed=0):
-        """Return rows of three columns, and classes that depend on them."""
-        rng = np.random.default_rng(seed)
-        X, classes = rng.uniform(-1, 1, size=(n_rows, 3)), np.asarray(self.classes)
+        """Return rows of four columns, or three, and classes that depend on them."""
+        rng, few = np.random.default_rng(seed), np.size(self.bounds[0]) == 3
+        # (of four columns on counts have more than one share)
+        X, classes = rng.uniform(-1, 1, size=(n_rows, 3 if few else 4)), np.asarray(self.classes)
         y = np.digitize(X[:, 0], np.linspace(-1, 1, len(classes) + 1)[1:-1])
         return X, (classes.astype(object) if classes.dtype.kind == "U" else classes)[y]
 
