@@ -11,7 +11,7 @@ the local model each part sends counts of reports only. The noise of a row follo
 that a part that an engine reads twice gives the same reports, and is counted once.
 """
 
-from dpestim.distributed.parts import parts_of
+from dpestim.distributed.engines import parts_of
 from dpestim.passes import Blueprint, CountGiven, Privatize
 
 __all__ = ["aggregate", "fit", "privatize"]

@@ -5,14 +5,13 @@ of all parts, None where there is no row.
 """
 
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from scipy.sparse import issparse
 
-from dpestim.inputs.frames import is_frame
 from dpestim.passes import Place, size
 
 
@@ -122,28 +121,6 @@ class Files(Batches):
     def example(self):
         """One made-up row of the columns and types of the files."""
         return self.split(made_up(self.dataset.schema.empty_table()))
-
-
-def parts_of(data, y=None, users=None):
-    """Return the parts of data of any engine that is known, or raise ValueError."""
-    if hasattr(data, "answer") and hasattr(data, "example"):
-        return data
-    module = type(data).__module__.split(".")[0]
-    if module in ("dask", "dask_expr"):
-        from dpestim.distributed.on_dask import DaskParts
-
-        return DaskParts(data, y, users)
-    if module == "pyspark":
-        from dpestim.distributed.on_spark import SparkParts
-
-        return SparkParts(data, y, users)
-    if isinstance(data, str) or hasattr(data, "get_fragments"):
-        return Files(data, y, users)
-    if is_frame(data) or isinstance(data, np.ndarray) or not isinstance(data, Iterable):
-        raise ValueError("data must be in parts: a list of frames or arrays, a pattern of Parquet files, a "
-                         "pyarrow.dataset, or data of Dask or Spark. Rows of one frame or array go to fit of the "
-                         "estimator itself")
-    return Batches(data, y, users)
 
 
 def added(request, one, other):
