@@ -10,6 +10,7 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from series_check import refuse_alike
 
 from dpestim.datasets import load_us_military, load_yrbss
 from dpestim.ensemble import DPGradientBoostingClassifier
@@ -68,6 +69,7 @@ def main():
         draw(ax)
         ax.spines[["top", "right"]].set_visible(False)
     target = Path(__file__).parents[1] / "_static" / "overview.png"
+    refuse_alike(figure, target.name)
     figure.savefig(target, dpi=110, metadata={"Software": None})
     print(f"{target.name}: {target.stat().st_size:,} bytes")
 
