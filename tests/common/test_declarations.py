@@ -368,3 +368,31 @@ def test_a_domain_is_the_bounds_of_a_raw_frame(cls, setting, library):
     mixed = frame.assign(colour=1.0) if library is pd else frame.with_columns(colour=1.0)
     with pytest.raises(ValueError, match=r"'colour' are categories of domain: put .*DomainEncoder\(domain\)"):
         cls(**{**setting, "bounds": None, "domain": domain}).fit(mixed, y)
+
+
+# ---------------------------------------------------------------- frames of mixed columns
+
+def of_numbers(cls, setting):
+    """Tell whether a setting takes a table of several columns of numbers, and no categories."""
+    if not hasattr(cls, "fit") or {"keys", "transformers", "categories"} & set(cls._get_param_names()):
+        return False
+    X = cls(**setting)._test_data(ROWS)[0]
+    return np.ndim(X) == 2 and not hasattr(X, "nnz")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize(("cls", "setting"), [given for given in BOUNDED if of_numbers(*given.values)])
+def test_a_frame_of_mixed_columns_is_refused_with_the_two_lines_that_help(cls, setting, library):
+    X, y = cls(**setting)._test_data(ROWS)
+    others = {f"c{j}": X[:, j] for j in range(1, X.shape[1])}
+    frame = library.DataFrame({"c0": ["red", "blue"] * (ROWS // 2), **others})
+    ledger = Book()
+    with pytest.raises(ValueError) as error:
+        cls(**{**setting, "ledger": ledger}).fit(*((frame,) if y is None else (frame, y)))
+    text = str(error.value)
+    assert "'c0'" in text
+    assert "Columns without numbers here: 'c0'. Leave them out of X, or declare and encode all columns:\n" in text
+    assert text.splitlines()[1].strip().startswith("domain = dpestim.Domain({'c0': [values]")
+    assert text.splitlines()[2].strip() == "X = dpestim.preprocessing.DomainEncoder(domain).fit_transform(X)"
+    assert not ledger.paid
