@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from dpestim.docstrings import Documented
 from dpestim.passes import Blueprint, Summarize
 from dpestim.privacy.lineage import Lineage
 from dpestim.rng import WordSource
@@ -145,7 +146,7 @@ def source_of_release(estimator):
     return WordSource(estimator.random_state).part(_RELEASES + before)
 
 
-class Mergeable:
+class Mergeable(Documented):
     """Base of what learns from a summary: ``summarize`` rows in parts, ``merge`` what others summarised, ``release``.
 
     A sub-class brings `summarize` and `release`, `_check_mergeable` (ValueError where parameters need all rows at once)
@@ -174,12 +175,7 @@ class Mergeable:
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked once; charges after the answer, before noise is drawn.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         self._check_mergeable()
         self._fit_summary(ask(Summarize(Blueprint.of(self))))

@@ -149,12 +149,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked in several rounds; charges before the first noisy one.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         self._check()
         if self.bounds is None:

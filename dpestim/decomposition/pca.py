@@ -241,12 +241,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked in several rounds where the method is "power".
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         epsilon, delta = self._check()
         if self.method == "covariance":

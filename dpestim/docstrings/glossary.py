@@ -152,4 +152,12 @@ Returns
 -------
 ndarray of shape (n_rows, width)
 """,
+    "fit of parts": """\
+Parameters
+----------
+ask : callable
+    Takes a request, and returns the merged answer of all parts.
+example : tuple of what `fit` takes
+    One made-up row with the columns and types of the data: no value of it matters.
+""",
 }

@@ -123,6 +123,25 @@ class Boosting(BinnedColumns, CentralModel):
         "{missing}", "A missing number is a\n        separate value under any declaration.")}
     _takes_missing = True
 
+    def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
+                 edges_fraction=0, interactions=None, interactions_fraction=0.1, max_iter=None, neighbours=None,
+                 ledger=None, random_state=None, n_jobs=None, verbose=0):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.edges_fraction = edges_fraction
+        self.interactions = interactions
+        self.interactions_fraction = interactions_fraction
+        self.max_iter = max_iter
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
     def fit(self, X, y=None):
         """Fit the model to rows X and targets y; one release of epsilon.
 
@@ -145,12 +164,7 @@ class Boosting(BinnedColumns, CentralModel):
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked for each term in each round; charges before the first noise.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         epsilon, _ = self._check_parameters()
         if self._inferred() or self._fraction_of_edges():

@@ -64,22 +64,11 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, classes=None, interactions=None, interactions_fraction=0.1, max_iter=None,
                  neighbours=None, ledger=None, random_state=None, n_jobs=None, verbose=0):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.edges = edges
-        self.edges_fraction = edges_fraction
+        super().__init__(epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
+                         edges_fraction=edges_fraction, interactions=interactions,
+                         interactions_fraction=interactions_fraction, max_iter=max_iter, neighbours=neighbours,
+                         ledger=ledger, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
         self.classes = classes
-        self.interactions = interactions
-        self.interactions_fraction = interactions_fraction
-        self.max_iter = max_iter
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def decision_function(self, X):
         """Return scores of rows: positive for ``classes_[1]``, or one column for each of more than two classes.
@@ -207,22 +196,11 @@ class DPGradientBoostingRegressor(CentralRegressor, Boosting):
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, categories=None, n_bins=255, edges=None,
                  edges_fraction=0, target_bounds=None, interactions=None, interactions_fraction=0.1,
                  max_iter=None, neighbours=None, ledger=None, random_state=None, n_jobs=None, verbose=0):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.edges = edges
-        self.edges_fraction = edges_fraction
+        super().__init__(epsilon, delta=delta, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
+                         edges_fraction=edges_fraction, interactions=interactions,
+                         interactions_fraction=interactions_fraction, max_iter=max_iter, neighbours=neighbours,
+                         ledger=ledger, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
         self.target_bounds = target_bounds
-        self.interactions = interactions
-        self.interactions_fraction = interactions_fraction
-        self.max_iter = max_iter
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def predict(self, X):
         """Return the target that is expected of each row, within `target_bounds`; of private rows **not private**."""

@@ -135,12 +135,7 @@ class Server(PrivateEstimator):
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), which are asked once: charges before, for all rows that answer.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         client = self._client(restart=True)
         columns = client._columns_like(example[0])

@@ -26,6 +26,14 @@ class NaiveBayes(CentralClassifier, OnePassModel):
     _template = "neighbours"
     _texts = {"classes": _CLASSES}
 
+    def __init__(self, epsilon=1.0, *, delta=None, classes=None, neighbours=None, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**."""
         check_is_fitted(self)

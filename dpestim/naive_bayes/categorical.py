@@ -71,15 +71,11 @@ class DPCategoricalNB(NaiveBayes):
 
     def __init__(self, epsilon=1.0, *, delta=None, categories=None, classes=None, alpha=1.0, class_prior=None,
                  neighbours=None, ledger=None, random_state=None):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(epsilon, delta=delta, classes=classes, neighbours=neighbours, ledger=ledger,
+                         random_state=random_state)
         self.categories = categories
-        self.classes = classes
         self.alpha = alpha
         self.class_prior = class_prior
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     # ---------------------------------------------------------------- inside
 

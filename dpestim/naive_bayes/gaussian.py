@@ -85,15 +85,11 @@ class DPGaussianNB(NaiveBayes):
 
     def __init__(self, epsilon=1.0, *, delta=None, bounds=None, classes=None, priors=None, var_smoothing=1e-9,
                  neighbours=None, ledger=None, random_state=None):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(epsilon, delta=delta, classes=classes, neighbours=neighbours, ledger=ledger,
+                         random_state=random_state)
         self.bounds = bounds
-        self.classes = classes
         self.priors = priors
         self.var_smoothing = var_smoothing
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     # ---------------------------------------------------------------- inside
 

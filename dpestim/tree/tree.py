@@ -54,6 +54,20 @@ class Tree(BinnedModel):
     # (promised as by models of one pass, but a tree reads its rows at each level, so that nothing merges)
     _promised, _promise = OnePassModel._promised, OnePassModel._promise
 
+    def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
+                 max_depth=None, split_fraction=0.5, neighbours=None, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.categories = categories
+        self.n_bins = n_bins
+        self.edges = edges
+        self.edges_fraction = edges_fraction
+        self.max_depth = max_depth
+        self.split_fraction = split_fraction
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.random_state = random_state
+
     def fit(self, X, y=None):
         """Learn from rows; one release of epsilon.
 
@@ -274,19 +288,11 @@ class DPDecisionTreeClassifier(ClassTarget, Tree):
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
                  classes=None, criterion="gini", max_depth=None, split_fraction=0.7, neighbours=None,
                  ledger=None, random_state=None):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.edges = edges
-        self.edges_fraction = edges_fraction
+        super().__init__(epsilon, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
+                         edges_fraction=edges_fraction, max_depth=max_depth, split_fraction=split_fraction,
+                         neighbours=neighbours, ledger=ledger, random_state=random_state)
         self.classes = classes
         self.criterion = criterion
-        self.max_depth = max_depth
-        self.split_fraction = split_fraction
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     def _check_own(self):
         super()._check_own()
@@ -353,18 +359,10 @@ class DPDecisionTreeRegressor(NumberTarget, Tree):
     def __init__(self, epsilon=1.0, *, bounds=None, categories=None, n_bins=32, edges=None, edges_fraction=0,
                  target_bounds=None, max_depth=None, split_fraction=0.5, neighbours=None, ledger=None,
                  random_state=None):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.edges = edges
-        self.edges_fraction = edges_fraction
+        super().__init__(epsilon, bounds=bounds, categories=categories, n_bins=n_bins, edges=edges,
+                         edges_fraction=edges_fraction, max_depth=max_depth, split_fraction=split_fraction,
+                         neighbours=neighbours, ledger=ledger, random_state=random_state)
         self.target_bounds = target_bounds
-        self.max_depth = max_depth
-        self.split_fraction = split_fraction
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.random_state = random_state
 
     def _scores(self, sums, most):
         return squared(sums)

@@ -102,12 +102,7 @@ class RowMechanism(CentralMechanism):
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked once; charges after the answer, before noise is drawn.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         summary = ask(Summarize(Blueprint.of(self)))
         learned = {"n_features_in_": summary.n_columns}

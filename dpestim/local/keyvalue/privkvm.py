@@ -157,12 +157,7 @@ class PrivKVMEstimator(PrivKVEstimator):
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked once a round: charges before the first, for all of them.
 
-        Parameters
-        ----------
-        ask : callable
-            Takes a request, and returns the merged answer of all parts.
-        example : tuple of what `fit` takes
-            One made-up row with the columns and types of the data: no value of it matters.
+        {fit of parts}
         """
         times, columns = self._checked_rounds(), self._client(restart=True)._columns_like(example[0])
         self._check_columns(columns)
