@@ -103,7 +103,7 @@ class PrivateModel(PrivateEstimator):
     def _declared_trial(self, X, y=None):
         """Return `_trial()`, or raise ValueError where strict mode leaves something to be learned from the data."""
         if self._inferred():
-            self._refuse_in_strict(f"strict mode: declare {' and '.join(self._inferred())}, which cannot be inferred "
+            self._refuse_in_strict(f"declare {' and '.join(self._inferred())}, which cannot be inferred "
                                    "from the data")
         return self._trial(X, y)
 

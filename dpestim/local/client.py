@@ -216,8 +216,7 @@ class Client(PrivateEstimator):
                 raise ValueError(f"{self._domain} must have one entry for each of the {n} columns of X, got "
                                  f"{columns.n_features}")
         elif restart:
-            undeclared = f"{self._domain}={getattr(self, self._domain)!r}"
-            self._refuse_in_strict(f"strict mode: declare {undeclared}, which cannot be inferred from the data")
+            self._refuse_in_strict(f"declare {self._domain}, which cannot be inferred from the data")
             columns = self._infer(X, column_names(n, names), **more)
         else:
             columns = self._columns_now()

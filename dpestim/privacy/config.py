@@ -99,7 +99,7 @@ def config_context(*, strict=None, neighbours=None):
     ...     GRRFrequencyEstimator(1.0).fit(np.array([[0], [1]]))
     Traceback (most recent call last):
         ...
-    ValueError: strict mode: categories='auto' must be declared: nothing is inferred from the data
+    ValueError: strict mode: declare categories, which cannot be inferred from the data
 
     >>> from dpestim.statistics import Count
     >>> with dpestim.config_context(neighbours="add_remove"):
