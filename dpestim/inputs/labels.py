@@ -141,5 +141,5 @@ def _learned(column):
         raise ValueError("Input y contains a missing value (None, NaN or NA) or labels without an order")
     if len(classes) < 2:
         raise ValueError("y must hold at least two classes, found one class only: declare the classes, as in "
-                         'classes=["no", "yes"], as in classes=["no", "yes"]')
+                         'classes=["no", "yes"]')
     return classes
