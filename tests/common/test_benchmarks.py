@@ -35,6 +35,20 @@ def test_every_mechanism_is_timed(benchmarks):
                      and cls._checked_as != "privatized columns"}  # (which takes the laws of others)
 
 
+def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_path, capsys):
+    from benchmarks import __main__ as command
+    from benchmarks import _harness, fits
+
+    n_fits, few = len(fits.contests()), fits.contests()[5:6]  # (the others would take seconds: they have a row each)
+    monkeypatch.setattr(fits, "contests", lambda: few)
+    monkeypatch.setattr(_harness.Settings, "n", 2000)
+    monkeypatch.setattr(_harness.Settings, "n_large", 2000)
+    command.main(["--output", str(tmp_path / "rows.json")])
+    said = capsys.readouterr().out
+    assert "not measured" not in said
+    assert len(said.splitlines()) + n_fits - 1 <= 60
+
+
 def test_every_mechanism_on_answers_is_timed(benchmarks):
     from benchmarks import central
 
