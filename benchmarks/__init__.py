@@ -2,7 +2,7 @@
 
 Run from the root of the repository::
 
-    python -m benchmarks                  # the standard run: under 60 lines, 80 s of the processor; rows come as measured
+    python -m benchmarks                  # the standard run: 60 lines, 80 s of the processor, printed as measured
     python -m benchmarks words fits       # some in full, by the names of the files
     python -m benchmarks --all            # all in full, some 440 rows
     python -m benchmarks --quick          # all in small sizes; proves that everything runs, judges no target
