@@ -2,9 +2,10 @@
 
 Run from the root of the repository::
 
-    python -m benchmarks                  # all rows, one to three minutes; each is printed when it is measured
-    python -m benchmarks words fits       # some of them, by the names of the files
-    python -m benchmarks --quick          # seconds; proves that everything runs, judges no target
+    python -m benchmarks                  # the standard run: 60 lines, 80 s of the processor, printed as measured
+    python -m benchmarks words fits       # some in full, by the names of the files
+    python -m benchmarks --all            # all in full, some 440 rows
+    python -m benchmarks --quick          # all in small sizes; proves that everything runs, judges no target
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
 
 Rows are printed and written as they come, so an interrupted run keeps them.

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME ...]``: run all or some, print each row as it comes, write rows as JSON."""
+"""``python -m benchmarks [NAME ...]``: run some or the standard ones, print rows as they come, write them as JSON."""
 
 import argparse
 import os
@@ -33,30 +33,35 @@ from benchmarks import (
 )
 from benchmarks._harness import Settings, header, line, write
 
-#: In the order in which they run; `python -m benchmarks NAME ...` chooses.
+#: In the order in which they run; `python -m benchmarks NAME ...` chooses, `--all` takes all.
 MODULES = {module.__name__.rpartition(".")[2]: module for module in (
     frequencies, family, sketches, longitudinal, numbers, rows, vectors, keyvalue, distributions, personalized, words,
     central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger, logistic, fits, memory,
     profile,
 )}
+#: What runs without a name, each in its short form: one row for what others are compared with, in 60 lines.
+STANDARD = ("frequencies", "numbers", "statistics", "ledger", "fits")
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast dpestim is; see benchmarks/.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run (default all): {', '.join(MODULES)}")
-    parser.add_argument("--quick", action="store_true", help="small sizes: seconds, judges no target")
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help=f"which to run in full (default {', '.join(STANDARD)}, in short): {', '.join(MODULES)}")
+    parser.add_argument("--all", action="store_true", help="all of them, in full: some 440 rows")
+    parser.add_argument("--quick", action="store_true", help="all or those named in small sizes: judges no target")
     parser.add_argument("--output", default=Path(__file__).parent / "results" / "latest.json", help="JSON file")
     chosen = parser.parse_args(arguments)
     unknown = sorted(set(chosen.names) - set(MODULES))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}: choose from {', '.join(MODULES)}")
-    settings = Settings(quick=chosen.quick)
+    standard = not (chosen.names or chosen.all or chosen.quick)
+    settings, names = Settings(chosen.quick, standard), chosen.names or (STANDARD if standard else MODULES)
     _harness.ONCE = chosen.quick
     facts = header(settings)
     print("\n".join(f"{name:>12}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
     start, found = time.perf_counter(), []
     print(line(), flush=True)
-    for name in chosen.names or MODULES:
+    for name in names:
         for row in MODULES[name].rows(settings):
             found.append(row)
             print(line(row), flush=True)

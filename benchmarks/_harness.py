@@ -23,6 +23,8 @@ class Settings:
     """Sizes of a run."""
 
     quick: bool = False
+    #: Whether a module leaves out what only those ask for who choose it by name.
+    short: bool = False
 
     @property
     def n(self):
@@ -153,13 +155,16 @@ def header(settings):
         "system": platform.platform(),
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
     }
+    versions = []
     for package in ("numpy", "scikit-learn", "scipy", "cryptography", "pandas", "dpestim"):
         try:
-            facts[package] = version(package)
+            found = version(package)
         except PackageNotFoundError:
             import dpestim
 
-            facts[package] = dpestim.__version__ if package == "dpestim" else "absent"
+            found = dpestim.__version__ if package == "dpestim" else "absent"
+        versions.append(f"{package} {found}")
+    facts["packages"] = ", ".join(versions)
     facts["kernels"] = f"{_compiler()}{', debug build' if build.DEBUG else ''}"
     facts["n"] = f"{settings.n:,} users{', quick run: targets are not judged' if settings.quick else ''}"
     if hasattr(os, "getloadavg"):

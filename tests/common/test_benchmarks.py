@@ -35,6 +35,26 @@ def test_every_mechanism_is_timed(benchmarks):
                      and cls._checked_as != "privatized columns"}  # (which takes the laws of others)
 
 
+def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_path, capsys):
+    from benchmarks import __main__ as command
+    from benchmarks import _harness, fits, frequencies, ledger, numbers, statistics
+
+    # (what is timed for a row is not timed here: that would take ten seconds)
+    monkeypatch.setattr(frequencies, "_verb_rows", lambda settings, name, case, verb: [
+        _harness.Row(name) for _ in frequencies.PEERS[case.cls.__name__, verb][1]])
+    monkeypatch.setattr(numbers, "_privatize", lambda settings, name, est, X: _harness.Row(name))
+    monkeypatch.setattr(numbers, "_maximise", lambda settings: [_harness.Row("EM")] * 2)
+    monkeypatch.setattr(fits, "interleave", lambda contestants, slow: (dict.fromkeys(contestants, 1.0), {}, 1))
+    monkeypatch.setattr(statistics, "_row", lambda settings, name, *rest: _harness.Row(name))
+    monkeypatch.setattr(ledger, "rows", lambda settings: [_harness.Row("entry")] * 2)
+    monkeypatch.setattr(_harness.Settings, "n", 2000)
+    monkeypatch.setattr(_harness.Settings, "n_large", 2000)
+    command.main(["--output", str(tmp_path / "rows.json")])
+    said = capsys.readouterr().out
+    assert "not measured" not in said
+    assert 40 < len(said.splitlines()) <= 60
+
+
 def test_every_mechanism_on_answers_is_timed(benchmarks):
     from benchmarks import central
 
