@@ -68,8 +68,8 @@ class CategoryEncoder:
             self._add(code, value)
         if len(self.categories) < fewest:
             raise ValueError(
-                f"categories of {name} must be at least two distinct values: declare all values that are possible, or "
-                "leave out a constant column"
+                f"categories of {name} must be at least two distinct values, and one sample shows one: declare all "
+                "values that are possible, or leave out a constant column"
             )
 
     def _add(self, code, value):

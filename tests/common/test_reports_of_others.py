@@ -53,10 +53,10 @@ def test_other_categories_are_named():
 def test_counts_that_no_data_give_are_warned_of():
     letters = [list("abcd")]
     other = OUEFrequencyEstimator(6.0, categories=letters, random_state=0).privatize([["a"], ["b"]] * 500).copy()
-    with pytest.warns(UserWarning, match="counts of column 0 are none that its law gives"):
+    with pytest.warns(UserWarning, match="counts of column 0 are impossible"):
         OUEFrequencyEstimator(1.0, categories=letters).aggregate(other)
     far = PMTransformer(8.0, bounds=(0, 100), random_state=0).privatize(np.zeros((2000, 1))).copy()
-    with pytest.warns(UserWarning, match="counts of column 0 are none"):
+    with pytest.warns(UserWarning, match="counts of column 0 are impossible"):
         MeanEstimator(PMTransformer(0.5, bounds=(0, 100))).aggregate(far)
 
 

@@ -130,8 +130,8 @@ def test_neighbouring_data_look_the_same(cls, params, turn):
     assert not any(isinstance(s, tuple) and len(s) == 3 for s in wanted), f"valid data fail in strict mode: {wanted}"
     n = 0
     others = list(neighbours(X, y))
-    # a class sees all of them once, in its first setting, and in each other setting every sixth one, in turns
-    for other_X, other_y in others if turn == 0 else others[turn % 6 :: 6]:
+    # a class sees all of them once, in its first setting, and in each other setting every third one, in turns
+    for other_X, other_y in others if turn == 0 else others[turn % 3 :: 3]:
         assert outcome(own(), cls, params, other_X, other_y) == wanted
         n += 1
     assert n >= (4 if turn == 0 else 1)

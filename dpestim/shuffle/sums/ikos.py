@@ -57,8 +57,8 @@ class IKOSLaw(SumLaw):
     def __init__(self, epsilon, delta, n_users, colluding, grid=None):
         super().__init__(epsilon, delta, n_users, colluding)
         if self.n_honest < 2:
-            raise ValueError("n_users must exceed colluding by at least 2, because the shares of one honest user are "
-                             "not hidden")
+            raise ValueError("n_users must exceed colluding by at least 2, because the shares of one sample are not "
+                             "hidden: declare more users")
         if grid is None:
             grid = 1 << max(0, math.ceil(math.log2(4 * float(self.epsilon) * math.sqrt(n_users))))
         elif isinstance(grid, bool) or not isinstance(grid, int) or not 1 <= grid <= MOST_STEPS or grid & (grid - 1):

@@ -51,7 +51,7 @@ def test_draws_are_even_and_the_number_of_reports_is_counted():
     assert model.n_sampled_ == 1
     assert sum(told) == N
     assert max(abs(m - N / 3) for m in told) < 5 * np.sqrt(N * 2 / 9)  # (alpha = 2e-6)
-    assert "1 of its 3 columns" in str(model.privacy_)
+    assert "1 of 3 columns" in str(model.privacy_)
     assert LDPNaiveBayes(12.0, classes=[0, 1], categories=CATEGORIES).fit(CODES[:9], Y[:9] > 0).n_sampled_ > 1
 
 

@@ -278,7 +278,7 @@ def test_what_sampled_reports_cost_and_what_they_merge_with(X):
     t = sampled(5.0, bounds=([0.0] * 6, [1.0] * 6)).fit(np.zeros((1, 6)))
     assert t.n_sampled_ == 2
     assert t.privacy_.epsilon == 5
-    assert "reports 2 of its 6 columns" in str(t.privacy_)
+    assert "reports 2 of 6 columns" in str(t.privacy_)
     low = SDPMTransformer(5.0, bounds={"a": (0, 1), "b": (0, 1)}, low_sensitivity=(0.2, 0.4), strategy="sample")
     guarantee = low.privacy_
     assert guarantee.relaxed_epsilon == 5
@@ -346,5 +346,5 @@ def test_columns_of_any_kind_can_be_drawn():
     bad = reports.copy()
     at = np.flatnonzero(reports[:, 3] == 2)[0]  # the last column, with one byte
     bad[at, 5] = 1
-    with pytest.raises(ValueError, match="pads"):
+    with pytest.raises(ValueError, match="padding"):
         columns.check_reports(bad)

@@ -361,7 +361,7 @@ def test_arrays_come_out_as_they_went_in():
     ({"categories": None}, "column 'smokes' must be declared"),
     ({"categories": {"smokes": ["no", "yes"], "nobody": [1]}}, "column 'group' must be declared"),
     ({"categories": [["no", "yes"]]}, "a list of values for each of the 4 columns"),
-    ({"categories": {**DECLARED["categories"], "age": [1, 2]}}, "column 'age' must have categories, or bounds"),
+    ({"categories": {**DECLARED["categories"], "age": [1, 2]}}, "column 'age' must have either categories, or bounds"),
     ({"bounds": {"age": (90, 18)}}, "bounds must be a pair"),
     ({"bounds": (1, 1)}, "bounds must be a pair"),
     ({"bins": {"age": 0}}, "bins must be"),

@@ -46,7 +46,7 @@ def test_through_a_secure_sum(gone):
 
 def test_what_is_left_is_reported_and_nothing_returned():
     messages = np.arange(1000, dtype=np.uint16)
-    with pytest.raises(DecodeError, match=r"\d+ of 1000 messages could not be taken out .* in attempt 2"):
+    with pytest.raises(DecodeError, match=r"\d+ of 1000 messages could not be decoded .* in attempt 2"):
         IBLTShuffler(cells=900, attempts=2, random_state=0).shuffle(messages)
     assert issubclass(DecodeError, ValueError)
 
