@@ -16,7 +16,7 @@ from dpestim.testing.tools import fresh, require
 from dpestim.testing.trees import loss_of_edges, neighbours
 
 #: Patterns of signs of the sums of residuals that are told, and their size: scores are as far from 0 as they can be.
-PATTERNS, SIZE = 2, 10**12
+PATTERNS, SIZE = 4, 10**12
 
 
 def check_boosting_law(estimator):
