@@ -92,7 +92,7 @@ def test_names_of_scikit_learn_are_not_taken_from_strangers():
     assert verdicts(Normalizer()) == ["leaking"]
     pipeline = make_pipeline(Normalizer(), model())
     assert verdicts(pipeline, trusted=["normalizer"]) == ["data-independent", "private"]
-    with pytest.raises(ValueError, match="there is no 'other'"):
+    with pytest.raises(ValueError, match="there is no step 'other'"):
         check_pipeline(pipeline, trusted=["normalizer", "other"])
     for wrong in ("normalizer", [1], [""], None, (name for name in ["normalizer"])):
         with pytest.raises(ValueError, match="trusted must be a list"):

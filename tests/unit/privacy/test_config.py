@@ -102,7 +102,7 @@ def _strict_score(est, data, y=None):
 def test_what_strict_mode_refuses():
     fitted = grr().fit(X)
     for refused, why in (
-        (lambda: grr(categories="auto").fit(X), "strict mode: categories='auto'"),
+        (lambda: grr(categories="auto").fit(X), "strict mode: declare categories"),
         (lambda: fitted.score(X), "strict mode: score"),
         (lambda: grr().fit(X.tolist()), "strict mode: X must be an array"),
         (lambda: grr().set_params(epsilon=-1).fit(X), "epsilon"),

@@ -75,7 +75,7 @@ def test_the_truth_for_a_few_users():
 
 
 @pytest.mark.law
-@pytest.mark.filterwarnings("ignore:.* is off by about")
+@pytest.mark.filterwarnings("ignore:.* has an error of about")
 @pytest.mark.parametrize("estimator", [
     OUEFrequencyEstimator(categories=[LETTERS]),
     HRFrequencyEstimator(categories=[LETTERS]),
@@ -265,7 +265,7 @@ def test_bad_rows_and_messages():
 
 
 def test_a_law_that_is_far_from_the_best_is_warned_of():
-    with pytest.warns(UserWarning, match="OUEFrequencyEstimator is off by about 27 users.*GRRFrequencyEstimator by 7"):
+    with pytest.warns(UserWarning, match="OUEFrequencyEstimator has an error of about 27 users.*GRRFrequencyEstimator of 7"):
         shuffled(OUEFrequencyEstimator(categories=[LETTERS], random_state=0)).fit(X)
 
 
