@@ -83,13 +83,25 @@ class Summarize:
 
 @dataclass(frozen=True)
 class CountRows:
-    """Asks for the number of rows: exact, and public where neighbours have one row replaced."""
+    """Asks for the number of rows: exact, and public where neighbours have one row replaced.
+
+    They are read as a fit in rounds will read them: rows that it would refuse must be refused before it charges.
+    """
+
+    blueprint: Blueprint
+    #: what `_read_part` takes besides the rows
+    known: tuple = ()
 
     needs_order = False
+    #: Whether rows will be asked again: data that can be read once are refused at once then.
+    again = True
 
     def __call__(self, rows, place=None):
         """Return the number of rows; None where there are none."""
-        return size(rows) or None
+        if not size(rows):
+            return None
+        self.blueprint.build()._read_part(rows, *self.known)
+        return size(rows)
 
     @staticmethod
     def add(one, other):

@@ -157,16 +157,17 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         trial = self._trial(*example)
         trial._checked_X(example[0], reset=True, total=self._is_strict())
         blueprint = replace(Blueprint.of(self), state=read_schema(trial))
-        n_rows = ask(CountRows()) if self._replaces else None
+        n_rows = ask(CountRows(blueprint))
+        n_rows = n_rows if self._replaces else None
 
         def asked(low, high, free, answers):
             return PartRows(ask, Tally(blueprint, low, high, free, ()), n_rows, answers)
 
         self._fit_to(asked, trial, n_rows, trial.bounds)
 
-    def _rows_of_part(self, X):
+    def _read_part(self, rows):
         """Return the rows of a part as `fit` reads them: with the columns of the others."""
-        return self._checked_X(X, reset=False, total=self._is_strict())
+        return self._checked_X(rows[0], reset=False, total=self._is_strict())
 
     def _fit_to(self, make, trial, n, bounds):
         """Plan, pay and draw; `make` returns what answers of rows (low, high, which columns vary, what adds noise)."""

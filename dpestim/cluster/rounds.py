@@ -272,7 +272,7 @@ class Tally:
         """Return exact sums and squares; None where there are no rows."""
         if not size(rows):
             return None
-        X = self.blueprint.build()._rows_of_part(rows[0])[:, self.free]
+        X = self.blueprint.build()._read_part(rows)[:, self.free]
         if self.every > 1:
             block = (place.before + np.arange(len(X))) // kmeans.LANES
             X = X[(block % self.every == 0) & (block < self.n_blocks)]

@@ -248,16 +248,16 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             super().fit_parts(ask, example)
             return
         super()._check_mergeable()
-        trial = self._trial(*example)
-        _, _, n_columns = trial._read(*example, None, True)
-        domain, n_rows = trial._domain(n_columns), ask(CountRows())
-        request = PartSums(replace(Blueprint.of(self), state=read_schema(trial)), domain)
+        trial = self._trial(example[0])
+        _, _, n_columns = trial._read(example[0], None, True)
+        domain, blueprint = trial._domain(n_columns), replace(Blueprint.of(self), state=read_schema(trial))
+        n_rows, request = ask(CountRows(blueprint, (domain,))), PartSums(blueprint, domain)
         draw = trial._drawn(lambda law, answers: PartRows(ask, request, law, answers), n_rows, domain, epsilon, delta)
         self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
 
-    def _rows_of_part(self, X, domain):
+    def _read_part(self, rows, domain):
         """Return the rows of a part as `fit` reads them: with the columns of the others."""
-        return self._finite(self._read(X, None, False)[0], domain)
+        return self._finite(self._read(rows[0], None, False)[0], domain)
 
     def _drawn(self, make, n_rows, domain, epsilon, delta):
         """Return what draws all rounds; `make` returns what answers of rows (the law, what adds noise)."""

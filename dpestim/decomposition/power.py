@@ -135,7 +135,7 @@ class PartSums:
         """Return exact sums; None where there are no rows."""
         if not size(rows):
             return None
-        X = self.blueprint.build()._rows_of_part(rows[0], self.row_map)
+        X = self.blueprint.build()._read_part(rows, self.row_map)
         with np.errstate(all="ignore"):
             return getattr(Rows(X, self.row_map, None, None), self.name)(self.whole)
 

@@ -75,7 +75,7 @@ class Batches:
 
     def answer(self, request):
         """Return the merged answer of all batches, which are read one after the other."""
-        if self.once and self.asked:
+        if self.once and (self.asked or getattr(request, "again", False)):
             raise ValueError("the data are read more than once: give a list, a file or an object whose iter() starts "
                              "anew, in place of a generator")
         self.asked += 1
@@ -85,7 +85,6 @@ class Batches:
             place = Place(0, before) if request.needs_order else Place(number, 0)
             total, before = added(request, total, request(rows, place)), before + size(rows)
         return total
-
 
     def reports(self, request, width, dtype):
         """Yield the reports of each batch."""

@@ -170,19 +170,27 @@ class Boosting(BinnedColumns, CentralModel):
         if self._inferred() or self._fraction_of_edges():
             raise ValueError(f"{type(self).__name__} needs all rows at once to find bounds, classes or edges: declare "
                              "them, with edges_fraction=0")
-        X, y = example
-        trial = self._trial(X, y)
+        X, *y = example
+        trial = self._trial(X, *y)
         trial._rows(X, True)
         kind, learned = trial._of_targets()
         trial._declare(trial._bins(trial.n_features_in_))
-        n_rows = ask(CountRows()) if self._replaces else None
         names = "n_features_in_", "feature_names_in_", "bins_", "_reach", "_terms", "_sides", "_candidates", "pools_", \
             "_may_be_missing"
         known = {name: vars(trial)[name] for name in names if name in vars(trial)}
         known = {**known, "_terms": list(trial._terms), "_sides": list(trial._sides)}
         blueprint = replace(Blueprint.of(trial), state=known)
+        n_rows = ask(CountRows(blueprint))
+        n_rows = n_rows if self._replaces else None
         self._fit_to(lambda sizes, *more: PartHistograms(ask, blueprint, sizes, kind, *more),
                      lambda first: trial._terms[first:], trial, kind, learned, n_rows, (None, epsilon))
+
+    def _read_part(self, rows):
+        """Return ((numbers, columns of categories), targets) of a part, with the columns of the others."""
+        if len(rows) < 2:
+            raise ValueError("y must be given: the name of the column of the targets, or parts (X, y)")
+        data, n_rows = self._rows(rows[0], False)
+        return data, self._targets(rows[1], n_rows, self._is_strict())[0]
 
     def _fit_to(self, make, more_terms, trial, kind, learned, n_rows, edges):
         """Plan, pay, draw, and keep what was drawn; returns self.

@@ -76,12 +76,11 @@ class Part:
 
     def __init__(self, question, rows):
         self.model, self.n_done = question.blueprint.build(), 0
-        (self.numbers, self.columns), n_rows = self.model._rows(rows[0], False)
-        targets, _, _ = self.model._targets(rows[1], n_rows, self.model._is_strict())
+        (self.numbers, self.columns), targets = self.model._read_part(rows)
         codes = self.model._term_codes(self.numbers, self.columns)
         sizes = [self.model._size(sides) for sides in self.model._sides]
         self.rows = Histograms(codes, sizes, targets, question.kind, question.cost, None, None, self.model.n_jobs)
-        self.n_bytes = self.numbers.nbytes + sum(own.nbytes for own in codes) + 16 * n_rows * max(question.kind, 1)
+        self.n_bytes = self.numbers.nbytes + sum(own.nbytes for own in codes) + 16 * size(rows) * max(question.kind, 1)
 
     def answer(self, question):
         """Do what is new, and return the exact answer."""

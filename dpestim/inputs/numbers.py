@@ -25,6 +25,8 @@ OR_IMPUTE = ", and fit again; or put dpestim.preprocessing.DPSimpleImputer befor
 OR_FILL = "; or fill missing values with a public number within the bounds first, or leave these rows out"
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
+#: Types in cells of objects that pandas calls missing, by name, as pandas need not be there.
+_GONE = ("NAType", "NaTType")
 #: Types in cells of objects that `float` would take, but that are no real numbers.
 _NO_NUMBERS = (np.datetime64, np.timedelta64, complex, np.complexfloating, bytes, np.ndarray)
 
@@ -217,12 +219,15 @@ def refuse_kind(dtype, name, kind=None):
 
 
 def floats_of(objects, name):
-    """Return Python objects as floats; None is NaN, and a string may name a number."""
+    """Return Python objects as floats; None is NaN, as pandas.NA and pandas.NaT are, and a string may name a number."""
     if objects.dtype.kind != "O":  # a categorical of numbers, for instance
         refuse_kind(objects.dtype, name)
         return objects.astype(np.float64)
     error = TypeError
-    if not any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, objects.tolist()))):
+    kinds = set(map(type, objects.tolist()))
+    if any(kind.__name__ in _GONE for kind in kinds):
+        objects = np.array([None if type(value).__name__ in _GONE else value for value in objects.tolist()], object)
+    if not any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
         floats, error = attempt(objects.astype, np.float64)
         if not error:
             return floats

@@ -187,8 +187,8 @@ class Client(PrivateEstimator):
         return columns.randomize(data, words_of(request, place), place.before, self.n_jobs)
 
     @staticmethod
-    def _as_rows(X):
-        """Return what `_read` takes."""
+    def _as_rows(X, y=None):
+        """Return what `_read` takes; y is ignored, as `fit` does."""
         return X
 
     def _columns_like(self, example):

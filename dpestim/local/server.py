@@ -202,8 +202,8 @@ class Server(PrivateEstimator):
         return client, *client._read(X, restart, self._check_columns)
 
     @staticmethod
-    def _as_rows(X):
-        """Return what `_read` takes."""
+    def _as_rows(X, y=None):
+        """Return what `_read` takes; y is ignored, as `fit` does."""
         return X
 
     def _count_sent(self, rows, request, place):
@@ -212,6 +212,10 @@ class Server(PrivateEstimator):
         with self._alone():
             self._take(self._read_for(self._as_rows(*rows), new), words_of(request, place), new, first=place.before)
         return self
+
+    def _read_part(self, rows):
+        """Return what `_take` takes of the rows of a part."""
+        return self._read_for(self._as_rows(*rows), self._columns is None)
 
     def _client_here(self):
         """Return who randomises, for `_privatize_sent`."""

@@ -303,6 +303,13 @@ def test_nulls_are_nan_and_change_nothing_else():
         assert whole[[0, 2]].tolist() == other[[0, 2]].tolist()
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT])
+def test_every_kind_of_missing_value_among_objects_is_nan(missing):
+    objects = pd.Series([0.5, missing, 2], dtype=object)
+    for X in (objects.to_frame("a"), objects.to_frame("a").to_numpy(), [[value] for value in objects]):
+        assert np.array_equal(number_rows(X, strict=False), [[0.5], [np.nan], [2.0]], equal_nan=True)
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [
