@@ -27,7 +27,8 @@ _NUMBERS = {
 }
 
 #: Why a value is no category.
-MISSING = "has a missing value (None, NaN or NA): list it in categories or remove the row"
+MISSING = ("has a missing value (None, NaN or NA): declare it, such as by Categories(values, missing=True) or a "
+           "list with None, or remove the row")
 INFINITE = "has an infinite value (inf): replace the value or remove the row"
 UNKNOWN = ("has a value that is not among its declared categories: declare this value, replace it with a declared one, "
            "or drop the row")
