@@ -134,7 +134,8 @@ class NumberTable(Table):
 
     def _rows(self):
         for *labels, value, error, low, high in self._cells():
-            yield (*(called(label, self._none) for label in labels), value, *[None if error is None else f"{error:.3g}"] * self._has_errors,
+            yield (*(called(label, self._none) for label in labels), value,
+                   *[None if error is None else f"{error:.3g}"] * self._has_errors,
                    *(() if self.level is None else (_ends(low, high),)))
 
 

@@ -34,8 +34,8 @@ def group_by(statistic, X, by, groups, *, columns=None, users=None):
         names unless it is as long as X. In strict mode a value that is none counts as the first one of its column.
     groups : array-like, dict or Domain
         The public groups; all of them are in the result, empty ones too. For several columns of `by`: a list with one
-        list of values for each, or a dict or `dpestim.Domain` by name; groups are all combinations, as tuples. Rows whose
-        value is missing are a group, None, where a `Domain` says ``missing=True``.
+        list of values for each, or a dict or `dpestim.Domain` by name; groups are all combinations, as tuples. Where
+        a `Domain` says ``missing=True``, missing values are a group, None.
     columns : list of str, default=None
         The columns of a data frame X that the statistic is of. None: all but those of `by`.
     users : array-like of shape (n_rows,), default=None
