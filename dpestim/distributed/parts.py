@@ -100,7 +100,7 @@ class Batches:
 
 
 class Files(Batches):
-    """A `pyarrow.dataset.Dataset`, or Parquet files by names or patterns: read in record batches, of constant memory."""
+    """A `pyarrow.dataset.Dataset`, or Parquet files by names or patterns: record batches, in constant memory."""
 
     def __init__(self, source, y=None, users=None, batch_rows=1 << 20):
         import pyarrow.dataset
