@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim.inputs.columns import is_missing
 from dpestim.inputs.units import units_of
 from dpestim.tables import NumberTable
 
@@ -196,10 +197,15 @@ def frequency_parts(estimator, level):
     if not hasattr(type(estimator), "frequencies_") or getattr(estimator, "categories_", None) is None:
         return []
     columns = estimator.categories_, estimator.frequencies_, estimator.standard_errors_
-    return [Part("frequency", (("feature", [name]), ("category", np.asarray(categories).tolist())), values[None],
+    return [Part("frequency", (("feature", [name]), ("category", named(categories))), values[None],
                  errors[None], ends[None])
             for name, categories, values, errors, ends in zip(
                 labels_of(estimator, "feature", len(columns[0])), *columns, estimator.confidence_interval(level))]
+
+
+def named(categories):
+    """Return the labels of categories, a list: None would stand for no label, and so a missing value has a name."""
+    return ["missing" if is_missing(value) else value for value in np.asarray(categories).tolist()]
 
 
 def distribution_parts(estimator, level):

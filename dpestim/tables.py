@@ -94,6 +94,8 @@ class NumberTable(Table):
     #: {name: unit} of columns whose unit is declared.
     units = MappingProxyType({})
     _has_errors = True
+    #: What a label that is None is called: "missing", where it stands for missing values, and not for no label.
+    _none = "-"
 
     def _names(self):
         raise TypeError(f"{type(self).__name__} does not say what its labels are")
@@ -132,7 +134,8 @@ class NumberTable(Table):
 
     def _rows(self):
         for *labels, value, error, low, high in self._cells():
-            yield (*map(called, labels), value, *[None if error is None else f"{error:.3g}"] * self._has_errors,
+            yield (*(called(label, self._none) for label in labels), value,
+                   *[None if error is None else f"{error:.3g}"] * self._has_errors,
                    *(() if self.level is None else (_ends(low, high),)))
 
 
@@ -140,9 +143,10 @@ def _ends(low, high):
     return "-" if low is None or low != low else f"{as_text(low)} to {as_text(high)}"
 
 
-def called(label):
-    """Return a label as text; one of several columns is a tuple of their values, and None stands for no label."""
-    return "-" if label is None else ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+def called(label, none="-"):
+    """Return a label as text; one of several columns is a tuple of their values. `none` is what None is called."""
+    return ", ".join(called(own, none) for own in label) if isinstance(label, tuple) else (
+        none if label is None else str(label))
 
 
 def _shown(table, most):

@@ -24,8 +24,9 @@ def fit(estimator, data, y=None, *, users=None):
     ----------
     estimator : estimator of dpestim
         One that has `fit_parts`. All domains must be declared.
-    data : Dask DataFrame, Array or Bag, Spark DataFrame, pyarrow.dataset.Dataset, str, or iterable
-        A str is a pattern of Parquet files. An iterable has batches: frames of pandas or polars, Arrow tables or record
+    data : Dask DataFrame, Array or Bag, Spark DataFrame, pyarrow.dataset.Dataset, str, path, or iterable
+        A str is the name or a pattern of Parquet files, and so is each str or path in a list. Another iterable has
+        batches: frames of pandas or polars, Arrow tables or record
         batches, arrays, or pairs (X, y).
     y : str, default=None
         The column of the targets. Pairs have their own.

@@ -1,6 +1,7 @@
 """Which engine holds the data: the parts of any that is known. (An engine itself is imported where it is used.)"""
 
 from collections.abc import Iterable
+from os import PathLike
 
 import numpy as np
 
@@ -19,7 +20,8 @@ def parts_of(data, y=None, users=None):
         return DaskParts(data, y, users)
     if module == "pyspark":
         return SparkParts(data, y, users)
-    if isinstance(data, str) or hasattr(data, "get_fragments"):
+    names = data if isinstance(data, list | tuple) and data else [data]
+    if hasattr(data, "get_fragments") or all(isinstance(name, str | PathLike) for name in names):
         return Files(data, y, users)
     if is_frame(data) or isinstance(data, np.ndarray) or not isinstance(data, Iterable):
         raise ValueError("data must be in parts: a list of frames or arrays, a pattern of Parquet files, a "

@@ -5,6 +5,7 @@ of all parts, None where there is no row.
 """
 
 import glob
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -98,16 +99,22 @@ class Batches:
 
 
 class Files(Batches):
-    """A `pyarrow.dataset.Dataset`, or Parquet files by name: read in record batches, of constant memory."""
+    """A `pyarrow.dataset.Dataset`, or Parquet files by names or patterns: record batches, in constant memory."""
 
     def __init__(self, source, y=None, users=None, batch_rows=1 << 20):
         import pyarrow.dataset
 
-        if isinstance(source, str):
-            names = sorted(glob.glob(source))
-            if not names:
-                raise ValueError("no file has such a name: give the name of a Parquet file, or a pattern such as "
-                                 "'reports/*.parquet'")
+        if not hasattr(source, "get_fragments"):
+            given = list(map(os.fspath, source if isinstance(source, list | tuple) else [source]))
+            # (a name that is there is no pattern, whatever brackets it has)
+            found = [[name] if os.path.isfile(name) else sorted(glob.glob(name)) for name in given]
+            names = [name for some in found for name in some]
+            if not all(found) or not all(map(os.path.isfile, names)):
+                raise ValueError("no file has such a name: give the name of a Parquet file, a list of names, or a "
+                                 "pattern such as 'reports/*.parquet'")
+            if len(set(map(os.path.realpath, names))) < len(names):
+                raise ValueError("a file must be named once only, because its rows would count twice: remove the "
+                                 "name that stands twice or meets a pattern")
             source = pyarrow.dataset.dataset(names, format="parquet")
         self.dataset, self.batch_rows = source, batch_rows
         super().__init__(self, y, users)

@@ -9,7 +9,7 @@ import numpy as np
 from dpestim import parallel
 from dpestim._core import encode
 from dpestim.inputs.columns import is_missing, other_names, parts, plain_values
-from dpestim.inputs.domains import category_array
+from dpestim.inputs.domains import MISSING, category_array
 
 #: A look-up table replaces a bisection for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
@@ -26,8 +26,7 @@ _NUMBERS = {
     "f2": np.dtype(np.float32), "f4": np.dtype(np.float32), "f8": np.dtype(np.float64),
 }
 
-#: Why a value is no category.
-MISSING = "has a missing value (None, NaN or NA): list it in categories or remove the row"
+#: Why a value is no category (`MISSING` is another reason).
 INFINITE = "has an infinite value (inf): replace the value or remove the row"
 UNKNOWN = ("has a value that is not among its declared categories: declare this value, replace it with a declared one, "
            "or drop the row")

@@ -5,6 +5,10 @@ import numpy as np
 from dpestim.inputs.columns import is_missing, object_array, parts
 from dpestim.inputs.safe_errors import attempt
 
+#: Why a missing value is no category.
+MISSING = ("has a missing value (None, NaN or NA): declare it, such as by Categories(values, missing=True) or a "
+           "list with None, or remove the row")
+
 #: Types of which a list of one kind becomes an array of numbers.
 _NUMBERS = (bool, int, float, np.number, np.bool_)
 
@@ -54,7 +58,7 @@ def learn_categories(column, name, allow_missing=False):
         infinite = any(isinstance(v, float | np.floating) and np.isinf(v) for v in present)
         found, _ = attempt(lambda: sorted(set(present)))
     if missing and not allow_missing:
-        raise ValueError(f"{name} has a missing value (None, NaN or NA): list it in categories or remove the row")
+        raise ValueError(f"{name} {MISSING}")
     if infinite:
         raise ValueError(f"{name} has an infinite value (inf): replace the value or remove the row")
     if found is None:

@@ -102,7 +102,9 @@ class ReleaseReport(Table):
         for question, result in self.results.items():
             epsilon, delta = (float(bound(part)) for part in (result.privacy.epsilon, result.privacy.delta))
             for *labels, value, _, low, high in result._cells():
-                of = ", ".join(called(label) for label in labels if label is not None)
+                # (estimates have no label, None, where an axis is of their other parts)
+                of = ", ".join(called(label, result._none) for label in labels
+                               if label is not None or result._none != "-")
                 yield question, of or None, value, low, high, result.level, epsilon, delta
 
     def _remarks(self):

@@ -247,7 +247,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     @_delegated("score")
     def score(self, X, y):
-        """Return the score of the chosen model on rows, which is **not private**: an exact release of these rows."""
+        """Return the chosen model's own `score` on rows (accuracy, or R^2), whatever `scoring` is.
+
+        It is **not private**: an exact release of these rows.
+        """
         self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         return self._chosen().score(X, y)
 

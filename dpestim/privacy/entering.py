@@ -176,7 +176,7 @@ class Entering:
             f"Ledger.open({self.path!r}).report() lists the releases so far."
             + ("" if isinstance(needed, float) else way.advice(spent, budget))
             + (" To spend a delta, open the ledger with one: Ledger(epsilon, "
-               "delta=1e-6)." if way.units[k] == "delta" else "")
+               "delta=1e-6)." if way.units[k] == "delta" and not budget[k] else "")
             + (f" {' '.join(notes)}" if notes and isinstance(needed, float) else "")
             + " (An estimator that was made or used in `with ledger:` stays bound to that ledger: call "
               "`estimator.set_params(ledger=None)` or `ledger.detach(estimator)` to unbind it.)"

@@ -34,7 +34,8 @@ def group_by(statistic, X, by, groups, *, columns=None, users=None):
         names unless it is as long as X. In strict mode a value that is none counts as the first one of its column.
     groups : array-like, dict or Domain
         The public groups; all of them are in the result, empty ones too. For several columns of `by`: a list with one
-        list of values for each, or a dict or `dpestim.Domain` by name; groups are all combinations, as tuples.
+        list of values for each, or a dict or `dpestim.Domain` by name; groups are all combinations, as tuples. Where
+        a `Domain` says ``missing=True``, missing values are a group, None.
     columns : list of str, default=None
         The columns of a data frame X that the statistic is of. None: all but those of `by`.
     users : array-like of shape (n_rows,), default=None
@@ -96,7 +97,7 @@ def _split(X, by, groups, columns=None):
         absent = [name for name in by if name not in groups]
         if absent:
             raise ValueError(f"groups must have the values of each column of by: there are none for {absent[0]!r}")
-        groups = [getattr(groups[name], "values", groups[name]) for name in by]
+        groups = [getattr(groups[name], "all_values", groups[name]) for name in by]
     elif len(by) == 1:
         groups = [groups]
     return X[kept], X[by], groups

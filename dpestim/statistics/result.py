@@ -59,6 +59,7 @@ class Result(NumberTable):
     axes: tuple = ()
     level: float | None = None
     units: Mapping = field(default_factory=dict)
+    _none = "missing"
 
     def interval(self, level=0.95):
         """Return (low, high), each of the shape of the value: ends that enclose the exact statistic.
@@ -117,6 +118,8 @@ class Result(NumberTable):
 
 class GroupResults(NumberTable, dict):
     """Results by group, a dict in the order of the groups; ``print`` shows one table of all, `to_frame` returns it."""
+
+    _none = "missing"
 
     def interval(self, level=0.95):
         """Return {group: (low, high)}: for each group, the ends that enclose its exact statistic.

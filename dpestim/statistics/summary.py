@@ -137,7 +137,8 @@ def read_rows(x, strict):
     if not strict:
         names = list(x.columns) if hasattr(x, "columns") else range(rows.shape[1])
         refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names],
-                        ". Leave out rows with missing values first, such as by x[np.isfinite(x)] or x.dropna()")
+                        ". Leave out rows with missing values first, such as by x[np.isfinite(x)], x.dropna() or, "
+                        "in polars, x.drop_nulls()")
     return rows, one
 
 

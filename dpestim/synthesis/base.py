@@ -17,7 +17,7 @@ from dpestim.inputs.declared import has_numbers
 from dpestim.inputs.frames import refuse_parts
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
-from dpestim.results import Part
+from dpestim.results import Part, named
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
 from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
@@ -217,9 +217,9 @@ class Synthesizer(CentralModel):
         places = self._schema.labels or range(len(self._columns))
         for name, column in zip(places, self._columns):
             known, shares = self.levels(name), self.marginal([name])
-            labels = known.tolist() if hasattr(column, "encoder") else [
+            labels = named(known) if hasattr(column, "encoder") else [
                 *(f"{a:g} to {b:g}" for a, b in itertools.pairwise(known)), "missing"][: len(shares)]
-            out.append(Part("share", (("feature", [name]), ("value", labels)), shares[None]))
+            out.append(Part("share", (("feature", [name]), ("category or bin", labels)), shares[None]))
         return out
 
     def workload_error(self, X, degree=None):

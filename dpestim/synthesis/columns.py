@@ -15,6 +15,7 @@ from dpestim.inputs import (
     pairs_of,
     refuse_infinite,
 )
+from dpestim.inputs.columns import is_missing
 from dpestim.inputs.declared import missing_of
 
 #: The most bins of a column.
@@ -119,8 +120,10 @@ class Schema:
                 out.astype(str) if getattr(dtype, "kind", "O") == "U" else out)
         library = importlib.import_module(self.kind)
         if self.kind == "polars":
-            return library.DataFrame([library.Series(label, column.tolist(), dtype=dtype, strict=False)
-                                      for label, column, dtype in zip(self.labels, columns, self.dtypes)])
+            # (NaN is a number to polars: its means and counts would take it for one)
+            there = [[None if is_missing(value) else value for value in column.tolist()] for column in columns]
+            return library.DataFrame([library.Series(label, values, dtype=dtype, strict=False)
+                                      for label, values, dtype in zip(self.labels, there, self.dtypes)])
         frame = library.concat([library.Series(column.tolist(), dtype=object).astype(dtype)
                                 for column, dtype in zip(columns, self.dtypes)], axis=1)
         frame.columns = self.labels

@@ -198,11 +198,18 @@ def test_files_and_batches_of_libraries(tmp_path):
 
     expected = model().fit(frame[["a"]], frame["kind"])
     dataset = pytest.importorskip("pyarrow.dataset").dataset(tmp_path, format="parquet")
-    for data in (str(tmp_path / "*.parquet"), dataset, halves, iter(halves), [pyarrow.table(half) for half in halves],
+    names = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    for data in (str(tmp_path / "*.parquet"), names, list(map(str, names)), [str(tmp_path / "[01].parquet")], dataset,
+                 halves, iter(halves), [pyarrow.table(half) for half in halves],
                  pyarrow.table(frame).to_batches(max_chunksize=9), [polars.from_pandas(half) for half in halves]):
         found = distributed.fit(model(), data, y="kind")
         assert (found.theta_ == expected.theta_).all()
         assert found.feature_names_in_.tolist() == ["a"]
+    with Ledger(1.0) as ledger:
+        for wrong in ([names[0], tmp_path / "none.parquet"], tmp_path, [tmp_path / "?.parquet", names[1]]):
+            with pytest.raises(ValueError, match=r"no file|named once"):
+                distributed.fit(model(), wrong, y="kind")
+        assert ledger.spent().epsilon == 0
 
 
 @pytest.mark.parametrize(("call", "message"), [

@@ -3,11 +3,13 @@
 from copy import copy
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from dpestim.local.client import Client
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server
+from dpestim.results import Part, labels_of
 
 
 class Collector(Server):
@@ -44,6 +46,17 @@ missing_, missing_standard_error_ : ndarray of shape (n_features,)
         return self._missing()[1]
 
     # ---------------------------------------------------------------- inside
+
+    def _result_parts(self, level):
+        """Return what `result_` shows: the estimates, and the share of missing values of columns that may have such."""
+        out, z = super()._result_parts(level), ndtri(0.5 + level / 2)
+        names = labels_of(self, "feature", len(self._columns))
+        for name, column, counts in zip(names, self._columns, self._counts):
+            if column.may_be_missing:
+                share, error = column.missing_share(counts)
+                ends = np.array([column.missing_interval(counts, z)])
+                out.append(Part("missing", (("feature", [name]),), np.array([share]), np.array([error]), ends))
+        return out
 
     def _missing(self):
         """Return (shares of missing values, standard errors) of all features."""

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpestim import Categories, Domain, config_context
 from dpestim.accounting import Ledger
 from dpestim.inspection import release_report
-from dpestim.statistics import Mean, count, group_by, mean, quantile
+from dpestim.statistics import Mean, contingency_table, count, group_by, mean, quantile
 
 X = pd.DataFrame({"height": np.linspace(150, 190, 400), "weight": np.linspace(50, 90, 400)})
 
@@ -45,6 +46,24 @@ def test_groups_and_fitted_statistics_are_answers():
     frame = release_report({"by group": by_group, "all": fitted}).to_frame()
     assert frame["of"].tolist() == ["a", "b", "height"]
     assert frame["answer"][0] == by_group["a"].value
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda frame: pytest.importorskip("polars").from_pandas(frame)])
+def test_missing_values_are_named(make):
+    kinds = X.assign(kind=["a", "b", None, None] * 100, sex=["F", "M"] * 200)
+    domain = Domain({"kind": Categories(["a", "b"], missing=True), "sex": ["F", "M"], "height": (100, 220)})
+    with config_context(neighbours="add_remove"):
+        table = contingency_table(make(kinds[["kind", "sex"]]), epsilon=1, categories=domain[["kind", "sex"]])
+        means = group_by(Mean(80, bounds=domain), make(kinds), ["kind", "sex"], domain, columns=["height"])
+        alone = group_by(Mean(80, bounds=domain), make(kinds), "kind", domain, columns=["height"])
+    places = [f"{kind}, {sex}" for kind in ("a", "b", "missing") for sex in "FM"]
+    frame = release_report({"table": table, "means": means, "alone": alone}).to_frame()
+    assert frame["of"].tolist() == [*places, *(f"{own}, height" for own in (*places, "a", "b", "missing"))]
+    expected = kinds["height"][kinds["kind"].isna()].mean()
+    assert alone[None].value == pytest.approx(expected, abs=0.1)
+    for result in (table, means, alone):
+        assert "missing" in str(result)
+        assert "None" not in str(result)
 
 
 @pytest.mark.parametrize(("answers", "ledger", "match"), [

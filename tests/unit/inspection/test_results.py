@@ -11,7 +11,7 @@ import pytest
 from _html import Balanced
 
 import dpestim
-from dpestim import Domain, Numbers, config_context
+from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
 from dpestim.anonymity import homogeneity_attack
 from dpestim.audit import BayesianAdversary, mistakes
@@ -20,15 +20,16 @@ from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
 from dpestim.inspection import privacy_card, release_report
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
+from dpestim.local import DistributionEstimator, GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.pipeline import check_pipeline
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.results import Estimates
 from dpestim.shuffle import plan as plan_behind
-from dpestim.statistics import Count, Mean, group_by, histogram, mean
+from dpestim.statistics import ContingencyTable, Count, Mean, group_by, histogram, mean
 from dpestim.summaries import Summary
+from dpestim.synthesis import MarginalSynthesizer
 from dpestim.tables import NumberTable, Table
 
 pandas = pytest.importorskip("pandas")
@@ -99,6 +100,7 @@ def check_says_what_it_is(result):
     assert text
     assert " at 0x" not in text + "".join(html.seen)
     assert all(isinstance(name, str) and name for name in frame.columns)
+    assert frame.columns.is_unique
     axes.clear()
     display = result.plot(axes)
     assert display.ax_ is axes
@@ -220,6 +222,28 @@ def test_a_result_stays_what_it_was_when_more_reports_come():
     np.testing.assert_array_equal(before.interval(0.9), ends)
     assert str(est.result_) != text
     assert isinstance(before, Estimates)
+
+
+@pytest.mark.parametrize("make", [
+    lambda domain: MeanEstimator(PMTransformer(4.0, bounds=domain[["age"]])),
+    lambda domain: DistributionEstimator(PMTransformer(4.0, bounds=domain[["age"]]), n_bins=2),
+    lambda domain: GRRFrequencyEstimator(4.0, categories=domain[["kind"]]),
+    lambda domain: MarginalSynthesizer(4.0, delta=1e-6, bounds=domain, bins=4),
+    lambda domain: ContingencyTable(4.0, categories=domain[["kind"]]),
+], ids=["mean", "distribution", "frequencies", "synthesis", "table"])
+def test_missing_values_have_a_line_with_their_name(make):
+    domain = Domain({"age": Numbers(17, 90, missing=True), "kind": Categories(["a", "b"], missing=True)})
+    frame = pandas.DataFrame({"age": [20.0, 40.0, 60.0, None] * 500, "kind": ["a", "b", None, "a"] * 500})
+    est = make(domain)
+    read = frame[["age"]] if hasattr(est, "transformer") else frame if isinstance(est, MarginalSynthesizer) else (
+        frame[["kind"]])
+    result = est.fit(read).result_
+    lines = [line.split() for line in str(result).splitlines() if "missing" in line]
+    assert len(lines) == read.shape[1]
+    if hasattr(est, "missing_"):
+        last = result.to_frame().iloc[-1]
+        assert (last["value"], last["standard_error"]) == (est.missing_[0], est.missing_standard_error_[0])
+        assert abs(last["value"] - 0.25) < 0.1
 
 
 def test_units_that_a_domain_declares_are_shown_and_no_others():

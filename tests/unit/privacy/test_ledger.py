@@ -60,8 +60,11 @@ def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(durability):
 def test_delta_has_its_own_budget():
     ledger = Ledger(10, delta=1e-6)
     ledger.charge(PrivacyGuarantee(1, delta=Fraction(1, 10**6), model="central", neighbours=Neighbours.SUBSTITUTION))
-    with pytest.raises(BudgetExceededError, match="delta"):
+    with pytest.raises(BudgetExceededError, match="delta") as spent:
         ledger.charge(PrivacyGuarantee(1, delta=Fraction(1, 10**9)))
+    with pytest.raises(BudgetExceededError, match="open the ledger with one"):
+        Ledger(10).charge(PrivacyGuarantee(1, delta=Fraction(1, 10**9)))
+    assert "open the ledger with one" not in str(spent.value)  # (it has one)
     ledger.charge(PrivacyGuarantee(1))
     assert (ledger.spent().epsilon, ledger.spent().delta) == (2, Fraction(1, 10**6))
 
