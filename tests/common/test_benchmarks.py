@@ -78,7 +78,7 @@ def test_every_mechanism_that_chooses_is_timed(benchmarks):
 def test_sparse_vectors_are_timed(benchmarks):
     from benchmarks import sparse_vector
 
-    rows = list(sparse_vector.rows(type("Settings", (), {"n": 1000, "quick": True})))
+    rows = list(sparse_vector.rows(type("Settings", (), {"n": 1000, "quick": True, "short": False})))
     assert all(row.ours > 0 and row.ratio > 0 and row.met is None for row in rows)
 
 
@@ -111,7 +111,7 @@ def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
 def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
     from benchmarks import longitudinal, sketches
 
-    settings = type("Settings", (), {"n": 3000, "quick": True})
+    settings = type("Settings", (), {"n": 3000, "quick": True, "short": False})
     rows = [*sketches.rows(settings), *longitudinal.rows(settings)]
     assert len(rows) == 6 + 4
     assert all(row.ours > 0 and row.ratio > 0 and row.target and row.met is None for row in rows)
@@ -120,7 +120,7 @@ def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
 def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     from benchmarks import statistics
 
-    settings = type("Settings", (), {"quick": True, "n": 20_000})
+    settings = type("Settings", (), {"quick": True, "short": False, "n": 20_000})
     assert [row.target for row in statistics.rows(settings)] == ["1x", "", "1x", ""]
 
 
@@ -135,7 +135,7 @@ def test_models_and_what_comes_before_them_are_timed(benchmarks, monkeypatch):
         and cls.__name__ not in ("DPFederatedLinearModel", "DPTukeyRegression", "DomainEncoder")  # (have no namesake)
     }
     shorten_peers(monkeypatch, fits.ensemble)
-    rows = list(fits.rows(type("Settings", (), {"n": 1000, "quick": True})))
+    rows = list(fits.rows(type("Settings", (), {"n": 1000, "quick": True, "short": False})))
     assert all(row.ours > 0 and row.ratio > 0 and row.met is None for row in rows)
 
 
