@@ -65,6 +65,55 @@ def points(
             out[i] = <int64_t>point_of(values[i], scale, low, <double>span, <double>middle, least, most) - middle
 
 
+def sort_points(
+    int64_t[::1] values,        # IO   points counted from the first, at least 0; ascending afterwards
+    int64_t[::1] spare,         # OUT  of the same length: overwritten
+):
+    """Sort points, digit by digit from the last: several times as fast as comparing them."""
+    cdef Py_ssize_t i, n = values.shape[0], start, size
+    cdef int shift, bits = 0, digit
+    cdef int64_t most = 0
+    cdef int64_t counts[2048]
+    cdef int64_t *one
+    cdef int64_t *other
+    cdef int64_t *swap
+    if spare.shape[0] != n:
+        raise ValueError("spare differs in length")
+    if n < 2:
+        return
+    with nogil:
+        for i in range(n):
+            most |= values[i]  # (no less than the largest, with as many bits; negative where one is)
+    if most < 0:
+        raise ValueError("points are counted from the first one: none is negative")
+    while most >> bits:
+        bits += 1
+    one, other = &values[0], &spare[0]
+    with nogil:
+        shift = 0
+        while shift < bits:
+            for digit in range(2048):
+                counts[digit] = 0
+            for i in range(n):
+                counts[(one[i] >> shift) & 2047] += 1
+            start = 0
+            for digit in range(2048):
+                size = counts[digit]
+                counts[digit] = start
+                start += size
+            for i in range(n):
+                digit = <int>((one[i] >> shift) & 2047)
+                other[counts[digit]] = one[i]
+                counts[digit] += 1
+            swap = one
+            one = other
+            other = swap
+            shift += 11
+        if one != &values[0]:
+            for i in range(n):
+                values[i] = one[i]
+
+
 def add_cells(
     const double[::1] values,   # IN   a column
     const double[::1] edges,    # IN   ascending, at least two

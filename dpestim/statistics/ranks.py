@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpestim._core import cells
 from dpestim.statistics.summary import Grid, blocks
 
 #: Steps of the coarse and of the fine grid, as powers of two.
@@ -158,8 +159,11 @@ def ranked(rows, grids):
     for block in blocks(rows):
         for grid, column, listed in zip(own, block, parts):
             listed.append(grid.points(column) + grid.span // 2)
-    out = []
-    for listed in parts:
-        points, counts = np.unique(np.concatenate(listed) if listed else np.empty(0, np.int64), return_counts=True)
-        out.append(Ranked(points, counts.astype(np.int64)))
-    return out
+    return [_counted(np.concatenate(listed) if listed else np.empty(0, np.int64)) for listed in parts]
+
+
+def _counted(points):
+    """Return the `Ranked` of points that may repeat; they are overwritten."""
+    cells.sort_points(points, np.empty_like(points))
+    starts = np.flatnonzero(np.r_[True, points[1:] != points[:-1]])[: len(points)]
+    return Ranked(points[starts], np.diff(np.append(starts, len(points))))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from dpestim._core import binary, encode, grr, hadamard, olh, subset, unary
+from dpestim._core import binary, cells, encode, grr, hadamard, olh, subset, unary
 from dpestim.privacy import category_weights, exact
 
 WORD = 1 << 64
@@ -391,3 +391,19 @@ def test_an_object_that_fails_is_one_bad_row(error):
 def test_kernels_refuse_lengths_that_differ(call):
     with pytest.raises(ValueError, match=r"differ|lanes|places|fields"):
         call()
+
+
+@pytest.mark.parametrize("most", [1, 2, 2047, 2048, 2049, 1 << 22, (1 << 33) - 1, 1 << 41, (1 << 63) - 1])
+def test_points_are_sorted(most):
+    for n in (0, 1, 2, 999):
+        points = np.random.default_rng(n).integers(0, most, n)
+        expected = np.sort(points)
+        cells.sort_points(points, np.empty_like(points))
+        assert (points == expected).all()
+
+
+def test_points_that_cannot_be_sorted_are_refused():
+    with pytest.raises(ValueError, match="differs in length"):
+        cells.sort_points(np.zeros(3, np.int64), np.zeros(2, np.int64))
+    with pytest.raises(ValueError, match="none is negative"):
+        cells.sort_points(np.array([1, -1]), np.zeros(2, np.int64))
