@@ -156,7 +156,8 @@ def _collected(name, step, privacy):
     what = "1 column" if what == "1 columns" else what
     users = getattr(step, "n_users_", None) if privacy.neighbours is not Neighbours.ADD_REMOVE else None
     count = f" from {users:,} reports" if users else ""
-    return f"{name}: {what}, through {type(step).__name__}{count}."
+    kind = type(step).__name__
+    return f"{'' if name == kind else f'{name}: '}{what}{count}, through {kind}."
 
 
 def _odds(guarantee):

@@ -135,3 +135,4 @@ def test_every_estimator_of_the_registry_has_a_card(name, cls):
     assert list(card.sections) == SECTIONS
     assert all(card.sections.values())
     assert cls.__name__ in card.sections["What was collected"]
+    assert not card.sections["What was collected"].startswith(f"{cls.__name__}: ")  # (it is said once)
