@@ -18,6 +18,7 @@ from dpestim.inputs import (
     refuse_infinite,
 )
 from dpestim.inputs.encoded import block_of, encodable, norm_of, width_of_block
+from dpestim.inputs.frames import refuse_parts
 from dpestim.preprocessing.names import feature_names
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 
@@ -204,6 +205,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
         return bool(self.sparse_output)
 
     def _table(self, X):
+        refuse_parts(X, "X")
         strict = self._is_strict()
         none = len(getattr(X, "shape", ())) == 2 and not X.shape[0]
         return X if strict and none else category_rows(X, strict=strict)
