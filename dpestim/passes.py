@@ -59,19 +59,33 @@ class Blueprint:
         return made
 
 
-@dataclass(frozen=True)
-class Summarize:
-    """Asks for the exact summary of the rows: as secret as they are."""
-
-    blueprint: Blueprint
+class Request:
+    """Base of what is asked of rows; a sub-class brings `of_rows` and ``add``."""
 
     #: Whether a part must know how many rows the parts before it have.
     needs_order = False
 
     def __call__(self, rows, place=None):
-        """Return the summary of rows, a tuple of what `summarize` takes; None where there are none."""
-        if not size(rows):
-            return None
+        """Return the answer of rows, a tuple of what `fit` takes; None where there are none."""
+        return self.of_rows(rows, place) if size(rows) else None
+
+    def of_rows(self, rows, place):
+        """Return the answer of rows, of which there may be none."""
+        raise TypeError(f"{type(self).__name__} does not say what rows answer: implement `of_rows`")
+
+    def of_nothing(self, example):
+        """Return the answer where no part has a row, as `fit` of no rows has it: whether there is one may be secret."""
+        return self.of_rows(tuple(rows[:0] for rows in example), Place())
+
+
+@dataclass(frozen=True)
+class Summarize(Request):
+    """Asks for the exact summary of the rows: as secret as they are."""
+
+    blueprint: Blueprint
+
+    def of_rows(self, rows, place):
+        """Return the summary of rows."""
         found = self.blueprint.build().summarize(*rows)
         return getattr(found, "summary_", found)
 
@@ -82,7 +96,7 @@ class Summarize:
 
 
 @dataclass(frozen=True)
-class CountRows:
+class CountRows(Request):
     """Asks for the number of rows: exact, and public where neighbours have one row replaced.
 
     They are read as a fit in rounds will read them: rows that it would refuse must be refused before it charges.
@@ -92,14 +106,11 @@ class CountRows:
     #: what `_read_part` takes besides the rows
     known: tuple = ()
 
-    needs_order = False
     #: Whether rows will be asked again: data that can be read once are refused at once then.
     again = True
 
-    def __call__(self, rows, place=None):
-        """Return the number of rows; None where there are none."""
-        if not size(rows):
-            return None
+    def of_rows(self, rows, place):
+        """Return the number of rows."""
         self.blueprint.build()._read_part(rows, *self.known)
         return size(rows)
 
@@ -110,7 +121,7 @@ class CountRows:
 
 
 @dataclass(frozen=True)
-class CountReports:
+class CountReports(Request):
     """Asks for counts of the reports of rows, which are randomised where they are.
 
     Noise of a row is a function of the key and of the row's place: a part that is read again, by a second attempt or by
@@ -127,9 +138,13 @@ class CountReports:
         """With a seed, rows have the noise that they have on one machine: it depends on how many came before."""
         return self.seeded
 
-    def __call__(self, rows, place):
-        """Return an aggregate of the reports; None where there are no rows."""
-        return self.blueprint.build()._count_sent(rows, self, place) if size(rows) else None
+    def of_rows(self, rows, place):
+        """Return an aggregate of the reports."""
+        return self.blueprint.build()._count_sent(rows, self, place)
+
+    def of_nothing(self, example):
+        """Raise ValueError: how many users report is public."""
+        raise ValueError("the data must have at least one row")
 
     @staticmethod
     def add(one, other):
@@ -141,24 +156,21 @@ class CountReports:
 class Privatize(CountReports):
     """Asks for the reports of rows, which stay where they are; the same as `CountReports` counts."""
 
-    def __call__(self, rows, place):
-        """Return the reports of rows, an array; None where there are no rows."""
-        return self.blueprint.build()._client_here()._privatize_sent(rows, self, place) if size(rows) else None
+    def of_rows(self, rows, place):
+        """Return the reports of rows, an array."""
+        return self.blueprint.build()._client_here()._privatize_sent(rows, self, place)
 
 
 @dataclass(frozen=True)
-class CountGiven:
+class CountGiven(Request):
     """Asks for counts of reports that clients have made."""
 
     blueprint: Blueprint
 
-    needs_order = False
     add = staticmethod(CountReports.add)
 
-    def __call__(self, rows, place=None):
-        """Return an aggregate of reports; None where there are none."""
-        if not size(rows):
-            return None
+    def of_rows(self, rows, place):
+        """Return an aggregate of reports."""
         made = self.blueprint.build()
         return made.aggregate(made._reports_of(rows[0]))
 

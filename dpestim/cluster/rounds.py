@@ -10,7 +10,7 @@ from dpestim._core import kmeans
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.parallel import run
-from dpestim.passes import Blueprint, size
+from dpestim.passes import Blueprint, Request
 
 #: Steps that a row counts at most: of half a range in the first round, of the widest limit in later ones.
 COARSE, FINE = 1 << 10, 1 << 12
@@ -250,8 +250,8 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Asks rows in parts for the exact sums of `Rows`, of all rows or of the sample."""
+class Tally(Request):
+    """Asks rows in parts for the exact sums of `Rows`."""
 
     blueprint: Blueprint
     low: np.ndarray
@@ -259,23 +259,10 @@ class Tally:
     free: np.ndarray
     #: (centers, scales, limits)
     asked: tuple
-    #: The sample has the blocks below `n_blocks` whose number is a multiple of this; 1: all rows.
-    every: int = 1
-    n_blocks: int = 0
 
-    @property
-    def needs_order(self):
-        """Which rows are in the sample follows from their places."""
-        return self.every > 1
-
-    def __call__(self, rows, place):
-        """Return exact sums and squares; None where there are no rows."""
-        if not size(rows):
-            return None
+    def of_rows(self, rows, place):
+        """Return exact sums and squares."""
         X = self.blueprint.build()._read_part(rows)[:, self.free]
-        if self.every > 1:
-            block = (place.before + np.arange(len(X))) // kmeans.LANES
-            X = X[(block % self.every == 0) & (block < self.n_blocks)]
         part = Rows(np.ascontiguousarray(X), self.low, self.high, None, None)
         return part._sums(part._blocks, len(X), *self.asked)
 
@@ -309,9 +296,9 @@ class PartRows(Rows):
         return self._ask(replace(blocks, asked=asked))
 
     def sample(self):
-        """Return (the request for the rows of the sample, how many these are as far as is known)."""
-        every = -(-self._n // kmeans.LANES) >> 10 if self._replaces else 0
-        if every < 2:
-            return self._tally, self.known
-        n_blocks = self._n // kmeans.LANES
-        return replace(self._tally, every=every, n_blocks=n_blocks), -(-n_blocks // every) * kmeans.LANES
+        """Return (the request, how many rows there are as far as is known): all rows.
+
+        Which part a row is in may follow from its values. A row that is replaced may then move from one part to another
+        and shift the places of all between, so that a sample by places would differ in many rows.
+        """
+        return self._tally, self.known

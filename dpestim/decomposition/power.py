@@ -12,7 +12,7 @@ import numpy as np
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.covariance.base import units_of
 from dpestim.parallel import one_thread
-from dpestim.passes import Blueprint, size
+from dpestim.passes import Blueprint, Request
 from dpestim.statistics.row_moments import REACH
 
 #: Weights of sums of rows, of sums of squares, and of rounds; bits to which products of a row with a basis are rounded.
@@ -119,7 +119,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class PartSums:
+class PartSums(Request):
     """Asks rows in parts for the exact sums of `Rows`."""
 
     blueprint: Blueprint
@@ -129,12 +129,8 @@ class PartSums:
     name: str = ""
     whole: np.ndarray = None
 
-    needs_order = False
-
-    def __call__(self, rows, place=None):
-        """Return exact sums; None where there are no rows."""
-        if not size(rows):
-            return None
+    def of_rows(self, rows, place):
+        """Return exact sums."""
         X = self.blueprint.build()._read_part(rows, self.row_map)
         with np.errstate(all="ignore"):
             return getattr(Rows(X, self.row_map, None, None), self.name)(self.whole)

@@ -63,13 +63,12 @@ def fit(estimator, data, y=None, *, users=None):
     if not hasattr(estimator, "fit_parts"):
         raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows on one "
                          "machine, or take an estimator that has fit_parts")
+    _check_users(estimator, users)
     parts = parts_of(data, y, users)
 
     def ask(request):
         answer = parts.answer(request)
-        if answer is None:
-            raise ValueError("the data must have at least one row")
-        return answer
+        return request.of_nothing(parts.example) if answer is None else answer
 
     estimator.fit_parts(ask, parts.example)
     return estimator
@@ -112,6 +111,7 @@ def privatize(estimator, data, y=None):
     if client_here is None:
         raise ValueError(f"{type(estimator).__name__} makes no reports: take an estimator of dpestim.local")
     parts, client = parts_of(data, y), client_here()
+    estimator._as_rows(*parts.example)
     columns = client._columns_like(parts.example[0])
     request = client._asks(Privatize, estimator, columns)
     return parts.reports(request, columns.report_width, columns.dtype)
@@ -136,3 +136,17 @@ def aggregate(estimator, reports):
     if found is None:
         raise ValueError("reports must have at least one row")
     return estimator.merge(found)
+
+
+def _check_users(estimator, users):
+    """Raise ValueError unless users are named where rows of users are limited, and nowhere else.
+
+    The limit holds where all rows of a user are in one part. Users that come by another way may be in several.
+    """
+    limited = getattr(estimator, "max_rows_per_user", None) is not None
+    if limited and users is None:
+        raise ValueError("users must name the column that says whose row each is, because max_rows_per_user needs all "
+                         "rows of a user in one part: give users, and data of Dask or Spark; or call fit with all rows")
+    if users is not None and not limited:
+        raise ValueError("users must be None, because no max_rows_per_user limits the rows of a user: declare it in a "
+                         "statistic, or leave users out")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpestim.distributed.parts import Split, added, frame_of, made_up
+from dpestim.distributed.parts import Split, added, frame_of, frame_of_records, made_up
 from dpestim.passes import Place, size
 
 #: Answers that one task adds.
@@ -14,6 +14,9 @@ class DaskParts:
 
     def __init__(self, data, y=None, users=None):
         self.targets = None
+        if users is not None and (y is not None or not hasattr(data, "columns")):
+            raise ValueError("users must name a column of a Dask DataFrame, without y: Dask brings the rows of a user "
+                             "together by this column")
         if y is not None and not isinstance(y, str):
             y, self.targets = None, _rows_together(y)
         self.split = Split.by(y, users)
@@ -87,17 +90,15 @@ def _like(data):
     if hasattr(data, "chunks"):
         return made_up(np.empty((0, *data.shape[1:]), data.dtype))
     if hasattr(data, "take"):
-        return made_up(_frame(list(data.take(1))))
+        import pandas
+
+        return made_up(pandas.DataFrame(list(data.take(1))))
     return made_up(data._meta)
 
 
 def _frame(rows):
     """Return the rows of a part of any collection; records as a frame."""
-    if isinstance(rows, list):
-        import pandas
-
-        return pandas.DataFrame(rows)
-    return frame_of(rows)
+    return frame_of_records(rows) if isinstance(rows, list) else frame_of(rows)
 
 
 def _pair(X, y):

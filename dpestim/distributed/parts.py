@@ -135,8 +135,30 @@ def added(request, one, other):
 
 
 def frame_of(rows):
-    """Return Arrow data as a pandas frame, and all else as it is."""
-    return rows.to_pandas() if type(rows).__module__.split(".")[0] == "pyarrow" else rows
+    """Return Arrow data as a pandas frame, and all else as it is.
+
+    Integers stay integers, whatever is missing beside them: as floats, one null would change the values of other rows.
+    """
+    return rows.to_pandas(types_mapper=_nullable) if type(rows).__module__.split(".")[0] == "pyarrow" else rows
+
+
+def frame_of_records(records):
+    """Return records (dicts) as a frame whose values are as they were written, for the same reason."""
+    import pandas
+
+    return pandas.DataFrame(records, dtype=object)
+
+
+def _nullable(kind):
+    """Return the type of pandas that has a null besides, where the usual one has not; None elsewhere."""
+    import pandas
+    import pyarrow
+
+    if pyarrow.types.is_boolean(kind):
+        return pandas.BooleanDtype()
+    if pyarrow.types.is_integer(kind):
+        return pandas.api.types.pandas_dtype(str(kind).replace("uint", "UInt").replace("int", "Int"))
+    return None
 
 
 def made_up(rows):
@@ -145,7 +167,7 @@ def made_up(rows):
         return tuple(map(made_up, rows))
     rows = frame_of(rows)
     if isinstance(rows, list):
-        return [made_up(np.asarray(rows))]
+        return made_up(np.asarray(rows)).tolist()
     if issparse(rows):
         return type(rows)((1, rows.shape[1]), dtype=rows.dtype)
     if isinstance(rows, np.ndarray):

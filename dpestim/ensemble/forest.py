@@ -141,6 +141,14 @@ class Forest(BinnedModel, OnePassModel):
                              f"summary, got {np.shape(X)[0]}")
         return super().summarize(X, y)
 
+    def fit_parts(self, ask, example):
+        """As for other models; ``row_allocation="disjoint"`` is refused: a changed row may move to another part."""
+        if self.row_allocation == "disjoint":
+            raise ValueError('row_allocation="disjoint" needs all rows at once, because the parts of an engine may '
+                             "follow from values, and the tree of a row follows from its place: declare "
+                             'row_allocation="shared"')
+        super().fit_parts(ask, example)
+
     def _shape(self, n_rows):
         """Return (how many trees, levels): what is declared, or what suits so many rows times epsilon.
 

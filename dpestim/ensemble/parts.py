@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpestim.ensemble.rounds import Histograms
-from dpestim.passes import Blueprint, size
+from dpestim.passes import Blueprint, Request, size
 
 #: Bytes of parts that a process keeps. A part for which there is no room is read again for each question.
 _MOST_BYTES = 1 << 30
@@ -20,7 +20,7 @@ _kept, _lock = {}, threading.Lock()
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Request):
     """Asks rows in parts for exact sums.
 
     Parameters
@@ -49,10 +49,8 @@ class Question:
     #: (a part is known by its number: scores of one must not be those of another)
     needs_order = False
 
-    def __call__(self, rows, place):
-        """Return the exact answer of a part; None where there are no rows."""
-        if not size(rows):
-            return None
+    def of_rows(self, rows, place):
+        """Return the exact answer of a part."""
         with _lock:
             part = _kept.pop((self.fit, place), None)
         if part is None or part.n_done > len(self.done):

@@ -137,6 +137,7 @@ class Server(PrivateEstimator):
 
         {fit of parts}
         """
+        self._as_rows(*example)
         client = self._client(restart=True)
         columns = client._columns_like(example[0])
         self._check_columns(columns)

@@ -159,6 +159,7 @@ class PrivKVMEstimator(PrivKVEstimator):
 
         {fit of parts}
         """
+        self._as_rows(*example)
         times, columns = self._checked_rounds(), self._client(restart=True)._columns_like(example[0])
         self._check_columns(columns)
         if times > 1:  # (rows are read in each round: what can be read once, or not at all, is refused unpaid)

@@ -152,7 +152,10 @@ class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
         return super().partial_fit((X, y))
 
     @staticmethod
-    def _as_rows(X, y):
+    def _as_rows(X, y=None):
+        if y is None:
+            raise ValueError("y must be given, because the classes of the rows are reported too: name the column of y, "
+                             "or give pairs (X, y)")
         return X, y
 
     # ---------------------------------------------------------------- predictions
