@@ -1,4 +1,7 @@
-"""Parts that Spark holds, classic or Connect: a request is one pass of `mapInPandas`, and answers are added here."""
+"""Parts that Spark holds, classic or Connect: a request is one pass of `mapInArrow`, and answers are added here.
+
+Not `mapInPandas`: it makes floats of integers beside a null, which would change the values of other rows.
+"""
 
 import pickle
 
@@ -25,22 +28,22 @@ class SparkParts:
         split, together = self.split, self.split.of == "users"
 
         def ask(batches):
-            import pandas
+            import pyarrow
             from pyspark import TaskContext
 
             part, seen, total = TaskContext.get().partitionId(), 0, None
-            if together:  # (all rows of a user count together)
-                batches = [pandas.concat(list(batches) or [pandas.DataFrame()])]
+            batches = [batch for batch in batches if batch.num_rows] if together else batches
+            if together and batches:  # (all rows of a user count together)
+                batches = [pyarrow.Table.from_batches(batches)]
             for batch in batches:
-                if not len(batch):
+                if not batch.num_rows:
                     continue
-                rows = split(batch)
                 place = Place(0, before[part] + seen) if before else Place(part, seen)
-                total, seen = added(request, total, request(rows, place)), seen + len(batch)
-            yield pandas.DataFrame({"part": [part], "answer": [pickle.dumps(total)]})
+                total, seen = added(request, total, request(split(batch), place)), seen + batch.num_rows
+            yield _batch({"part": ([part], pyarrow.int32()), "answer": ([pickle.dumps(total)], pyarrow.binary())})
 
         total = None
-        answers = self.data.mapInPandas(ask, "part int, answer binary").collect()
+        answers = self.data.mapInArrow(ask, "part int, answer binary").collect()
         for row in sorted(answers, key=lambda row: row["part"]):
             total = added(request, total, pickle.loads(bytes(row["answer"])))
         return total
@@ -50,27 +53,35 @@ class SparkParts:
         before, split = self._sizes() if request.needs_order else {}, self.split
 
         def ask(batches):
-            import pandas
+            import pyarrow
             from pyspark import TaskContext
 
             part, seen = TaskContext.get().partitionId(), 0
             for batch in batches:
-                if len(batch):
+                if batch.num_rows:
                     found = request(split(batch), Place(0, before[part] + seen) if before else Place(part, seen))
-                    seen += len(batch)
-                    yield pandas.DataFrame({"report": [row.tobytes() for row in found]})
+                    seen += batch.num_rows
+                    yield _batch({"report": ([row.tobytes() for row in found], pyarrow.binary())})
 
-        return self.data.mapInPandas(ask, "report binary")
+        return self.data.mapInArrow(ask, "report binary")
 
     def _sizes(self):
         """Return how many rows come before each part."""
         def size(batches):
-            import pandas
+            import pyarrow
             from pyspark import TaskContext
 
-            yield pandas.DataFrame({"part": [TaskContext.get().partitionId()], "n": [sum(map(len, batches))]})
+            n = sum(batch.num_rows for batch in batches)
+            yield _batch({"part": ([TaskContext.get().partitionId()], pyarrow.int32()), "n": ([n], pyarrow.int64())})
 
         before, n = {}, 0
-        for row in sorted(self.data.mapInPandas(size, "part int, n long").collect(), key=lambda row: row["part"]):
+        for row in sorted(self.data.mapInArrow(size, "part int, n long").collect(), key=lambda row: row["part"]):
             before[row["part"]], n = n, n + row["n"]
         return before
+
+
+def _batch(columns):
+    """Return a record batch of columns, each (values, type)."""
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array(*own) for own in columns.values()], names=list(columns))

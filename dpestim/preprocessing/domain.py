@@ -102,6 +102,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
         self
         """
         self._check()
+        refuse_parts(X, "X")
         table = self._table(X)
         given = names_of_columns(X)
         own = encodable(self._domain(), given, table.shape[1])

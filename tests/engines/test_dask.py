@@ -13,7 +13,7 @@ from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.statistics import Mean
+from dpestim.statistics import ContingencyTable, Mean
 
 WHY = "dask is not installed: pip install 'dpestim[dask]'"
 pytest.importorskip("dask.dataframe", reason=WHY)
@@ -103,6 +103,24 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
         assert len(ledger.entries()) == 1
     assert (tmp_path / "killed").exists()
     assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
+
+
+def test_a_null_of_one_record_changes_no_value_of_another(client):
+    large = 2**53
+    bag = bags.from_sequence([{"id": large + 1}, {"id": large + 1}, {"id": None}], npartitions=1)
+    table = distributed.fit(ContingencyTable(80.0, categories=[[large, large + 1, None]]), bag)
+    assert table.value_.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(("make", "more"), [
+    (lambda: bags.from_sequence(FRAME[["hours", "user"]].to_dict("records")), {}),
+    (lambda: dask.dataframe.from_pandas(FRAME[["hours", "user"]], npartitions=2),
+     {"y": array.from_array(FRAME["user"].to_numpy())}),
+])
+def test_users_must_name_a_column_of_a_frame(make, more):
+    est = Mean(1.0, bounds=(0, 99), neighbours="add_remove", max_rows_per_user=1)
+    with pytest.raises(ValueError, match="must name a column of a Dask DataFrame"):
+        distributed.fit(est, make(), users="user", **more)
 
 
 @pytest.mark.parametrize("cls", [pytest.param(cls, id=name) for name, cls in all_estimators() if hasattr(cls, "fit")])

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpestim import distributed
+from dpestim import config_context, distributed
 from dpestim.accounting import Ledger
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.statistics import Mean
+from dpestim.statistics import ContingencyTable, Mean
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install 'dpestim[spark]'")
 pandas = pytest.importorskip("pandas")
@@ -93,3 +93,11 @@ def test_a_killed_worker_changes_nothing(spark, tmp_path):
         assert len(ledger.entries()) == 1
     assert Path(mark).exists()
     assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
+
+
+def test_a_null_of_one_row_changes_no_value_of_another(spark):
+    large = 2**53
+    frame = spark.createDataFrame([(large + 1,), (None,), (large + 1,)], "id long").coalesce(1)
+    with config_context(strict=True):
+        table = distributed.fit(ContingencyTable(80.0, categories=[[large, large + 1]]), frame)
+    assert table.value_[1] == 2
