@@ -69,6 +69,12 @@ class Question(Request):
         return one + other
 
 
+def forget():
+    """Drop what this process keeps of parts: a fit that has ended leaves no rows behind."""
+    with _lock:
+        _kept.clear()
+
+
 class Part:
     """Rows of a part, with their scores."""
 

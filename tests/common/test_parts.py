@@ -18,6 +18,7 @@ from dpestim.cluster.rounds import PartRows, Plan, Tally
 from dpestim.decomposition import DPPCA
 from dpestim.distributed.parts import added, frame_of, frame_of_records
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimator
@@ -357,6 +358,7 @@ def test_scores_that_a_worker_has_lost_are_made_again(monkeypatch, room):
     found = distributed.fit(model(), [(X[:50], y[:50]), (X[50:], y[50:])])
     assert (found.scores_ == expected.scores_).all()
     assert (found.intercept_ == expected.intercept_).all()
+    assert not parts_of_boosting._kept  # (no rows are left in this process)
 
 
 def test_rounds_of_parts_are_charged_once():
