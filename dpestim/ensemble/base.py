@@ -13,7 +13,7 @@ from dpestim.accounting import RenyiCurve
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
 from dpestim.ensemble.pairs import Pairs, grouped
-from dpestim.ensemble.parts import PartHistograms
+from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.passes import Blueprint, CountRows
@@ -182,8 +182,11 @@ class Boosting(BinnedColumns, CentralModel):
         blueprint = replace(Blueprint.of(trial), state=known)
         n_rows = ask(CountRows(blueprint))
         n_rows = n_rows if self._replaces else None
-        self._fit_to(lambda sizes, *more: PartHistograms(ask, blueprint, sizes, kind, *more),
-                     lambda first: trial._terms[first:], trial, kind, learned, n_rows, (None, epsilon))
+        try:
+            self._fit_to(lambda sizes, *more: PartHistograms(ask, blueprint, sizes, kind, *more),
+                         lambda first: trial._terms[first:], trial, kind, learned, n_rows, (None, epsilon))
+        finally:
+            forget()
 
     def _read_part(self, rows):
         """Return ((numbers, columns of categories), targets) of a part, with the columns of the others."""

@@ -71,6 +71,12 @@ class Question:
         return one + other
 
 
+def forget():
+    """Keep no rows in this process: after a fit they would stay until the next one. (Others read theirs again.)"""
+    with _lock:
+        _kept.clear()
+
+
 class Part:
     """Rows of a part, with their scores."""
 

@@ -14,6 +14,7 @@ from dpestim.cluster import DPKMeans
 from dpestim.decomposition import DPPCA
 from dpestim.distributed.parts import added
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimator
@@ -210,12 +211,15 @@ def test_files_and_batches_of_libraries(tmp_path):
             with pytest.raises(ValueError, match=r"no file|named once"):
                 distributed.fit(model(), wrong, y="kind")
         assert ledger.spent().epsilon == 0
+    with pytest.raises(ValueError, match="one column only"):
+        distributed.fit(model(), [pandas.concat([frame, frame["kind"]], axis=1)], y="kind")
 
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: distributed.fit(mean(), NUMBERS), "must be in parts"),
     (lambda: distributed.fit(mean(), []), "at least one batch"),
     (lambda: distributed.fit(mean(), [NUMBERS[0][:0]]), "at least one row"),
+    (lambda: distributed.fit(mean(), {"a": NUMBERS}), "each part of the data must be"),
     (lambda: distributed.fit(mean(), "nowhere/*.parquet"), "no file"),
     (lambda: distributed.fit(DPLogisticRegression(), CUPS), "needs all rows at once"),
     (lambda: distributed.fit(Mean(1.0, bounds="private"), list(NUMBERS)), "needs all rows at once"),
@@ -269,6 +273,7 @@ def test_scores_that_a_worker_has_lost_are_made_again(monkeypatch, room):
     found = distributed.fit(model(), [(X[:50], y[:50]), (X[50:], y[50:])])
     assert (found.scores_ == expected.scores_).all()
     assert (found.intercept_ == expected.intercept_).all()
+    assert not parts_of_boosting._kept  # (rows do not outlive the fit)
 
 
 def test_rounds_of_parts_are_charged_once():
