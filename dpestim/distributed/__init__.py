@@ -11,8 +11,10 @@ the local model each part sends counts of reports only. The noise of a row follo
 that a part that an engine reads twice gives the same reports, and is counted once.
 """
 
+from dataclasses import replace
+
 from dpestim.distributed.engines import parts_of
-from dpestim.passes import Blueprint, CountGiven, Privatize
+from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
 
 __all__ = ["aggregate", "fit", "privatize"]
 
@@ -113,7 +115,7 @@ def privatize(estimator, data, y=None):
         raise ValueError(f"{type(estimator).__name__} makes no reports: take an estimator of dpestim.local")
     parts, client = parts_of(data, y), client_here()
     columns = client._columns_like(parts.example[0])
-    request = client._asks(Privatize, estimator, columns)
+    request = replace(client._asks(Privatize, estimator, columns), names=names_in(parts.example[0]))
     return parts.reports(request, columns.report_width, columns.dtype)
 
 

@@ -144,6 +144,16 @@ def test_targets_that_an_estimator_does_not_need_are_ignored():
     assert distributed.fit(power, [(np.eye(4), np.zeros(4))]).n_features_in_ == 4
 
 
+@pytest.mark.parametrize("names", [["b", "a"], ["a", "c"], [0, 1]])
+def test_reports_of_parts_with_other_columns_are_refused(names):
+    pandas = pytest.importorskip("pandas")
+    parts = [pandas.DataFrame([["tea", "coffee"]] * 5, columns=own) for own in (["a", "b"], names)]
+    two = GRRFrequencyEstimator(1.0, categories=[["tea", "coffee"]] * 2)
+    for call in (distributed.fit, lambda *own: list(distributed.privatize(*own))):
+        with pytest.raises(ValueError, match=r"same columns|same names"):
+            call(two, parts)
+
+
 def test_parts_do_not_share_words():
     same = [CUPS[0]] * 20
     counts = [tuple(reports[:, 0]) for reports in distributed.privatize(drinks(), same)]
