@@ -19,6 +19,10 @@ class Place(NamedTuple):
     before: int = 0
 
 
+#: The place of no row at all, which is asked where no part has one and nobody may notice.
+NOWHERE = Place(-1)
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """An estimator without state and without a ledger: what a worker builds, reads rows with, and throws away.
@@ -70,7 +74,7 @@ class Summarize:
 
     def __call__(self, rows, place=None):
         """Return the summary of rows, a tuple of what `summarize` takes; None where there are none."""
-        if not size(rows):
+        if not size(rows) and place != NOWHERE:
             return None
         found = self.blueprint.build().summarize(*rows)
         return getattr(found, "summary_", found)
@@ -98,7 +102,7 @@ class CountRows:
 
     def __call__(self, rows, place=None):
         """Return the number of rows; None where there are none."""
-        if not size(rows):
+        if not size(rows) and place != NOWHERE:
             return None
         self.blueprint.build()._read_part(rows, *self.known)
         return size(rows)

@@ -10,7 +10,7 @@ from dpestim._core import kmeans
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.parallel import run
-from dpestim.passes import Blueprint, size
+from dpestim.passes import NOWHERE, Blueprint, size
 
 #: Steps that a row counts at most: of half a range in the first round, of the widest limit in later ones.
 COARSE, FINE = 1 << 10, 1 << 12
@@ -270,7 +270,7 @@ class Tally:
 
     def __call__(self, rows, place):
         """Return exact sums and squares; None where there are no rows."""
-        if not size(rows):
+        if not size(rows) and place != NOWHERE:
             return None
         X = self.blueprint.build()._read_part(rows)[:, self.free]
         if self.every > 1:

@@ -14,7 +14,7 @@ that a part that an engine reads twice gives the same reports, and is counted on
 from dataclasses import replace
 
 from dpestim.distributed.engines import parts_of
-from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
+from dpestim.passes import NOWHERE, Blueprint, CountGiven, Privatize, names_in
 
 __all__ = ["aggregate", "fit", "privatize"]
 
@@ -66,14 +66,19 @@ def fit(estimator, data, y=None, *, users=None):
         raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows on one "
                          "machine, or take an estimator that has fit_parts")
     parts = parts_of(data, y, users)
+    example = parts.example
+    # (whether there is any row at all is not to be seen then)
+    hides_rows = estimator._is_strict() and hasattr(estimator, "neighbours") and not estimator._replaces
 
     def ask(request):
         answer = parts.answer(request)
+        if answer is None and hides_rows:
+            answer = request(tuple(part[:0] for part in example), NOWHERE)
         if answer is None:
             raise ValueError("the data must have at least one row")
         return answer
 
-    estimator.fit_parts(ask, parts.example)
+    estimator.fit_parts(ask, example)
     return estimator
 
 

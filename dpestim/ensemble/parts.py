@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpestim.ensemble.rounds import Histograms
-from dpestim.passes import Blueprint, size
+from dpestim.passes import NOWHERE, Blueprint, size
 
 #: Bytes of parts that a process keeps. A part for which there is no room is read again for each question.
 _MOST_BYTES = 1 << 30
@@ -51,7 +51,7 @@ class Question:
 
     def __call__(self, rows, place):
         """Return the exact answer of a part; None where there are no rows."""
-        if not size(rows):
+        if not size(rows) and place != NOWHERE:
             return None
         with _lock:
             part = _kept.pop((self.fit, place), None)

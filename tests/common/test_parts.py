@@ -154,6 +154,16 @@ def test_reports_of_parts_with_other_columns_are_refused(names):
             call(two, parts)
 
 
+@pytest.mark.parametrize("est", [mean(), DPGaussianNB(1.0, bounds=(0, 1), classes=[0, 1]),
+                                 DPKMeans(1.0, n_clusters=2, bounds=(0, 1)),
+                                 DPGradientBoostingClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_iter=1)])
+def test_whether_there_is_a_row_is_secret_where_the_number_of_rows_is(est):
+    X, y = np.zeros((0, 2)), np.zeros(0, int)
+    with config_context(strict=True, neighbours="add_remove"), Ledger(9.0, delta=0.1) as ledger:
+        distributed.fit(fresh(est), [X] if isinstance(est, Mean) else [(X, y)])
+        assert len(ledger.entries()) == 1
+
+
 def test_parts_do_not_share_words():
     same = [CUPS[0]] * 20
     counts = [tuple(reports[:, 0]) for reports in distributed.privatize(drinks(), same)]
