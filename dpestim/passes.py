@@ -156,8 +156,14 @@ class CountReports(Request):
 class Privatize(CountReports):
     """Asks for the reports of rows, which stay where they are; the same as `CountReports` counts."""
 
+    #: The names of the columns of all parts: reports carry none, so that nobody could tell those of another order.
+    names: list | None = None
+
     def of_rows(self, rows, place):
         """Return the reports of rows, an array."""
+        if names_in(rows[0]) != self.names:
+            raise ValueError("all parts must have the same columns, in the same order: reorder or rename those of one, "
+                             "and give all rows as data frames, or all as arrays")
         return self.blueprint.build()._client_here()._privatize_sent(rows, self, place)
 
 
@@ -178,6 +184,12 @@ class CountGiven(Request):
 def size(rows):
     """Return how many rows there are in a tuple of what `fit` takes."""
     return rows[0].shape[0] if hasattr(rows[0], "shape") else len(rows[0])
+
+
+def names_in(X):
+    """Return the names of the columns of X, a list, or None where these are no strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def words_of(request, place):

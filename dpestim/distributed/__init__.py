@@ -11,8 +11,10 @@ the local model each part sends counts of reports only. The noise of a row follo
 that a part that an engine reads twice gives the same reports, and is counted once.
 """
 
+from dataclasses import replace
+
 from dpestim.distributed.engines import parts_of
-from dpestim.passes import Blueprint, CountGiven, Privatize
+from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
 
 __all__ = ["aggregate", "fit", "privatize"]
 
@@ -65,12 +67,13 @@ def fit(estimator, data, y=None, *, users=None):
                          "machine, or take an estimator that has fit_parts")
     _check_users(estimator, users)
     parts = parts_of(data, y, users)
+    example = parts.example
 
     def ask(request):
         answer = parts.answer(request)
-        return request.of_nothing(parts.example) if answer is None else answer
+        return request.of_nothing(example) if answer is None else answer
 
-    estimator.fit_parts(ask, parts.example)
+    estimator.fit_parts(ask, example)
     return estimator
 
 
@@ -113,7 +116,7 @@ def privatize(estimator, data, y=None):
     parts, client = parts_of(data, y), client_here()
     estimator._as_rows(*parts.example)
     columns = client._columns_like(parts.example[0])
-    request = client._asks(Privatize, estimator, columns)
+    request = replace(client._asks(Privatize, estimator, columns), names=names_in(parts.example[0]))
     return parts.reports(request, columns.report_width, columns.dtype)
 
 

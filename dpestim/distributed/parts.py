@@ -47,8 +47,8 @@ class Split:
         rows = frame_of(rows)
         if self.name is None:
             return (rows,)
-        if not hasattr(rows, "columns") or self.name not in list(rows.columns):
-            raise ValueError(f"{self.of} must be the name of a column of the data")
+        if not hasattr(rows, "columns") or list(rows.columns).count(self.name) != 1:
+            raise ValueError(f"{self.of} must be the name of a column of the data, and of one column only")
         return rows[[name for name in rows.columns if name != self.name]], rows[self.name]
 
 
@@ -176,6 +176,8 @@ def made_up(rows):
         import pandas
 
         return pandas.DataFrame({name: [_blank(getattr(rows[name], "dtype", None))] for name in rows.columns})
+    if not hasattr(rows, "dtype"):
+        raise ValueError("each part of the data must be a frame, an Arrow table, an array, a list or a pair (X, y)")
     import pandas
 
     return pandas.Series([_blank(rows.dtype)], name=rows.name)

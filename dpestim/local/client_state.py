@@ -1,5 +1,7 @@
 """What clients keep between reports: randomised answers of longitudinal columns, and which columns a row reports."""
 
+import threading
+
 import numpy as np
 
 from dpestim.local.column import Column
@@ -76,6 +78,8 @@ class ClientState:
         self.n_rows, self._n_calls, self._counts = n_rows, 0, np.zeros(n_rows, np.int32)
         #: How many reports of a row each account, a ledger and a label, has paid for; and the state's place in a seed.
         self.paid, self.number = {}, number
+        #: Held from the charge to the report: of two threads, the second would pay nothing, and draw answers anew.
+        self.lock = threading.RLock()
 
     @property
     def n_reports(self):
@@ -105,12 +109,14 @@ class ClientState:
                         "array of row numbers")
 
     def __getstate__(self):
-        return {**vars(self), "_known": None, "version": self._version}
+        with self.lock:
+            return {**vars(self), "_known": None, "lock": None, "version": self._version}
 
     def __setstate__(self, state):
         if state.get("version") != self._version:
             raise ValueError(f"a client state must have version {self._version}: make a new one with client_state")
         vars(self).update({name: value for name, value in state.items() if name != "version"})
+        self.lock = threading.RLock()
 
     def check(self, columns, n_rows=None):
         """Raise ValueError unless it belongs to these columns and this many rows."""
@@ -200,6 +206,7 @@ class _Part(ClientState):
 
     paid = property(lambda self: self._whole.paid)
     number = property(lambda self: self._whole.number)
+    lock = property(lambda self: self._whole.lock)
     _counts = property(lambda self: self._whole._counts[self._rows])
 
     def __getitem__(self, rows):

@@ -70,15 +70,20 @@ class LongitudinalClient(Client):
             raise ValueError("state must be None or a ClientState, as client_state returns it")
         data, columns, _ = self._read(X)
         state.check(columns, len(data[0]))
+        with state.lock:
+            self._pay_for(state, columns, len(data[0]))
+            return state.report(columns, data, WordSource(self.random_state).part(1 + state.number), self.n_jobs)
+
+    def _pay_for(self, state, columns, n_rows):
+        """Charge one report more of rows that keep a state."""
         ledger = self._find_ledger()
         if ledger is not None:
             account = getattr(ledger, "uuid", None), getattr(ledger, "users", "")
             before = 0 if account[0] is None else state.paid.get(account, 0)
             # what the row with the most reports has cost, all others have cost at most
             now = max(state.n_reports + 1, before)
-            self._charge(self._all_reports(columns, now, before), len(data[0]), columns.names)
+            self._charge(self._all_reports(columns, now, before), n_rows, columns.names)
             state.paid[account] = now
-        return state.report(columns, data, WordSource(self.random_state).part(1 + state.number), self.n_jobs)
 
     def privacy_of(self, state):
         """Return what all reports from a state promise together; it depends on their number, never on a value.

@@ -232,6 +232,26 @@ def test_targets_that_an_estimator_does_not_need_are_ignored():
     assert distributed.fit(power, [(np.eye(4), np.zeros(4))]).n_features_in_ == 4
 
 
+@pytest.mark.parametrize("names", [["b", "a"], ["a", "c"], [0, 1]])
+def test_reports_of_parts_with_other_columns_are_refused(names):
+    pandas = pytest.importorskip("pandas")
+    parts = [pandas.DataFrame([["tea", "coffee"]] * 5, columns=own) for own in (["a", "b"], names)]
+    two = GRRFrequencyEstimator(1.0, categories=[["tea", "coffee"]] * 2)
+    for call in (distributed.fit, lambda *own: list(distributed.privatize(*own))):
+        with pytest.raises(ValueError, match=r"same columns|same names"):
+            call(two, parts)
+
+
+@pytest.mark.parametrize("est", [mean(), DPGaussianNB(1.0, bounds=(0, 1), classes=[0, 1]),
+                                 DPKMeans(1.0, n_clusters=2, bounds=(0, 1)),
+                                 DPGradientBoostingClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_iter=1)])
+def test_whether_there_is_a_row_is_secret_where_the_number_of_rows_is(est):
+    X, y = np.zeros((0, 2)), np.zeros(0, int)
+    with config_context(strict=True, neighbours="add_remove"), Ledger(9.0, delta=0.1) as ledger:
+        distributed.fit(fresh(est), [X] if isinstance(est, Mean) else [(X, y)])
+        assert len(ledger.entries()) == 1
+
+
 def test_parts_do_not_share_words():
     same = [CUPS[0]] * 20
     counts = [tuple(reports[:, 0]) for reports in distributed.privatize(drinks(), same)]
@@ -299,11 +319,14 @@ def test_files_and_batches_of_libraries(tmp_path):
             with pytest.raises(ValueError, match=r"no file|named once"):
                 distributed.fit(model(), wrong, y="kind")
         assert ledger.spent().epsilon == 0
+    with pytest.raises(ValueError, match="one column only"):
+        distributed.fit(model(), [pandas.concat([frame, frame["kind"]], axis=1)], y="kind")
 
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: distributed.fit(mean(), NUMBERS), "must be in parts"),
     (lambda: distributed.fit(mean(), []), "at least one batch"),
+    (lambda: distributed.fit(mean(), {"a": NUMBERS}), "each part of the data must be"),
     (lambda: distributed.fit(mean(), "nowhere/*.parquet"), "no file"),
     (lambda: distributed.fit(DPLogisticRegression(), CUPS), "needs all rows at once"),
     (lambda: distributed.fit(Mean(1.0, bounds="private"), list(NUMBERS)), "needs all rows at once"),

@@ -3,7 +3,7 @@
 from copy import copy
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from dpestim.base import PrivateEstimator
@@ -330,7 +330,9 @@ class PersonalizedEstimator(Combined, Server):
         groups, servers = self._now(restart)
         # (a group that comes later is read by the domain that was declared for it)
         read, present, _ = self._read(X, groups, servers, restart)
-        columns = self._columns_of(servers, read, present)
+        columns, seen = self._columns_of(servers, read, present), BaseEstimator()
+        if groups.are_named and restart:  # (names of columns may be refused)
+            validate_data(seen, X, reset=True, skip_check_array=True)
         source = self._pay(groups, columns, read, present)
         for k, part in zip(present, read):
             servers[k]._take(part, groups.words(source, k), restart)
@@ -343,8 +345,8 @@ class PersonalizedEstimator(Combined, Server):
             self.n_features_in_ = servers[0].n_features_in_
             if hasattr(servers[0], "feature_names_in_"):
                 self.feature_names_in_ = servers[0].feature_names_in_
-        elif restart:
-            validate_data(self, X, reset=True, skip_check_array=True)
+        else:
+            vars(self).update({name: vars(seen)[name] for name in self._STATE if name in vars(seen)})
 
     def _aggregate(self, reports):
         groups, servers = self._now()

@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import threading
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -183,3 +185,33 @@ def test_numbers_that_share_a_report_stand_beside_kept_answers():
         assert abs(est.means_[j] - X[:2000, j].mean()) < 5 * est.standard_errors_[j]
     assert est.privacy_of(state[2000:]).epsilon == 0
     assert est.privacy_of(state).epsilon == Fraction(8)
+
+
+class SlowLedger:
+    """A ledger whose charges take a while, so that threads meet there."""
+
+    uuid, users = "one", ""
+
+    def __init__(self):
+        self.charged = []
+
+    def charge(self, guarantee, **about):
+        self.charged.append(guarantee)
+        time.sleep(0.05)
+
+
+def test_threads_that_share_a_state_pay_for_each_report():
+    ledger = SlowLedger()
+    client = LGRRFrequencyEstimator(2.0, categories=[MOODS], ledger=ledger)
+    X = np.array([["good"]] * 5)
+    state = client.client_state(X)
+    threads = [threading.Thread(target=client.privatize, args=(X,), kwargs={"state": each})
+               for each in (state, state, state[[1, 0, 2, 3, 4]])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stated = client.privacy_of(state)
+    assert state.n_reports == 3
+    assert sum(one.epsilon for one in ledger.charged) == stated.epsilon
+    assert pickle.loads(pickle.dumps(state)).n_reports == 3

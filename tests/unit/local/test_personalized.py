@@ -718,3 +718,14 @@ def test_kernels_write_nowhere_else():
     for short in (np.zeros(2, np.int64), np.zeros(4, np.int64)):
         with pytest.raises(ValueError, match="length"):
             kernels.places(numbers, np.zeros(2, np.int64), short)
+
+
+@pytest.mark.parametrize("names", [["group", "drink", "drink"], ["group", 1, 2]])
+def test_names_of_columns_that_are_refused_cost_nothing(names):
+    X = pd.DataFrame([["a", "tea", "tea"], ["b", "milk", "tea"]] * 5)
+    X.columns = names
+    inner = GRRFrequencyEstimator(1.0, categories=[["tea", "milk"]] * 2)
+    with Ledger(100.0) as ledger:
+        with pytest.raises((ValueError, TypeError), match="names"):
+            PersonalizedEstimator(inner, settings={"a": {}, "b": {}}, group_column=0).fit(X)
+        assert not ledger.entries()
