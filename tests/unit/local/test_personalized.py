@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from dpestim import config_context
@@ -720,8 +721,19 @@ def test_kernels_write_nowhere_else():
             kernels.places(numbers, np.zeros(2, np.int64), short)
 
 
+def refuses_twins():
+    """Tell whether scikit-learn refuses names that occur twice: older versions do not."""
+    try:
+        StandardScaler().fit(pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]))
+    except ValueError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("names", [["group", "drink", "drink"], ["group", 1, 2]])
 def test_names_of_columns_that_are_refused_cost_nothing(names):
+    if len(set(names)) < 3 and not refuses_twins():
+        pytest.skip("this scikit-learn takes names that occur twice")
     X = pd.DataFrame([["a", "tea", "tea"], ["b", "milk", "tea"]] * 5)
     X.columns = names
     inner = GRRFrequencyEstimator(1.0, categories=[["tea", "milk"]] * 2)
