@@ -9,6 +9,8 @@ All data take one path::
     reports.py   shapes that reports come in: a code, packed bits, fields
     columns.py   `Column` (what turns values into codes, and a law), `Columns` (those of a row), the one walk
     sampling.py  `SampledColumns`: those of a row of which each user reports k, and its walk
+    coded.py     features of a row as small numbers: places of categories, bins of numbers
+    views.py     `View`: a public function of features, with a law of its own; `ViewColumns`, of which users report some
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
     patterns.py  eight independent bits from 16 random ones, for laws whose reports are bits

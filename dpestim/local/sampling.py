@@ -179,6 +179,21 @@ class SampledColumns(Columns):
         parallel.run(task, -(-stop // size) - first_block, n_jobs)
 
 
+class CountedDraws(SampledColumns):
+    """Columns of which users report some; the last count of each is how many reports it has."""
+
+    def with_columns(self, columns):
+        """Return the same draw of other columns."""
+        return type(self)(columns, self.inferred, self.keys, n_sampled=self.n_sampled)
+
+    def _no_counts(self):
+        return [np.zeros(law.n_counts + 1, np.int64) for law in self.laws]
+
+    def _count(self, number, reports, counts):
+        self.laws[number].count(reports, counts[number][:-1])
+        counts[number][-1] += len(reports)
+
+
 def draw(reader, block, n_rows, d, k):
     """Return (n_rows, k) ascending numbers below d: the columns that the first rows of a block report."""
     out, rejected = np.empty((n_rows, k), np.uint16), np.empty(n_rows, np.uint32)

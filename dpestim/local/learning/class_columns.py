@@ -25,8 +25,9 @@ from dpestim.inputs.numbers import kind_of
 from dpestim.local.categories.adaptive import best_law
 from dpestim.local.categories.choice import spread_of
 from dpestim.local.client import Client
+from dpestim.local.coded import CategoryFeature, NumberFeature
 from dpestim.local.columns import column_names
-from dpestim.local.learning.joint import CategoryFeature, JointColumn, JointColumns, NumberFeature
+from dpestim.local.learning.joint import JointColumn, JointColumns
 from dpestim.local.numbers.column import pair_of
 from dpestim.privacy.exact import canonical_epsilon
 

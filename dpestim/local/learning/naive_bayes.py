@@ -18,8 +18,8 @@ from dpestim.inputs import (
 )
 from dpestim.inputs.numbers import number_column
 from dpestim.local.client import Client
+from dpestim.local.coded import NumberFeature
 from dpestim.local.learning.class_columns import ClassColumns
-from dpestim.local.learning.joint import NumberFeature
 from dpestim.local.server import Server
 from dpestim.postprocessing import norm_sub
 from dpestim.postprocessing.shrinkage import class_logarithms
