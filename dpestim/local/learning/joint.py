@@ -28,6 +28,11 @@ class CategoryFeature:
         """Return what two features must share to be counted together."""
         return self.encoder.plain_categories()
 
+    @property
+    def domain(self):
+        """The categories as a survey says them."""
+        return self.encoder.domain
+
     def read(self, values, n_jobs, explain=True):
         """Return (the place of each value, that of none for what is no category; why there is such a value, or None).
 
@@ -57,6 +62,11 @@ class NumberFeature:
     def identity(self):
         """Return what two features must share to be counted together."""
         return self.low, self.high, self.n_bins, self.missing
+
+    @property
+    def domain(self):
+        """The bins as a survey says them."""
+        return {"kind": "bins", "low": self.low, "high": self.high, "bins": self.n_bins, "missing": self.missing}
 
     @property
     def edges(self):
@@ -107,6 +117,11 @@ class JointColumn(Column):
         """Return classes and domain, in order, and the law."""
         values = self.classes.tolist()
         return tuple(type(value) for value in values), values, self.feature.identity(), self.law
+
+    @property
+    def domain(self):
+        """The classes, and the values of the feature."""
+        return {"kind": "classes", "classes": self.classes.tolist(), "feature": self.feature.domain}
 
     def read(self, values, n_jobs, strict):
         """Return the codes of (places of classes, values of the feature).
