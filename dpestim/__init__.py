@@ -8,6 +8,7 @@
     covariance       covariance matrices from one pass over rows, in the central model
     decomposition    principal components, in the central model
     audit            what a report tells an adversary, computed from the exact laws and measured
+    collection       `Survey`: what clients and a server agree on, as a file; reports as bytes and as files
     cluster          centers of clusters, in the central model
     ensemble         boosting with curves that can be plotted, and random forests, in the central model
     feature_selection  choosing columns by private scores, in the central model
@@ -32,8 +33,9 @@
 
 Layers, of which each imports only those below it: distributed, inspection, model_selection -> audit, pipeline ->
 ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster, covariance,
-synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity -> privacy,
-base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
+synthesis, collection -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity
+-> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
+epsilon).
 """
 
 import importlib
@@ -41,8 +43,8 @@ import importlib
 from dpestim import notebook
 from dpestim.version import __version__
 
-_SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "covariance", "datasets", "decomposition",
-                "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local",
+_SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "collection", "covariance", "datasets",
+                "decomposition", "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local",
                 "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle",
                 "statistics", "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")

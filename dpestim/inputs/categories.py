@@ -114,6 +114,13 @@ class CategoryEncoder:
         return [None if is_missing(value) else next(iter(other_names(value)), value)
                 for value in plain_values(self.categories)]
 
+    @property
+    def domain(self):
+        """The categories as a survey says them."""
+        values = [None if is_missing(value) else value for value in self.categories.tolist()] if (
+            self.categories.dtype.kind not in "mM") else list(self.categories)
+        return {"kind": "categories", "values": values, "missing": self._missing is not None}
+
     def encode(self, column, n_jobs=None):
         """Return the codes of a column (array or series), or raise ValueError that names the column only."""
         out, why = self.read(column, self.dtype, 0, n_jobs)

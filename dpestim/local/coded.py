@@ -32,6 +32,11 @@ class CategoryFeature:
         """Return what two features must share to be counted together."""
         return self.encoder.plain_categories()
 
+    @property
+    def domain(self):
+        """The categories as a survey says them."""
+        return self.encoder.domain
+
     def read(self, values, n_jobs, explain=True):
         """Return (the place of each value, that of none for what is no category; why there is such a value, or None).
 
@@ -65,6 +70,11 @@ class NumberFeature:
     def identity(self):
         """Return what two features must share to be counted together."""
         return self.low, self.high, self.n_bins, self.missing
+
+    @property
+    def domain(self):
+        """The bins as a survey says them."""
+        return {"kind": "bins", "low": self.low, "high": self.high, "bins": self.n_bins, "missing": self.missing}
 
     @property
     def edges(self):

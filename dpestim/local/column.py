@@ -35,6 +35,11 @@ class Column:
         """Return what two columns must share for their reports to be counted together: domain and law."""
         raise TypeError(f"{type(self).__name__} does not say what identifies it")
 
+    @property
+    def domain(self):
+        """What values are possible, as a survey says it: a dict with a "kind", of lists, strings, numbers and bools."""
+        return {"kind": "other"}
+
     def read(self, values, n_jobs, strict):
         """Return the values of one checked column as an array of rows, or raise ValueError that names the column only.
 

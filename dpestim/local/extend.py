@@ -23,4 +23,40 @@ __all__ = [
     "Relaxed",
     "Stage",
     "WindowRandomizer",
+    "register",
+    "registered",
 ]
+
+#: Classes of clients that surveys may name, besides those of `dpestim.local`.
+_registered = {}
+
+
+def register(cls):
+    """Let surveys (`dpestim.collection`) name a class of clients of your own; returns it, as a decorator does.
+
+    Call it in the process that writes a survey and in those that read it: a survey names classes, and nothing is
+    imported because a file says so.
+
+    Parameters
+    ----------
+    cls : class
+        A client, whose name no class of `dpestim.local` has.
+
+    Returns
+    -------
+    class
+    """
+    import dpestim.local
+
+    name = getattr(cls, "__name__", None)
+    if not isinstance(cls, type) or not hasattr(cls, "get_params") or not hasattr(cls, "privatize"):
+        raise ValueError("cls must be a class of clients, such as a sub-class of FrequencyEstimator")
+    if name in dpestim.local.__all__ and getattr(dpestim.local, name) is not cls:
+        raise ValueError(f"cls must have a name of its own: dpestim.local has a {name}")
+    _registered[name] = cls
+    return cls
+
+
+def registered():
+    """Return the classes that `register` was told, by name."""
+    return dict(_registered)

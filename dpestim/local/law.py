@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpestim.docstrings import SignatureOfInit
+from dpestim.local.constants import constants_of
+from dpestim.local.fields import Field
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import BLOCK_WORDS
@@ -163,6 +165,22 @@ class Randomizer:
         They follow from the words of `Stage.SEED` alone, which the response does not use.
         """
         return None
+
+    @property
+    def fields(self):
+        """The bits of a report, a tuple of `dpestim.local.fields.Field`: here all bits of every number.
+
+        They are those of the `report_width` numbers of a report, in their order.
+        """
+        return (Field("number", 8 * np.dtype(self.report_dtype).itemsize, None, self.report_width),)
+
+    def constants(self):
+        """Return, by name, every exact number that a client draws by: integers, Fractions, booleans, and parts of such.
+
+        A survey (`dpestim.collection`) writes them down for clients in other languages, and a reader works them out
+        again. Here: what `dpestim.local.constants.constants_of` finds among the attributes.
+        """
+        return constants_of(self)
 
     # ---------------------------------------------------------------- the exact law
 

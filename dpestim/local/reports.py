@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from dpestim._core import grr, unary
+from dpestim.local.fields import Field, bits_for
 
 
 class CodeReports:
@@ -16,6 +17,11 @@ class CodeReports:
     def report_bits(self):
         """Information sent, in bits."""
         return math.log2(self.n_counts)
+
+    @property
+    def fields(self):
+        """The code."""
+        return (Field("code", bits_for(self.n_counts), self.n_counts),)
 
     def check_reports(self, reports):
         """Refuse codes outside the alphabet."""
@@ -43,6 +49,11 @@ class PackedBits:
         """Bits sent."""
         return self.n_categories
 
+    @property
+    def fields(self):
+        """The bits."""
+        return (Field("bits", 1, None, self.n_categories, packed=True),)
+
     def check_reports(self, reports):
         """Refuse bits beyond the domain."""
         if self.n_categories % 8 and (reports[:, -1] >> (self.n_categories % 8)).any():
@@ -64,11 +75,21 @@ class FieldReports:
 
     #: one entry a field
     field_limits = ()
+    #: what each is called; where there is no name, "field 0" and so on
+    field_names = ()
 
     @property
     def report_width(self):
         """Fields a report."""
         return len(self.field_limits)
+
+    @property
+    def fields(self):
+        """The numbers: of as many bits as their limits need, or all of them."""
+        all_bits = 8 * np.dtype(self.report_dtype).itemsize
+        names = self.field_names or [f"field {number}" for number in range(self.report_width)]
+        return tuple(Field(name, all_bits if limit is None else bits_for(limit), limit)
+                     for name, limit in zip(names, self.field_limits))
 
     def check_reports(self, reports):
         """Refuse fields beyond their limits."""

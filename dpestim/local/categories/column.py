@@ -40,6 +40,11 @@ class CategoryColumn(Column):
         """Return the categories, in order, and the law."""
         return self.encoder.plain_categories(), self.law
 
+    @property
+    def domain(self):
+        """The categories in the order of their codes, None for a missing one; or any text, where nobody lists them."""
+        return self.encoder.domain
+
     def read(self, values, n_jobs, strict):
         """Return the codes of a column."""
         return (self.encoder.encode_total if strict else self.encoder.encode)(values, n_jobs)

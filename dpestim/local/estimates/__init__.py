@@ -1,12 +1,14 @@
 """Estimates from the reports of any client: servers that count codes and make a mean or a distribution of the counts.
 
-    collector.py     `Collector`: a server whose client is its parameter `transformer`, which pays
-    mean.py          `MeanEstimator`
-    distribution.py  `DistributionEstimator`, by expectation maximisation
-    personalized.py  `PersonalizedEstimator`: users of different settings (`groups.py`) around any server, frequency
-                     estimators included, and one estimate of all (`combined.py`, with the functions of `mixtures.py`)
-    mixed.py         `MixedEstimator`: columns of several kinds (`rows.py`), one report, one epsilon (`sharing.py`)
-    planning.py      `plan`, `plan_mean`: before any report, which mechanism, how many users, how much epsilon
+    transformer_server.py  `TransformerServer`: a server whose client is its parameter `transformer`, which pays
+    mean.py                `MeanEstimator`
+    distribution.py        `DistributionEstimator`, by expectation maximisation
+    personalized.py        `PersonalizedEstimator`: users of different settings (`groups.py`) around any server,
+                           frequency estimators included, and one estimate of all (`combined.py`, with the functions of
+                           `mixtures.py`)
+    mixed.py               `MixedEstimator`: columns of several kinds (`rows.py`), one report, one epsilon
+                           (`sharing.py`)
+    planning.py            `plan`, `plan_mean`: before any report, which mechanism, how many users, how much epsilon
 """
 
 #: What its estimators are for, in the tables of the documentation.

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from dpestim.exceptions import NoIntervalError
 from dpestim.local.categories.grr import GRRFrequencyEstimator
 from dpestim.local.estimates.binned import category_at, middles, quantile, wasserstein
-from dpestim.local.estimates.collector import Collector
 from dpestim.local.estimates.intervals import bearable, quantile_intervals, share_intervals
 from dpestim.local.estimates.model import BINS, Fit, chosen, likelihood_of, model_of, rebinned
+from dpestim.local.estimates.transformer_server import TransformerServer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.parallel import one_thread
@@ -27,7 +27,7 @@ MOST_INTERVALS = 256
 FAR = 5.0
 
 
-class DistributionEstimator(Collector):
+class DistributionEstimator(TransformerServer):
     """Estimate distributions of numbers by expectation maximisation (EM) under local differential privacy.
 
     By default the reports determine the smoothness. The estimate is a mixture of the maximum likelihood distribution by

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from dpestim.local.categories.grr import GRRFrequencyEstimator
-from dpestim.local.estimates.collector import Collector
+from dpestim.local.estimates.transformer_server import TransformerServer
 from dpestim.local.interval_ends import ends
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
@@ -16,7 +16,7 @@ from dpestim.local.numbers.sdpm import SDPMTransformer
 from dpestim.local.origin import FAR, FEWEST, OTHERS
 
 
-class MeanEstimator(Collector):
+class MeanEstimator(TransformerServer):
     """Estimate means of numbers by the reports of a client under local differential privacy.
 
     Every code is given a number whose expectation, for any input, is that input; the mean of these numbers estimates

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from dpestim.local.categories.estimator import FrequencyEstimator
-from dpestim.local.estimates.collector import Collector
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.rows import Part, row_of
+from dpestim.local.estimates.transformer_server import TransformerServer
 from dpestim.local.numbers.transformer import NumberClient
 from dpestim.local.server import Server
 from dpestim.privacy.exact import canonical_epsilon
@@ -81,7 +81,7 @@ def _row_at(each, choices, pairs, n_sampled):
     columns, parts, start = [], [], 0
     for share, (name, _, labels), (server, client) in zip(each, choices, pairs):
         client._each, own, why = share, None, None
-        if isinstance(server, Collector):
+        if isinstance(server, TransformerServer):
             server.transformer = client
         elif isinstance(server, FrequencyEstimator):
             server = client
@@ -104,7 +104,7 @@ def _row_at(each, choices, pairs, n_sampled):
 
 def template_of(name, given):
     """Return (a fresh server, who randomises for it) of an entry of `transformers`, or raise ValueError."""
-    inner = getattr(given, "transformer", None) if isinstance(given, Collector) else given
+    inner = getattr(given, "transformer", None) if isinstance(given, TransformerServer) else given
     if not isinstance(inner, FrequencyEstimator | NumberClient):
         raise ValueError(f"transformers: {name!r} must be a frequency estimator or a transformer of dpestim.local, or "
                          "a MeanEstimator or DistributionEstimator of one")
@@ -122,7 +122,7 @@ def template_of(name, given):
         raise ValueError(f"transformers: strategy of {name!r} must not be 'sample', because the MixedEstimator draws "
                          "among all columns")
     server = clone(given)
-    client = server.transformer if isinstance(server, Collector) else server
+    client = server.transformer if isinstance(server, TransformerServer) else server
     return server if isinstance(server, Server) else MeanEstimator(server), client
 
 

@@ -57,6 +57,11 @@ class PairColumn(Column):
         keys = None if self.encoder is None else tuple(map(repr, self.encoder.plain_categories()))
         return keys, self.low, self.high, self.law
 
+    @property
+    def domain(self):
+        """The keys, and the bounds of their values."""
+        return {"kind": "keys", "keys": self.keys.tolist(), "low": float(self.low), "high": float(self.high)}
+
     def read(self, values, n_jobs, strict):
         """Return the `PairRows` of a sparse matrix or a long frame."""
         encoder = CategoryEncoder(range(self.law.n_keys), "key", 1) if self.encoder is None else self.encoder

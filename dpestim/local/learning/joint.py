@@ -29,6 +29,11 @@ class JointColumn(Column):
         values = self.classes.tolist()
         return tuple(type(value) for value in values), values, self.feature.identity(), self.law
 
+    @property
+    def domain(self):
+        """The classes, and the values of the feature."""
+        return {"kind": "classes", "classes": self.classes.tolist(), "feature": self.feature.domain}
+
     def read(self, values, n_jobs, strict):
         """Return the codes of (places of classes, values of the feature).
 

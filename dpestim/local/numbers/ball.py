@@ -31,6 +31,11 @@ class BallColumn(JointColumn):
         """Return the ball and the law."""
         return self.centre.tolist(), self.radius, self.law
 
+    @property
+    def domain(self):
+        """The ball."""
+        return {"kind": "ball", "centre": self.centre.tolist(), "radius": self.radius}
+
     def coder(self):
         """Return a function from a block of rows to fixed points, with memory of its own."""
         fixed = np.empty((self.law.block_rows, self.n_joint), self.law.code_dtype)

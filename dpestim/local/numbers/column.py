@@ -34,6 +34,11 @@ class NumberColumn(Column):
         """Return the bounds and the law."""
         return self.low, self.high, self.law
 
+    @property
+    def domain(self):
+        """The bounds."""
+        return {"kind": "numbers", "low": self.low, "high": self.high, "missing": self.may_be_missing}
+
     def read(self, values, n_jobs, strict):
         """Return the values, which were checked with the rest of X; they become fixed points block by block."""
         return values

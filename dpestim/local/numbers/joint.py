@@ -97,6 +97,11 @@ class JointColumn(Column):
         zero, unit = self._scale
         return (zero + unit / 2).tolist()
 
+    @property
+    def domain(self):
+        """The bounds of each number."""
+        return {"kind": "row", "lows": list(map(float, self.lows)), "highs": list(map(float, self.highs))}
+
     def read(self, values, n_jobs, strict):
         """Return the block of values, which was checked with the rest of X; fixed points are made block by block."""
         return values

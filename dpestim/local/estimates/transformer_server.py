@@ -12,7 +12,7 @@ from dpestim.local.server import Server
 from dpestim.results import Part, labels_of
 
 
-class Collector(Server):
+class TransformerServer(Server):
     """Counts what a transformer reports; a sub-class makes estimates of the counts.
 
     The transformer is a client of any kind, numbers or categories: a clone of it randomises and pays.

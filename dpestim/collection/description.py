@@ -1,0 +1,107 @@
+"""A client as plain values: its class by name and its parameters, and from these an equal client again.
+
+Names are looked up among the classes of `dpestim.local` and those that `dpestim.local.extend.register` was told;
+nothing is imported because a file says so.
+"""
+
+import inspect
+from numbers import Real
+
+import dpestim.local
+from dpestim.collection.values import fraction_text, from_plain, read_fraction, to_plain
+from dpestim.inputs import Numbers, is_by_column
+from dpestim.local.estimates.mixed import MixedEstimator
+from dpestim.local.estimates.transformer_server import TransformerServer
+from dpestim.local.extend import registered
+from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.privacy.exact import canonical_epsilon
+
+#: Parameters that a survey does not fix: whoever runs the client, or the server, gives them.
+FREE = ("ledger", "random_state", "n_jobs", "verbose")
+
+
+def classes():
+    """Return the classes that a survey may name, by name."""
+    own = {name: getattr(dpestim.local, name) for name in dpestim.local.__all__}
+    return registered() | {name: cls for name, cls in own.items()
+                           if inspect.isclass(cls) and hasattr(cls, "get_params")}
+
+
+def described(client):
+    """Return a client as {"class", "parameters"}, or raise ValueError for what cannot be written down."""
+    name = type(client).__name__
+    if classes().get(name) is not type(client):
+        raise ValueError(f"client must be of a class of dpestim.local, and {name} is another one: tell "
+                         "dpestim.local.extend.register(cls) of a class of your own, on both sides")
+    given, out = _settled(client), {}
+    for parameter in sorted(given):
+        if parameter in FREE:
+            continue
+        value, why = given[parameter], None
+        try:
+            if parameter.startswith("epsilon") and isinstance(value, Real) and not isinstance(value, bool):
+                out[parameter] = fraction_text(canonical_epsilon(value, parameter))
+            else:
+                out[parameter] = to_plain(value, described)
+        except ValueError as error:
+            why = error
+        if why is not None:
+            raise ValueError(f"{parameter} of {name} {why}" if str(why).startswith("has ") else str(why))
+    return {"class": name, "parameters": out}
+
+
+def made(description):
+    """Return the client that a description says, or raise ValueError; all `FREE` parameters have their defaults."""
+    if not isinstance(description, dict) or set(description) != {"class", "parameters"} or not isinstance(
+            description["parameters"], dict) or not isinstance(description["class"], str):
+        raise ValueError("client must have a class and parameters")
+    cls = classes().get(description["class"])
+    if cls is None:
+        raise ValueError("client.class must be a class of dpestim.local, or one that dpestim.local.extend.register was "
+                         "told: update dpestim, or register the class")
+    known, parameters = set(cls._get_param_names()) - set(FREE), {}
+    for name, value in description["parameters"].items():
+        if name not in known:
+            raise ValueError(f"client.parameters.{name} is not a parameter of {cls.__name__}: update dpestim")
+        why = None
+        try:
+            if name.startswith("epsilon") and isinstance(value, str) and value[:1].isdigit():
+                parameters[name] = read_fraction(value)
+            else:
+                parameters[name] = from_plain(value, made)
+        except (TypeError, OverflowError) as error:
+            why = error
+        except ValueError as error:
+            why = error
+        if why is not None:
+            raise ValueError(f"client.parameters.{name}: {why}")
+    return cls(**parameters)
+
+
+def _settled(client):
+    """Return the parameters of a client, where what the data would settle otherwise is settled: one column is one."""
+    given = client.get_params(deep=False)
+    if isinstance(client, NumericTransformer) and client._is_declared and client._is_scalar():
+        bounds = given.get("bounds")
+        if isinstance(bounds, Numbers):
+            given["bounds"] = {0: bounds}
+        elif bounds is not None and not is_by_column(bounds):
+            given["bounds"] = tuple([end] for end in bounds)
+    if "categories" in given and given["categories"] is None and hasattr(client, "estimate"):
+        given["categories"] = [None]  # (an open column)
+    if isinstance(client, MixedEstimator) and isinstance(client.transformers, list | tuple):
+        columns = client._columns
+        labels = [each[2] for each in client._choices(None)] if columns is None else [
+            part.labels for part in columns.members]
+        given["transformers"] = [(name, _template(part), list(own))
+                                 for (name, part, _), own in zip(client.transformers, labels)]
+    return given
+
+
+def _template(part):
+    return part
+
+
+def inner(estimator):
+    """Return who randomises for an estimator: the client in it, or itself."""
+    return estimator.transformer if isinstance(estimator, TransformerServer) else estimator

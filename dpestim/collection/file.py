@@ -1,0 +1,215 @@
+"""The body of a survey: everything that follows from a client, as plain values in the order of the file."""
+
+import datetime
+import json
+import math
+from fractions import Fraction
+
+from dpestim.collection.canonical import LARGEST, check_plain, first_difference
+from dpestim.collection.description import described, inner, made
+from dpestim.collection.layout import Layout
+from dpestim.collection.table import shortened
+from dpestim.collection.values import fraction_text, shortest, to_plain
+from dpestim.collection.wording import text_of
+from dpestim.local.client import Client
+from dpestim.local.law import Randomizer
+from dpestim.local.server import Server
+
+FORMAT, VERSION = "dpestim survey", "1.0"
+#: Characters of a name and of a question.
+_LONGEST_TEXT = 10_000
+
+
+def columns_of(estimator):
+    """Return the `Columns` of a client, or of the client in a server, or raise ValueError where none are declared."""
+    client = inner(estimator)
+    if not isinstance(client, Client):
+        raise ValueError("client must be a client of dpestim.local with one law for all users: a frequency estimator, "
+                         "a transformer of numbers, a key-value estimator, LDPNaiveBayes, MixedEstimator, or a "
+                         "MeanEstimator or DistributionEstimator of one. Of a PersonalizedEstimator make a survey for "
+                         "each group")
+    if not isinstance(client, Server) and not isinstance(estimator, Server) and not hasattr(client, "bounds") and (
+            hasattr(client, "remainder")):
+        raise ValueError("client must send reports that are counted, and PrivatizedColumns keeps each report beside a "
+                         "label: take a MixedEstimator of its transformers")
+    if not client._is_declared:
+        raise ValueError(f"client must declare its domain, because a survey is public: give {client._domain or 'it'}")
+    return client._columns_now()
+
+
+def body_of(description, *, name, valid_from, valid_until, questions):
+    """Return all of a survey but its id, or raise ValueError."""
+    _check_text(name, "name")
+    for day, what in ((valid_from, "valid_from"), (valid_until, "valid_until")):
+        _check_day(day, what)
+    if valid_from is not None and valid_until is not None and valid_from > valid_until:
+        raise ValueError("valid_until must not be before valid_from")
+    estimator = made(description)
+    differs = first_difference(described(estimator), description)
+    if differs is not None:
+        raise ValueError(f"client.{differs} is not written as a survey writes it: write the survey with Survey.save")
+    columns = columns_of(estimator)
+    if columns.inferred:
+        raise ValueError("client must declare its domain, which was learned from private data")
+    layout, labels, units = Layout(columns), labels_of(estimator, columns), units_of(estimator)
+    asked = _questions(questions, labels)
+    states = any(law.keeps_answers for law in columns.laws)
+    guarantee = estimator.privacy_
+    body = {
+        "format": FORMAT, "version": VERSION, "name": name, "valid_from": valid_from, "valid_until": valid_until,
+        "client": description,
+        "columns": [{"name": label, "question": question, "domain": _domain(column.domain, units.get(_key(label))),
+                     "law": law_of(column.law), "fields": [_field(field) for field in fields]}
+                    for label, question, column, fields in zip(labels, asked, columns, layout.fields)],
+        "sampled": columns.n_sampled,
+        "report": {"bits": layout.bits, "bytes": layout.bytes, "states": states},
+        "guarantee": {
+            "epsilon": _amount(guarantee.epsilon), "model": guarantee.model, "relaxation": guarantee.relaxation,
+            "relaxed_epsilon": _amount(guarantee.relaxed_epsilon),
+            "text": text_of(guarantee, bits=layout.bits, n_columns=len(columns), n_sampled=columns.n_sampled,
+                            states=states, permanent=_permanent(columns) if states else None)},
+    }
+    check_plain(body)
+    return body
+
+
+def as_file(body, survey_id):
+    """Return the text of a file: JSON for readers, with the id first."""
+    return json.dumps({"id": survey_id, **body}, indent=2, ensure_ascii=False) + "\n"
+
+
+def law_of(law):
+    """Return a law as plain values: its name, epsilon, arguments and constants."""
+    given = {name: value for name, value in law.arguments.items() if name != "epsilon"}
+    return {"name": type(law).__name__, "epsilon": _amount(law.epsilon), "arguments": _argument(given),
+            "constants": shortened(_constant(law.constants()))}
+
+
+def labels_of(estimator, columns):
+    """Return what each column is called: a name, a place, or a list of these where a law reads several together."""
+    client = inner(estimator)
+    if hasattr(columns, "members"):
+        each = [label for part in columns.members for label in part.labels]
+    elif columns.keys is not None:
+        each = list(columns.keys)
+    else:
+        each = list(range(columns.n_features))
+    each = [to_plain(label) for label in each]
+    if not all(isinstance(label, str | int) for label in each):
+        raise ValueError(f"{type(client).__name__} must name columns by strings or places")
+    return [each[part] if column.n_joint is not None else each[part.start]
+            for column, part in zip(columns, columns.features)]
+
+
+def units_of(estimator):
+    """Return the units of columns of numbers that a `Domain` declares, by name or place."""
+    client = inner(estimator)
+    bounds = getattr(client, "bounds", None)
+    pairs = bounds.items() if hasattr(bounds, "items") else ()
+    found = {key: own.unit for key, own in pairs if getattr(own, "unit", None) is not None}
+    for part in getattr(client, "transformers", None) or ():
+        found |= units_of(part[1])
+    return found
+
+
+def _permanent(columns):
+    each = [law.epsilon_permanent if law.keeps_answers else math.inf for law in columns.laws]
+    return columns.of_row(each)
+
+
+def _key(label):
+    return label if isinstance(label, str | int) else None
+
+
+def _domain(domain, unit):
+    out = {}
+    for key, value in domain.items():
+        if key in ("values", "classes") or key == "keys":
+            out[key] = to_plain(value)
+        else:
+            out[key] = _domain(value, None) if isinstance(value, dict) else _number(value)
+        if key == "high" and domain["kind"] == "numbers":
+            out["unit"] = unit
+    return out
+
+
+def _number(value):
+    if isinstance(value, list):
+        return [_number(part) for part in value]
+    return shortest(value) if isinstance(value, float) else value
+
+
+def _field(field):
+    return {"name": field.name, "bits": field.bits, "count": field.count,
+            "below": None if field.below is None else str(field.below)}
+
+
+def _amount(epsilon):
+    return None if epsilon is None or epsilon == math.inf else fraction_text(epsilon)
+
+
+def _argument(value):
+    """Return an argument of a law as a plain value for readers: numbers that are no small integers are strings."""
+    if isinstance(value, dict):
+        return {key: _argument(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_argument(part) for part in value]
+    if isinstance(value, frozenset):
+        return sorted((_argument(part) for part in value), key=repr)
+    if isinstance(value, Randomizer):
+        return law_of(value)
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < LARGEST else str(value)
+    if isinstance(value, float):
+        return shortest(value) if math.isfinite(value) else str(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _constant(value):
+    """Return constants as plain values: every number is a string."""
+    if isinstance(value, dict) and set(value) == {"name", "arguments", "constants"}:
+        return {"name": value["name"], "arguments": _argument(value["arguments"]),
+                "constants": _constant(value["constants"])}
+    if isinstance(value, dict):
+        return {key: _constant(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_constant(part) for part in value]
+    if isinstance(value, bool | str) or value is None:
+        return value
+    return fraction_text(value) if isinstance(value, Fraction) else str(value)
+
+
+def _questions(questions, labels):
+    if questions is None:
+        return [None] * len(labels)
+    if isinstance(questions, str):
+        questions = [questions]
+    if isinstance(questions, dict):
+        unknown = [key for key in questions if key not in labels]
+        if unknown:
+            raise ValueError(f"questions must name columns of the survey, which are {labels}")
+        questions = [questions.get(label) if isinstance(label, str | int) else None for label in labels]
+    if not isinstance(questions, list | tuple) or len(questions) != len(labels):
+        raise ValueError(f"questions must be a string for each of the {len(labels)} columns, or a dict by their names")
+    for question in questions:
+        if question is not None:
+            _check_text(question, "questions")
+    return list(questions)
+
+
+def _check_text(text, name):
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_TEXT:
+        raise ValueError(f"{name} must be a string of 1 to {_LONGEST_TEXT:,} characters")
+
+
+def _check_day(day, name):
+    found = None
+    if isinstance(day, str):
+        try:
+            found = datetime.date.fromisoformat(day)
+        except ValueError:
+            found = None
+    if day is not None and (found is None or found.isoformat() != day):
+        raise ValueError(f"{name} must be None or a date, such as '2026-11-26'")

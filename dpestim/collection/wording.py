@@ -1,0 +1,69 @@
+"""What a survey promises, in plain words for the person who is asked.
+
+A reader works the text out again and compares it, so that the words of a version of the format never change: other
+words need another version of the format.
+"""
+
+import math
+
+from dpestim.collection.values import fraction_text
+from dpestim.privacy.text import odds, posterior
+
+
+def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
+    """Return the text, of sentences that follow from the guarantee.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+        Of one report.
+    bits : int
+        Of a report.
+    n_columns, n_sampled : int, int or None
+        How many questions there are, and how many of them a person reports.
+    states : bool
+        Whether clients keep answers between reports.
+    permanent : Fraction, math.inf or None
+        Epsilon of any number of reports of answers that never change, where clients keep them.
+    """
+    return " ".join([*_what_leaves(bits, n_columns, n_sampled), *_what_it_tells(guarantee), *_more(states, permanent),
+                     "Not hidden are: that you took part, when, and from which network address the report came."])
+
+
+def _what_leaves(bits, n_columns, n_sampled):
+    size = "1 bit" if bits == 1 else f"{bits} bits"
+    yield f"Your answers stay on your device. What leaves the device is one report of {size}, drawn at random there."
+    if n_sampled is not None:
+        yield (f"The device first draws {n_sampled} of the {n_columns} questions, without a look at your answers, and "
+               "reports on these only. The report says which questions were drawn.")
+
+
+def _what_it_tells(guarantee):
+    if guarantee.epsilon != math.inf:
+        yield ("Every report that your device can send could also have come from any other answers. "
+               + _times(guarantee.epsilon, "with any other answers"))
+    else:
+        yield "Some reports can show for certain that you do not have, or that you do have, some of the answers."
+    if guarantee.relaxation is not None:
+        yield ("A stronger promise holds for some answers only: "
+               + _times(guarantee.relaxed_epsilon, f"with other answers, as {guarantee.relaxation} allows"))
+
+
+def _times(epsilon, others):
+    size = odds(epsilon).removeprefix(" = ")
+    times = f"{size} times" if size else f"e^{fraction_text(epsilon)} times"
+    return (f"No report is more than {times} as likely with your answers as {others} (epsilon = "
+            f"{fraction_text(epsilon)}). Whoever held two answers for equally likely before the report is at most "
+            f"{posterior(epsilon)} percent sure of one of them after the report.")
+
+
+def _more(states, permanent):
+    if not states:
+        yield "If you report again, the epsilons of your reports add up."
+        return
+    yield ("The device keeps a random answer in place of yours, and all of its reports are drawn from that random "
+           "answer.")
+    if permanent not in (None, math.inf):
+        yield ("As long as your answers stay the same, all of your reports together have an epsilon of at most "
+               f"{fraction_text(permanent)}.")
+    yield "Reports can show that an answer has changed. If your answers change, epsilons add up."

@@ -1,0 +1,29 @@
+"""The bits of a report: what its numbers are called, how many bits each needs, and how they lie in memory."""
+
+from typing import NamedTuple
+
+
+class Field(NamedTuple):
+    """A part of a report: `count` numbers of `bits` bits each, in this order."""
+
+    #: What it is called.
+    name: str
+    #: Bits of each number, 1 to 64.
+    bits: int
+    #: What each number is below; None: anything that the bits can say.
+    below: int | None = None
+    #: How many such numbers there are.
+    count: int = 1
+    #: Whether single bits lie eight to a byte in memory, too, lowest first.
+    packed: bool = False
+
+    def widths(self):
+        """Return the bits of each number in memory that holds it."""
+        if not self.packed:
+            return [self.bits] * self.count
+        return [min(8, self.count - at) for at in range(0, self.count, 8)]
+
+
+def bits_for(n):
+    """Return how many bits a number below n needs, at least 1."""
+    return max(1, (n - 1).bit_length())
