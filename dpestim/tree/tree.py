@@ -1,21 +1,23 @@
 """Decision trees: splits by permute-and-flip, level by level, and noisy leaves (`tree.md`)."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from numbers import Real
 
 import numpy as np
 
-from dpestim._core import trees
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.exact_reals import BitStream
+from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.summaries import MOST_ROWS, TOO_MANY_ROWS, read_schema
 from dpestim.tree.base import BINS, CLASSES, NEIGHBOURS, TARGET, BinnedModel, ClassTarget, NumberTarget
 from dpestim.tree.leaves import leaf_noise, leaf_plan
+from dpestim.tree.rounds import CountNodes, PartRows, Rows
 
 #: Scores by impurity are in steps of 2^-4 rows.
 _GINI = 4
@@ -101,13 +103,48 @@ class Tree(BinnedModel):
         few, many = (math.floor(math.log2(known / rows)) for rows in (200, 100))
         return min(8, max(1, few, min(many, classes)))
 
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked once a level and for the leaves; charges before the first.
+
+        {fit of parts}
+        """
+        epsilon, delta = self._check()
+        if self._inferred() or self._fraction_of_edges():
+            raise ValueError(f"{type(self).__name__} needs all rows at once to find bounds, classes or edges: declare "
+                             "them, with edges_fraction=0")
+        trial = self._trial(*example)
+        trial._rows(example[0], True)
+        domain = trial._domain(trial.n_features_in_)
+        known = {**read_schema(trial), "bins_": domain.bins, "_may_be_missing": trial._may_be_missing}
+        request = CountNodes(replace(Blueprint.of(trial), state=known), domain)
+        n_rows = ask(CountRows(request.blueprint, (domain,)))
+        if n_rows >= MOST_ROWS:
+            raise ValueError(TOO_MANY_ROWS)
+        rows = PartRows(ask, request, len(trial._numbers(domain.target)[0]))
+        draw = trial._drawn(rows, n_rows, domain, epsilon)
+        self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
+
+    def _read_part(self, rows, domain):
+        """Return the rows of a part as `fit` reads them: with the columns of the others."""
+        if len(rows) < 2:
+            raise ValueError("y must be given: the name of the column of the targets, or parts (X, y)")
+        return self._coded(self._read(*rows, False)[0], domain)
+
+    def _coded(self, data, domain):
+        numbers, columns, labels, targets, _ = data
+        amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
+        return Rows(self._codes(numbers, columns, domain.bins), labels, amounts, domain.bins,
+                    len(self._numbers(domain.target)[0]))
+
     def _planned(self, data, n_rows, domain, epsilon):
         """Return a function of a random source that returns what is learned, by name."""
-        grower = partial(self._grower, data, n_rows)
+        def grower(domain, epsilon):
+            return self._drawn(self._coded(data, domain), n_rows, domain, epsilon)
+
         return self._after_edges(data, n_rows, domain, epsilon, grower, partial(grower, domain))
 
-    def _grower(self, data, n_rows, domain, epsilon):
-        law, grow, leaves = self._parts(data, n_rows, domain, epsilon, Fraction(0))
+    def _drawn(self, rows, n_rows, domain, epsilon):
+        law, grow, leaves = self._plans(rows, n_rows, domain, epsilon, Fraction(0))
 
         def draw(source):
             structure = grow(lambda node, scores: law.draw(scores, source.part(1 + node)),
@@ -121,30 +158,27 @@ class Tree(BinnedModel):
         return draw
 
     def _parts(self, data, n_rows, domain, epsilon, delta):
-        numbers, columns, labels, targets, _ = data
-        codes, depth = self._codes(numbers, columns, domain.bins), self._depth(n_rows, domain.target)
-        amounts = targets if isinstance(domain.target, tuple) else domain.target.points(targets)
+        return self._plans(self._coded(data, domain), n_rows, domain, epsilon, delta)
+
+    def _plans(self, rows, n_rows, domain, epsilon, delta):
+        """Return what `_parts` does, of rows that are here or in parts."""
+        depth = self._depth(n_rows, domain.target)
         for_splits = canonical_amount(self.split_fraction, "split_fraction") * epsilon
         weights, *moved = self._numbers(domain.target)
         spent = epsilon - for_splits, delta, *moved, 1, self._many
         leaf_noise(*spent, (1, 1 << depth, len(weights)))  # (may fail)
-
-        def leaves(structure):
-            totals = np.zeros((1, 1 << depth, len(weights)), np.int64)
-            trees.add_leaves(codes, *structure, depth, np.zeros(0, np.int32), labels, amounts, totals)
-            return leaf_plan(*spent, totals, weights)
-
         # (how many rows there are is known where they are replaced)
         most = min(n_rows, _MOST_COUNTED) if self._replaces else _MOST_COUNTED
         return (self._law(for_splits, depth, self._moved(domain.target, most)),
-                partial(self._grown, codes, labels, amounts, domain, depth, most), leaves)
+                partial(self._grown, rows, domain, depth, most),
+                lambda structure: leaf_plan(*spent, rows.leaves(structure), weights))
 
     def _law(self, epsilon, depth, moved):
         """Return by which law each node chooses; a row moves scores by as much as `moved`."""
         steps = 2 * depth if self._replaces else depth
         return PermuteAndFlipLaw(Fraction(epsilon, steps), moved, 0, True)
 
-    def _grown(self, codes, labels, amounts, domain, depth, most, choose, anywhere=None):
+    def _grown(self, rows, domain, depth, most, choose, anywhere=None):
         """Return (features, shifts, thresholds): each node takes one of all candidates, as `choose` says.
 
         A node without rows has scores of 0, so that all candidates are as likely, and there may be far more such nodes
@@ -153,32 +187,26 @@ class Tree(BinnedModel):
         """
         places, inner = candidates(domain.bins), (1 << depth) - 1
         chosen = [np.zeros((1, inner), kind) for kind in (np.int32, np.uint8, np.uint8)]
-        n_rows, n_candidates = codes.shape[1], len(places[0])
-        nodes, rows = np.zeros(n_rows, np.int32), np.arange(n_rows)
+        n_candidates = len(places[0])
+        rows.start()
         for level in range(depth):
             width = 1 << level
-            counts = np.bincount(nodes, minlength=width)
+            counts = rows.counts()
             at = anywhere(level, n_candidates) if anywhere else np.zeros(width, np.int64)
             asked = np.flatnonzero(counts) if anywhere else np.arange(width)
-            for now, inside, own in parts_of_level(asked, counts, nodes, max(1, _AT_ONCE // n_candidates)):
-                known = [part if len(part) < 2 else part[inside] for part in (labels, amounts)]
-                scores = self._scores_of(codes[:, inside], own, len(now), *known, domain, most)
-                for node, found in zip(now.tolist(), scores):
+            for now, tables in rows.tables(asked, counts, max(1, _AT_ONCE // n_candidates)):
+                for node, found in zip(now.tolist(), self._scores_of(tables, domain.bins, most)):
                     at[node] = choose(width - 1 + node, found)
             for part, values in zip(chosen, places):
                 part[0, width - 1 : 2 * width - 1] = values[at]
-            f, s, t = (part[0, width - 1 : 2 * width - 1] for part in chosen)
-            right = codes[f[nodes], rows] - s[nodes] > t[nodes]
-            nodes = 2 * nodes + right.astype(np.int32)
+            rows.split(*(values[at] for values in places))
         return chosen
 
-    def _scores_of(self, codes, nodes, n_nodes, labels, amounts, domain, most):
-        """Return scores of all candidates in so many nodes, a row for each of them."""
-        n_numbers, scores = len(self._numbers(domain.target)[0]), []
-        for own, bins in zip(codes, domain.bins):
-            table = np.zeros((n_nodes, bins.size, n_numbers), np.int64)
-            trees.add_bins(np.ascontiguousarray(own), nodes, labels, amounts, table)
-            left = bins.left(table)
+    def _scores_of(self, tables, bins, most):
+        """Return scores of all candidates in the nodes of tables, a row for each of them."""
+        scores = []
+        for table, own in zip(tables, bins):
+            left = own.left(table)
             all_ = table.sum(axis=1, keepdims=True)
             scores.append(self._scores(left, most) + self._scores(all_ - left, most))
         return np.concatenate(scores, axis=1)
@@ -198,32 +226,6 @@ class Tree(BinnedModel):
         rng = np.random.default_rng(seed)
         X = rng.uniform(-1, 1, size=(n_rows, 3))
         return X, self._test_target(X)
-
-
-def parts_of_level(asked, counts, nodes, most):
-    """Yield (nodes that are asked, which rows are in them, in which of these each row is), of so many nodes at most.
-
-    Parameters
-    ----------
-    asked : ndarray of int
-        Nodes of a level, ascending; all that have rows are among them.
-    counts : ndarray of int
-        How many rows each node has.
-    nodes : ndarray of int32
-        The node of each row.
-    most : int
-    """
-    place = np.zeros(len(counts), np.int32)
-    place[asked] = np.arange(len(asked), dtype=np.int32)
-    own = place[nodes]
-    if len(asked) <= most:
-        yield asked, slice(None), own
-        return
-    order, ends = np.argsort(own, kind="stable"), np.concatenate([[0], np.cumsum(counts[asked])])
-    for first in range(0, len(asked), most):
-        now = asked[first : first + most]
-        inside = order[ends[first] : ends[first + len(now)]]
-        yield now, inside, own[inside] - np.int32(first)
 
 
 def uniform_places(n, size, source):

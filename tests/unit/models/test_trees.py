@@ -30,7 +30,8 @@ from dpestim.tree import leaves as tree_leaves
 from dpestim.tree.binning import NumberBins, category_bins, codes_of, declared_edges, encoders_of
 from dpestim.tree.columns import bins_between
 from dpestim.tree.leaves import Leaves, likely_spread
-from dpestim.tree.tree import information, parts_of_level, purity, squared, surprises, uniform_places
+from dpestim.tree.rounds import parts_of_level
+from dpestim.tree.tree import information, purity, squared, surprises, uniform_places
 
 
 @pytest.mark.parametrize("bins", [NumberBins.even(-1.0, 3.0, 7), NumberBins.even(0.1, 0.3, 255),
