@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
 
@@ -15,6 +15,7 @@ from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
 from dpestim.inputs.frames import refuse_parts
+from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.results import Part, named
@@ -25,6 +26,7 @@ from dpestim.synthesis.estimate import Model
 from dpestim.synthesis.scores import (
     SCALE,
     answer_of,
+    cells_in,
     counted,
     is_noise,
     nothing_score,
@@ -33,6 +35,7 @@ from dpestim.synthesis.scores import (
     scores_of,
     wanted_sets,
 )
+from dpestim.synthesis.tables import CountTables, few_at_a_time
 
 COLUMNS = """\
     categories : list of array-like, dict or Domain, default=None
@@ -123,32 +126,38 @@ class Synthesizer(CentralModel):
         self
         """
         self._check()
-        strict, trial = self._is_strict(), self._trial()
-        refuse_parts(X, "X")
-        table = category_rows(X, strict=strict) if np.shape(X)[:1] != (0,) or not strict else X
-        validate_data(trial, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
-        schema = Schema(X if hasattr(X, "columns") else table, getattr(trial, "feature_names_in_", None))
-        if schema.kind is None and not hasattr(X, "dtype"):
-            schema.dtypes = [None] * len(schema.dtypes)
-        columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
-        schema.settle(columns)
-        sizes = tuple(column.size for column in columns)
-        self._check_size(sizes)
-        workload = None if self.workload is None else [
-            places_of(own, "sets of workload", schema.labels, len(sizes)) for own in self.workload]
-        wanted = wanted_sets(workload, len(sizes), self.degree)
-        plan = self._plan(sizes, max(map(len, wanted), default=1))
-        codes = [column.codes(values, strict) for column, values in zip(columns, columns_of(table))]
-        n_rows, replaces = len(table), self._replaces
+        trial = self._trial()
+        table, columns, schema = trial._seen(X)
 
-        def draw(source):
-            model = self._released(codes, sizes, n_rows if replaces else None, plan, wanted, source)
-            return {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
-                    "cliques_": model.tree.cliques,
-                    "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
-                    "_model": model, "_columns": columns, "_schema": schema, "_workload": workload}
+        def read(sizes):
+            codes = [column.codes(values, self._is_strict()) for column, values in zip(columns, columns_of(table))]
+            return len(table), lambda sets: (counted(codes, own, sizes) for own in sets)
 
-        return self._keep(self._promise(), n_rows, read_schema(trial), draw)
+        return self._fit_to(read, columns, schema, read_schema(trial))
+
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked for tables of few columns; charges before the first noise.
+
+        {fit of parts}
+        """
+        self._check()
+        trial = self._trial()
+        _, columns, schema = trial._seen(example[0])
+        request = CountTables(replace(Blueprint.of(self), state=read_schema(trial)), columns)
+
+        def read(sizes):
+            def count(sets):
+                for some in few_at_a_time(sets, sizes):
+                    yield from ask(replace(request, sets=some))
+
+            return ask(CountRows(request.blueprint, (columns,))), count
+
+        self._fit_to(read, columns, schema, read_schema(trial))
+
+    def _read_part(self, rows, columns):
+        """Return the codes of rows of a part as `fit` reads them: with the columns of the others."""
+        values, _ = self._checked_columns(rows[0], reset=False)
+        return [column.codes(own, self._is_strict()) for column, own in zip(columns, values)]
 
     def sample(self, n_rows=None, random_state=None):
         """Return synthetic rows, which cost nothing, as many and as often as you like.
@@ -251,6 +260,39 @@ class Synthesizer(CentralModel):
 
     # ---------------------------------------------------------------- inside
 
+    def _seen(self, X):
+        """Return (rows as a table, what was declared of their columns, what they looked like), having read names."""
+        strict = self._is_strict()
+        refuse_parts(X, "X")
+        table = category_rows(X, strict=strict) if np.shape(X)[:1] != (0,) or not strict else X
+        validate_data(self, X if hasattr(X, "columns") else table, reset=True, skip_check_array=True)
+        schema = Schema(X if hasattr(X, "columns") else table, getattr(self, "feature_names_in_", None))
+        if schema.kind is None and not hasattr(X, "dtype"):
+            schema.dtypes = [None] * len(schema.dtypes)
+        columns = declared_columns(self.categories, self.bounds, self.bins, len(schema.dtypes), schema.labels)
+        schema.settle(columns)
+        return table, columns, schema
+
+    def _fit_to(self, read, columns, schema, names):
+        """Plan, read, pay and draw; `read` returns (how many rows, what yields exact tables of sets of columns)."""
+        sizes = tuple(column.size for column in columns)
+        self._check_size(sizes)
+        workload = None if self.workload is None else [
+            places_of(own, "sets of workload", schema.labels, len(sizes)) for own in self.workload]
+        wanted = wanted_sets(workload, len(sizes), self.degree)
+        plan = self._plan(sizes, max(map(len, wanted), default=1))
+        n_rows, count = read(sizes)
+        replaces = self._replaces
+
+        def draw(source):
+            model = self._released(count, sizes, n_rows if replaces else None, plan, wanted, source)
+            return {"n_rows_": float(n_rows) if replaces else model.total, "measured_": list(model.known),
+                    "cliques_": model.tree.cliques,
+                    "counts_": np.concatenate([table.ravel() for table, _ in model.known.values()]),
+                    "_model": model, "_columns": columns, "_schema": schema, "_workload": workload}
+
+        return self._keep(self._promise(), n_rows, names, draw)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
@@ -298,13 +340,13 @@ class Synthesizer(CentralModel):
     def _places(self, columns):
         return places_of(columns, "columns", self._schema.labels, len(self._columns))
 
-    def _released(self, codes, sizes, n_rows, plan, wanted, source):
+    def _released(self, count, sizes, n_rows, plan, wanted, source):
         """Return the model: single columns are measured, then what it is furthest from, until the plan ends."""
         singles = [(j,) for j in range(len(sizes))]
         progress = Progress(self, max(plan.most_rounds, 1), most=plan.may_stop)
 
         def measured(tables, noise, words):
-            exact = [counted(codes, own, sizes).ravel() for own in tables]
+            exact = [table.ravel() for table in count(tables)]
             return np.split(noise.add(np.concatenate(exact), words), np.cumsum([len(own) for own in exact])[:-1])
 
         noise, precision = plan.first()
@@ -317,7 +359,7 @@ class Synthesizer(CentralModel):
         model.fit(100)
         # (a plan that may stop measures single columns when it does)
         candidates = {own: None for own in ([] if plan.may_stop else singles) + wanted
-                      if math.prod(sizes[j] for j in own) <= self.max_cells}
+                      if cells_in(own, sizes) <= self.max_cells}
         progress.tell("single columns are measured")
         for number in range(plan.most_rounds):
             if number:  # (when rounds end follows from what was released)
@@ -346,8 +388,8 @@ class Synthesizer(CentralModel):
                 continue
             new = [own for own in live if candidates[own] is None]
             tables_told = progress.part(len(new), "table")
-            for k, own in enumerate(new, 1):
-                candidates[own] = counted(codes, own, sizes)
+            for k, (own, table) in enumerate(zip(new, count(new)), 1):
+                candidates[own] = table
                 tables_told.done(k)
             law = ExponentialLaw(share.epsilon, self._moved() * SCALE * max(map(len, wanted)), 0, False)
             scores = scores_of({own: candidates[own] for own in live}, tables, noises)

@@ -13,7 +13,6 @@ SCALE = 1 << 10
 _FAR = 1 << 60
 
 
-
 def answer_of(model, columns):
     """Return the table of a model in rows; None where there is no room for what lies between, which is public."""
     try:
@@ -47,6 +46,11 @@ def wanted_sets(workload, n_columns, degree):
     return sorted(within, key=lambda own: (len(own), own))
 
 
+def cells_in(columns, sizes):
+    """Return how many cells a table of some columns has."""
+    return math.prod(sizes[j] for j in columns)
+
+
 def counted(codes, columns, sizes):
     """Return how many rows have each combination of codes of some columns."""
     shape = tuple(sizes[j] for j in columns)
@@ -61,7 +65,7 @@ def penalties(candidates, sizes, noise, off):
 
     Errors of single columns are independent, and so add as squares do.
     """
-    return {own: noise * math.prod(sizes[j] for j in own) + off * math.hypot(*(sizes[j] for j in own))
+    return {own: noise * cells_in(own, sizes) + off * math.hypot(*(sizes[j] for j in own))
             for own in candidates}
 
 

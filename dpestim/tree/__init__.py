@@ -9,6 +9,7 @@ How data flows::
 * `columns.py`   models of such codes: what is declared of columns, by number or name, or found with a share of the
   budget (boosting reads by it, too)
 * `base.py`      what trees and forests share: parameters, reading, leaves that shrink to their parents
+* `rounds.py`    exact counts while a tree grows, of rows that are here or in parts
 * `tree.py`     `DPDecisionTreeClassifier`, `DPDecisionTreeRegressor`; forests are in `dpestim.ensemble`
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
