@@ -172,10 +172,15 @@ def made_up(rows):
         return type(rows)((1, rows.shape[1]), dtype=rows.dtype)
     if isinstance(rows, np.ndarray):
         return np.full((1, *rows.shape[1:]), _blank(rows.dtype), dtype=rows.dtype)
+    if hasattr(rows, "get_column"):
+        import polars
+
+        return polars.DataFrame([polars.Series(name, [_blank_of_polars(dtype)], dtype=dtype)
+                                 for name, dtype in rows.schema.items()])
     if hasattr(rows, "columns"):
         import pandas
 
-        return pandas.DataFrame({name: [_blank(getattr(rows[name], "dtype", None))] for name in rows.columns})
+        return pandas.DataFrame({name: _column(getattr(rows[name], "dtype", None)) for name in rows.columns})
     if not hasattr(rows, "dtype"):
         raise ValueError("each part of the data must be a frame, an Arrow table, an array, a list or a pair (X, y)")
     import pandas
@@ -183,5 +188,27 @@ def made_up(rows):
     return pandas.Series([_blank(rows.dtype)], name=rows.name)
 
 
+def _column(dtype):
+    """Return one made-up value of a column of pandas, of its dtype: models that make rows make them of these dtypes.
+
+    Of a dtype that lists its categories it has one, because these may follow from values.
+    """
+    import pandas
+
+    found = getattr(dtype, "categories", None)
+    if found is not None:
+        kind = pandas.CategoricalDtype(pandas.Index([_blank(found.dtype)], dtype=found.dtype), dtype.ordered)
+        return pandas.Series(kind.categories, dtype=kind)
+    kind = getattr(dtype, "kind", "O")
+    if kind in "mM":
+        return pandas.Series([pandas.NaT], dtype=dtype)
+    return pandas.Series([_blank(dtype)], dtype=dtype if kind in "biuf" or str(dtype).startswith("str") else object)
+
+
+def _blank_of_polars(dtype):
+    """Return a value of a type of polars; None, which is of any, where there is no plain one."""
+    return 0 if dtype.is_numeric() else {"Boolean": False, "String": ""}.get(str(dtype))
+
+
 def _blank(dtype):
-    return 0 if getattr(dtype, "kind", "") in "biuf" and getattr(dtype, "kind", "") else ""
+    return {"b": False, **dict.fromkeys("iuf", 0)}.get(getattr(dtype, "kind", None), "")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from dpestim import config_context, distributed
+from dpestim import Categories, Domain, Numbers, config_context, distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.cluster import DPKMeans
 from dpestim.cluster.rounds import PartRows, Plan, Tally
 from dpestim.decomposition import DPPCA
-from dpestim.distributed.parts import added, frame_of, frame_of_records
+from dpestim.distributed.parts import Batches, added, frame_of, frame_of_records
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
@@ -25,7 +25,9 @@ from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimato
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.passes import Blueprint, Place
 from dpestim.statistics import ContingencyTable, Mean
+from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
 from dpestim.testing.tools import same_state
+from dpestim.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
 
 #: Settings that need all rows at once, by what they say.
 WHOLE = "all rows at once|edges_fraction must be 0"
@@ -68,6 +70,13 @@ def learned(est):
     return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")}
 
 
+class Sent(Batches):
+    """Batches whose requests and answers travel, as to the worker of an engine and back."""
+
+    def answer(self, request):
+        return pickle.loads(pickle.dumps(super().answer(pickle.loads(pickle.dumps(request)))))
+
+
 REGISTRY = [pytest.param(est, id=f"{name}-{k}") for name, cls in all_estimators()
             if hasattr(cls, "fit_parts") for k, est in enumerate(settings(cls))]
 #: Which need all rows at once, whatever their settings. The shuffle model: users hide among all others, whose number
@@ -84,7 +93,7 @@ def test_whatever_merges_fits_parts():
 def test_parts_are_what_one_machine_has(est):
     rows = rows_of(est)
     try:
-        found = [distributed.fit(fresh(est), cut(rows, places)) for places in CUTS]
+        found = [distributed.fit(fresh(est), kind(cut(rows, places))) for places, kind in zip(CUTS, (list, Sent, list))]
     except ValueError:
         with pytest.raises(ValueError, match=WHOLE):
             distributed.fit(fresh(est), cut(rows, []))
@@ -155,10 +164,13 @@ def test_users_come_by_what_brings_their_rows_together_and_by_nothing_else(call,
     lambda: DPKMeans(1.0, n_clusters=2, bounds=(-1, 1), neighbours="add_remove"),
     lambda: DPGradientBoostingClassifier(1.0, classes=[0, 1], bounds=(-1, 1), neighbours="add_remove"),
     lambda: DPGaussianNB(1.0, classes=[0, 1], bounds=(-1, 1), neighbours="add_remove"),
+    lambda: DPDecisionTreeClassifier(1.0, classes=[0, 1], bounds=(-1, 1), max_depth=2, neighbours="add_remove"),
+    lambda: MarginalSynthesizer(1.0, delta=1e-6, bounds=(-1, 1), neighbours="add_remove"),
+    lambda: MultiplicativeWeights(1.0, bounds=(-1, 1), neighbours="add_remove"),
 ])
 def test_in_strict_mode_no_rows_in_any_part_look_like_a_few(make):
     rows = np.zeros((0, 1)), np.zeros(0, int)
-    with Ledger(9.0) as ledger, config_context(strict=True):
+    with Ledger(9.0, delta=0.1) as ledger, config_context(strict=True):
         est = make()
         takes_y = hasattr(est, "classes")
         distributed.fit(est, [rows if takes_y else rows[:1]] * 2)
@@ -244,7 +256,9 @@ def test_reports_of_parts_with_other_columns_are_refused(names):
 
 @pytest.mark.parametrize("est", [mean(), DPGaussianNB(1.0, bounds=(0, 1), classes=[0, 1]),
                                  DPKMeans(1.0, n_clusters=2, bounds=(0, 1)),
-                                 DPGradientBoostingClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_iter=1)])
+                                 DPGradientBoostingClassifier(1.0, bounds=(0, 1), classes=[0, 1], max_iter=1),
+                                 DPDecisionTreeRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), max_depth=2),
+                                 MultiplicativeWeights(1.0, bounds=(0, 1), bins=4)])
 def test_whether_there_is_a_row_is_secret_where_the_number_of_rows_is(est):
     X, y = np.zeros((0, 2)), np.zeros(0, int)
     with config_context(strict=True, neighbours="add_remove"), Ledger(9.0, delta=0.1) as ledger:
@@ -352,6 +366,10 @@ ROUNDS = [DPKMeans(epsilon=1.0, n_clusters=2, bounds=(-2, 2)),
           DPPCA(epsilon=1.0, delta=1e-3, bounds=(-2, 2), n_components=1, method="power"),
           DPGradientBoostingClassifier(1.0, delta=1e-6, bounds=(-2, 2), classes=[0, 1]),
           DPGradientBoostingRegressor(1.0, bounds=(-2, 2), target_bounds=(0, 1), max_iter=2, neighbours="add_remove"),
+          DPDecisionTreeClassifier(1.0, bounds=(-2, 2), classes=[0, 1]),
+          DPDecisionTreeRegressor(1.0, bounds=(-2, 2), target_bounds=(0, 1), max_depth=2, neighbours="add_remove"),
+          MarginalSynthesizer(1.0, delta=1e-6, bounds=(-2, 2), bins=4),
+          MultiplicativeWeights(1.0, bounds=(-2, 2), bins=4, neighbours="add_remove"),
           PrivKVMEstimator(1.0, keys=2, n_rounds=2)]
 
 
@@ -384,11 +402,67 @@ def test_scores_that_a_worker_has_lost_are_made_again(monkeypatch, room):
     assert not parts_of_boosting._kept  # (no rows are left in this process)
 
 
-def test_rounds_of_parts_are_charged_once():
+@pytest.mark.parametrize("est", ROUNDS)
+def test_rounds_of_parts_are_charged_once(est):
     X = np.random.default_rng(1).uniform(-1, 1, size=(90, 2))
-    with Ledger(1.0) as ledger:
-        distributed.fit(DPKMeans(1.0, n_clusters=2, bounds=(-1, 1)), [X[:50], X[50:]])
-        assert ledger.spent().epsilon == 1
-        with pytest.raises(BudgetExceededError):
-            distributed.fit(DPKMeans(1.0, n_clusters=2, bounds=(-1, 1)), [X[:50], X[50:]])
+    parts = [csr_array(X[:50]), csr_array(X[50:])] if est.merges == "reports" else [
+        (X[:50], np.arange(50) % 2), (X[50:], np.arange(40) % 2)]
+    with Ledger(2.0, delta=0.1) as ledger:  # (where a row comes or goes, one that is replaced costs twice)
+        distributed.fit(fresh(est), parts)
         assert len(ledger.entries()) == 1
+        assert ledger.spent().epsilon <= 1 + (getattr(est, "neighbours", None) == "add_remove")
+    with Ledger(0.9, delta=0.1) as ledger:
+        with pytest.raises(BudgetExceededError):
+            distributed.fit(fresh(est), parts)
+        assert not ledger.entries()
+
+
+def test_answers_too_large_for_one_message_come_in_turn(monkeypatch):
+    X = np.random.default_rng(1).uniform(-1, 1, size=(90, 3))
+    y = (X[:, 0] > 0).astype(int)
+    for est in (DPDecisionTreeClassifier(9.0, bounds=(-1, 1), classes=[0, 1], n_bins=8, max_depth=4, random_state=0),
+                MarginalSynthesizer(9.0, delta=1e-3, bounds=(-1, 1), bins=4, random_state=0)):
+        expected = learned(fresh(est).fit(X, y))
+        for room in (0, 300):
+            monkeypatch.setattr("dpestim.tree.rounds._MOST_CELLS", room)
+            monkeypatch.setattr("dpestim.synthesis.tables._MOST_CELLS", room // 10)
+            asked = Sent([(X[:50], y[:50]), (X[50:], y[50:])])
+            assert same_state(learned(distributed.fit(fresh(est), asked)), expected)
+            assert asked.asked > 5
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_parts_of_frames_give_what_one_frame_gives(library):
+    pandas, made = pytest.importorskip("pandas"), pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    cups, sizes = rng.choice(["tea", "coffee"], 60), np.where(rng.random(60) < 0.2, np.nan, rng.uniform(0, 9, 60))
+    frame = pandas.DataFrame({"cup": cups, "size": sizes, "n": rng.integers(0, 4, 60), "hot": rng.random(60) < 0.5})
+    frame = frame.astype({"cup": "category", "n": "int32"}) if library == "pandas" else made.from_pandas(frame)
+    y, cuts = frame["n"], (slice(0, 20), slice(20, 20), slice(20, 60))
+    domain = Domain({"cup": Categories(["tea", "coffee"]), "size": Numbers(0, 9, missing=True),
+                     "n": Categories([0, 1, 2, 3]), "hot": Categories([False, True])})
+    for est in (MultiplicativeWeights(9.0, bounds=domain, bins=3, random_state=0),
+                MarginalSynthesizer(9.0, delta=1e-3, categories=domain, bins=3, random_state=0)):
+        one, found = fresh(est).fit(frame), distributed.fit(fresh(est), [frame[rows] for rows in cuts])
+        rows, expected = found.sample(40, random_state=0), one.sample(40, random_state=0)
+        assert type(rows) is type(expected)
+        assert list(rows.dtypes) == list(expected.dtypes)
+        assert rows.equals(expected)
+    tree = DPDecisionTreeClassifier(9.0, bounds=domain, classes=[0, 1, 2, 3], max_depth=3, random_state=0)
+    one, found = fresh(tree).fit(frame, y), distributed.fit(tree, [(frame[rows], y[rows]) for rows in cuts])
+    assert same_state(learned(found), learned(one))
+    numbers = [frame[rows][["size", "n"]] for rows in cuts]
+    means = DPKMeans(1.0, n_clusters=2, bounds={"size": (0, 9), "n": (0, 3)})
+    numbers = [part.fillna(0) if library == "pandas" else part.fill_nan(0).fill_null(0) for part in numbers]
+    assert distributed.fit(means, numbers).n_features_in_ == 2
+
+
+@pytest.mark.parametrize("est", [
+    DPDecisionTreeClassifier(1.0, bounds=(-1, 1), classes=[0, 1], edges_fraction=0.1),
+    DPDecisionTreeClassifier(1.0, bounds=(-1, 1)), DPDecisionTreeRegressor(1.0, bounds=(-1, 1))])
+def test_what_would_be_learned_of_all_rows_is_refused(est):
+    with Ledger(9.0) as ledger:
+        with pytest.raises(ValueError, match="all rows at once"):
+            distributed.fit(est, [(np.zeros((9, 2)), np.zeros(9))])
+        assert not ledger.entries()
