@@ -419,8 +419,8 @@ def test_rounds_of_parts_are_charged_once(est):
 
 def test_answers_too_large_for_one_message_come_in_turn(monkeypatch):
     X = np.random.default_rng(1).uniform(-1, 1, size=(90, 3))
-    y = (X[:, 0] > 0).astype(int)
-    for est in (DPDecisionTreeClassifier(9.0, bounds=(-1, 1), classes=[0, 1], n_bins=8, max_depth=4, random_state=0),
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    for est in (DPDecisionTreeClassifier(40.0, bounds=(-1, 1), classes=[0, 1], n_bins=8, max_depth=4, random_state=0),
                 MarginalSynthesizer(9.0, delta=1e-3, bounds=(-1, 1), bins=4, random_state=0)):
         expected = learned(fresh(est).fit(X, y))
         for room in (0, 300):
