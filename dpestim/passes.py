@@ -11,6 +11,9 @@ from typing import NamedTuple
 from dpestim.base import PrivateEstimator
 from dpestim.rng import WordSource
 
+#: What a part without targets is told, by models that learn from these.
+NO_TARGETS = "y must be given: the name of the column of the targets, or parts (X, y)"
+
 
 class Place(NamedTuple):
     """Where rows of a part stand: the number of the part, and how many rows of it came before."""

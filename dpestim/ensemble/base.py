@@ -16,7 +16,7 @@ from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs, one_thread
-from dpestim.passes import Blueprint, CountRows
+from dpestim.passes import NO_TARGETS, Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
@@ -191,7 +191,7 @@ class Boosting(BinnedColumns, CentralModel):
     def _read_part(self, rows):
         """Return ((numbers, columns of categories), targets) of a part, with the columns of the others."""
         if len(rows) < 2:
-            raise ValueError("y must be given: the name of the column of the targets, or parts (X, y)")
+            raise ValueError(NO_TARGETS)
         data, n_rows = self._rows(rows[0], False)
         return data, self._targets(rows[1], n_rows, self._is_strict())[0]
 

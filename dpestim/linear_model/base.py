@@ -12,6 +12,7 @@ from dpestim._core import logistic
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier, CentralModel
 from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.linear_model.base_rate import signs_of
 from dpestim.linear_model.domain import OfDomain
 from dpestim.linear_model.objective import calibrate
 from dpestim.linear_model.release import COLUMNS, CoefficientGrid, certificate_of, last_law, release
@@ -126,7 +127,7 @@ class PerturbedModel(ClippedModel):
         -------
         self
         """
-        epsilon, delta = self._check_parameters()
+        self._check_parameters()
         strict, trial = self._is_strict(), self._declared_trial(X, y)
         X = trial._checked_X(X, reset=True, total=strict)
         scale = trial._scale(X.shape[1])
@@ -135,6 +136,11 @@ class PerturbedModel(ClippedModel):
             trial.data_norm = scale.norm if trial.data_norm is None else trial.data_norm
         task, learned = trial._read_y(y, len(X), strict)
         norm = longest(X) if trial.data_norm is None else float(trial.data_norm)
+        return self._fit_to(X, task, learned, trial, scale, norm)
+
+    def _fit_to(self, X, task, learned, trial, scale, norm):
+        """Plan, pay, draw and keep; `trial` has read the columns, and X are rows, or what stands for rows in parts."""
+        epsilon, delta = self._check_parameters()
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
         # public numbers: what could fail, fails before the charge
         law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)
@@ -251,9 +257,13 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
 
     def _problems(self, task):
         codes, n_classes = task
-        for kind in [1] if n_classes == 2 else range(n_classes):
-            # 1 for the class, -1 for the rest, 0 for a row that does not count
-            yield (codes == kind).view(np.int8) * np.int8(2) - (codes >= 0), None
+        for kind in self._kinds(n_classes):
+            yield signs_of(codes, kind), None
+
+    @staticmethod
+    def _kinds(n_classes):
+        """Return the classes of which each is told from the rest by a problem."""
+        return [1] if n_classes == 2 else list(range(n_classes))
 
     def _strength(self, n_rows, task):
         return None if self.C is None else 1 / exact_number(self.C)

@@ -31,21 +31,32 @@ def count_law(epsilon, n_classes):
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(1 if n_classes == 2 else 2), 0)
 
 
-def class_shares(codes, n_classes, epsilon, source, column):
+def class_counts(codes, n_classes):
+    """Return how many rows each class has; a negative code is no class."""
+    return np.bincount(codes[codes >= 0], minlength=n_classes).astype(np.int64)
+
+
+def signs_of(codes, kind):
+    """Return 1 for rows of a class, -1 for those of all others, 0 for a row that does not count."""
+    return (codes == kind).view(np.int8) * np.int8(2) - (codes >= 0)
+
+
+def class_shares(counts, n, epsilon, source, column):
     """Return private shares of the classes, positive and adding up to 1: a release of epsilon.
 
     Parameters
     ----------
-    codes : ndarray of int
-        The class of each row; negative: none.
-    n_classes : int
+    counts : ndarray of int64
+        As `class_counts` returns them.
+    n : int
+        How many rows there are.
     epsilon : Fraction
     source : dpestim.rng.WordSource
     column : int
         The first of two columns of words that are the count's own.
     """
-    n, law = len(codes), count_law(epsilon, n_classes)
-    counts = np.bincount(codes[codes >= 0], minlength=n_classes).astype(np.int64)
+    counts, n_classes = np.array(counts), len(counts)  # (a copy: noise is added in place)
+    law = count_law(epsilon, n_classes)
     if n_classes == 2:
         last = float(np.clip(law.add(counts[1:], source, column)[0], 0, n))
         found = np.array([n - last, last])

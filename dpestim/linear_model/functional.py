@@ -77,13 +77,21 @@ class FunctionalLogistic:
 
     def fit(self, Z, signs, source):
         """Return private coefficients for rows Z of norm at most 1 and a row of signs (0: no class) a problem."""
-        out, rows = [], RowMap((), (), 1.0, (-1.0, 1.0), False, Z.shape[1])
-        for k, own in enumerate(signs):
-            own = own.astype(float)
-            summary = summary_of(rows, np.where((own != 0)[:, None], Z, 0.0), own, ())
-            moments = self._release.draw(summary, source.part(k), len(Z))
+        return self.draw(products_of(Z, signs), len(Z), source)
+
+    def draw(self, summaries, n_rows, source):
+        """Return private coefficients for the `Summary` of each problem, as `products_of` returns them."""
+        out = []
+        for k, summary in enumerate(summaries):
+            moments = self._release.draw(summary, source.part(k), n_rows)
             out.append(2.0 * trimmed(moments, ridge_of(moments), False).w)
         return np.array(out)
+
+
+def products_of(Z, signs):
+    """Return the exact sums of products of rows Z of norm at most 1 and a row of signs a problem, a list."""
+    rows = RowMap((), (), 1.0, (-1.0, 1.0), False, Z.shape[1])
+    return [summary_of(rows, np.where((own != 0)[:, None], Z, 0.0), own.astype(float), ()) for own in signs]
 
 
 def unit_rows(X, norm, limit, tail):

@@ -1,7 +1,8 @@
 """Noisy gradient descent: whoever holds rows answers each step with one noisy sum of gradients, and nothing else.
 
     Schedule        how many steps, how long: from public numbers
-    GradientOwner   rows of one owner, on a grid of integers: so many noisy answers as were paid for
+    GradientSums    exact sums of gradients of rows, on a grid of integers
+    GradientOwner   rows of one owner, whose sums get noise: so many answers as were paid for
     descend         the server's side: accelerated steps on what owners answered; it sees no row
 
 Rows and slopes are integers, and products and sums of integers below 2^53 are exact in floats, in whatever order they
@@ -22,6 +23,8 @@ from dpestim.links import LOGISTIC, Link, softmax
 
 #: Rows and slopes have at most so many binary digits.
 _FINEST = 16
+#: Coefficients are rounded to multiples of 2^-22 for margins: products with rows add up below 2^53.
+_COARSEST = 22
 _MOST_STEPS = 256
 #: Where w is kept, and where owners are asked: no fit comes near it, and floats stay finite whatever the noise.
 _RADIUS = 1e4
@@ -111,6 +114,36 @@ def _scale(link):
     return link.most if link.n_outputs == 1 else 1.0
 
 
+class GradientSums:
+    """The exact sums of gradients of rows, as a function of coefficients: integers, whatever rows are together.
+
+    Coefficients are rounded to a grid first. Then margins are exact, too, and the slope of a row does not depend on its
+    place among others.
+
+    Parameters
+    ----------
+    rows, targets, link, offset : as for `GradientOwner`
+    bits : int
+        Of the grid of rows and slopes.
+    """
+
+    def __init__(self, rows, targets, link, bits, offset=0.0):
+        scaled = rows * 2.0**bits
+        self._rows = scaled.trunc() if issparse(rows) else np.trunc(scaled)  # (towards 0: norms shrink)
+        self._targets, self._bits, self._offset, self.link = targets, bits, offset, link
+        self.n_rows, self.shape = rows.shape[0], (link.n_outputs, rows.shape[1])
+
+    def __call__(self, w):
+        """Return the sum at w, of norm at most `_RADIUS`, in units of `Agreement.unit`."""
+        link, whole = self.link, np.rint(w * 2.0**_COARSEST)
+        # slopes are functions of a row, its target and w; how floats round them is part of that function
+        margins = margins_of(link, self._rows)(whole) * 2.0 ** -(_COARSEST + self._bits) + self._offset
+        slopes = np.nan_to_num(link.slopes(margins, self._targets) / _scale(link))
+        steps = np.rint(np.clip(slopes, -1.0, 1.0) * 2.0**self._bits)
+        # integers below 2^53: exact in any order
+        return (self._rows.T @ steps.reshape(self.n_rows, link.n_outputs)).T.astype(np.int64)
+
+
 class GradientOwner:
     """Rows that answer with noisy sums of gradients, as often as was agreed; whoever holds the rows is trusted.
 
@@ -128,12 +161,19 @@ class GradientOwner:
     """
 
     def __init__(self, rows, targets, link, agreement, source, offset=0.0):
-        scaled = rows * 2.0**agreement.bits
-        self._rows = scaled.trunc() if issparse(rows) else np.trunc(scaled)  # (towards 0: norms shrink)
-        self._targets, self._link, self._agreement, self._source = targets, link, agreement, source
-        self._offset = offset
+        self._hold(GradientSums(rows, targets, link, agreement.bits, offset), agreement, source)
+
+    @classmethod
+    def of(cls, sums, agreement, source):
+        """Return the owner of exact sums of gradients, as `GradientSums` gives them."""
+        made = cls.__new__(cls)
+        made._hold(sums, agreement, source)
+        return made
+
+    def _hold(self, sums, agreement, source):
+        self._sums, self._agreement, self._source = sums, agreement, source
         self._n_answers, self._lock = 0, threading.Lock()
-        self.n_rows = rows.shape[0]
+        self.n_rows = sums.n_rows
 
     def __reduce__(self):
         """Refuse: a copy would answer again, with the same noise."""
@@ -142,7 +182,7 @@ class GradientOwner:
 
     def answer(self, w):
         """Return the noisy sum of the gradients at w, of shape (n_outputs, size) and norm at most `_RADIUS`."""
-        link, agreement, shape = self._link, self._agreement, (self._link.n_outputs, self._rows.shape[1])
+        agreement, shape = self._agreement, self._sums.shape
         w = np.array(w, np.float64)  # a copy: nobody changes it after it was looked at
         # what is no number times 0 is none either, and would be an integer that no sensitivity knows
         if w.shape != shape or not np.isfinite(w).all() or not np.sqrt(np.square(w).sum()) <= _RADIUS:
@@ -152,14 +192,9 @@ class GradientOwner:
                 raise ValueError("all answers that were paid for have been given: make a new owner, which charges "
                                  "again")
             at, self._n_answers = self._n_answers, self._n_answers + 1
-        # slopes are functions of a row, its target and w; how floats round them is part of that function
-        margins = margins_of(link, self._rows)(w * 2.0**-agreement.bits) + self._offset
-        slopes = np.nan_to_num(link.slopes(margins, self._targets) / _scale(link))
-        whole = np.rint(np.clip(slopes, -1.0, 1.0) * 2.0**agreement.bits)
-        sums = (self._rows.T @ whole.reshape(self.n_rows, link.n_outputs)).T  # integers below 2^53: exact in any order
-        codes = sums.reshape(-1).astype(np.int64)
-        noisy = agreement.law.add(codes, self._source.part(at))
-        return noisy.reshape(sums.shape) * (agreement.unit * _scale(link))
+        # (a copy: noise is added in place)
+        noisy = agreement.law.add(self._sums(w).flatten(), self._source.part(at))
+        return noisy.reshape(shape) * (agreement.unit * _scale(self._sums.link))
 
 
 def _held(w):
@@ -231,15 +266,11 @@ class Plan:
         """The standard deviation of the noise in an entry of each step's sum of gradients."""
         return self.agreement.deviation(self.link)
 
-    def fit(self, rows, codes, source, offset):
-        """Return the coefficients of rows of norm at most 1: (1, size) for two classes, else one row for each.
+    def fit(self, sums, source):
+        """Return the coefficients of exact sums of gradients: (1, size) for two classes, else one row for each.
 
         The source must be the owner's alone.
         """
-        targets = codes.astype(np.int64)
-        if self.link.n_outputs == 1:
-            targets, offset = np.where(codes < 0, 0.0, 2.0 * (codes > 0) - 1.0), offset[0]
-        owner = GradientOwner(rows, targets, self.link, self.agreement, source, offset)
+        owner = GradientOwner.of(sums, self.agreement, source)
         n = max(owner.n_rows, 1)
-        return descend([lambda w: owner.answer(w) / n], np.ones(1), self.schedule,
-                       (self.link.n_outputs, rows.shape[1]))
+        return descend([lambda w: owner.answer(w) / n], np.ones(1), self.schedule, sums.shape)

@@ -1,21 +1,24 @@
 """Logistic regression: rows are clipped, a perturbed objective is minimised, and coefficients leave on a grid."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from scipy.special import expit
 
-from dpestim.inputs import clipped_rows, row_shape
 from dpestim.linear_model.base import LinearClassifier
 from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
-from dpestim.linear_model.functional import FunctionalLogistic, unit_rows
+from dpestim.linear_model.functional import FunctionalLogistic
 from dpestim.linear_model.gradient import Plan
 from dpestim.linear_model.losses import LOGISTIC
+from dpestim.linear_model.parts import PartRows, Rows
 from dpestim.linear_model.release import COLUMNS, release
 from dpestim.linear_model.shapes import BINARY, OneVersusRest, Softmax
 from dpestim.linear_model.softmax import SoftmaxLoss
 from dpestim.linear_model.stretch import stretched
+from dpestim.passes import NO_TARGETS, Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.summaries import read_schema
 
 
 class DPLogisticRegression(LinearClassifier):
@@ -187,18 +190,55 @@ class DPLogisticRegression(LinearClassifier):
         counts = self.fit_intercept and self.perturbation != "functional"
         return share_of(epsilon, n_rows) if counts else Fraction(0)
 
+    def fit_parts(self, ask, example):
+        """Fit to rows in parts (`dpestim.passes`), asked at each step of "gradient"; charges before the first noise.
+
+        {fit of parts}
+        """
+        self._check_parameters()
+        if self.perturbation not in ("functional", "gradient"):
+            raise ValueError(f'perturbation="{self.perturbation}" needs all rows at once, because its minimiser reads '
+                             'them in floats: take perturbation="gradient" or perturbation="functional"')
+        if self._inferred():
+            raise ValueError(f"{' and '.join(self._inferred())} must be declared, because DPLogisticRegression needs "
+                             "all rows at once to find them")
+        if len(example) < 2:
+            raise ValueError(NO_TARGETS)
+        trial = self._trial(*example)
+        n_columns = trial._checked_X(example[0], reset=True, total=self._is_strict()).shape[1]
+        scale = trial._scale(n_columns)
+        if trial.data_norm is None:
+            trial.data_norm = scale.norm
+        (_, n_classes), learned = trial._read_y(example[1], 1, True)
+        blueprint = replace(Blueprint.of(trial), state=read_schema(trial))
+        shape = ask(CountRows(blueprint)), n_columns
+        rows = PartRows(ask, blueprint, shape, bool(self.fit_intercept))
+        self._fit_to(rows, (None, n_classes), learned, trial, scale, float(trial.data_norm))
+
+    def _read_part(self, rows):
+        """Return the rows of a part as `fit` reads them: with the columns of the others."""
+        if len(rows) < 2:
+            raise ValueError(NO_TARGETS)
+        strict = self._is_strict()
+        X = self._checked_X(rows[0], reset=False, total=strict)
+        scale = self._scale(X.shape[1])
+        task, _ = self._read_y(rows[1], len(X), strict)
+        intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return Rows(X if scale is None else scale.rows(X), *task, float(self.data_norm), intercept)
+
     def _minimised(self, X, task, law, norm, intercept, source):
         (codes, n_classes), (_, shape) = task, self._loss(task)
+        rows = X if isinstance(X, Rows) else Rows(X, codes, n_classes, norm, intercept)
         offset = np.zeros(1 if n_classes == 2 else n_classes)
         counting = self._counting(canonical_epsilon(self.epsilon), len(X))
         # (owners draw from parts of a source, which then must not be used besides)
         source, other = (source.part(0), source.part(1)) if self.perturbation == "gradient" else (source, source)
         if counting:
-            shares = class_shares(codes, n_classes, counting, other, COLUMNS * shape.parts)
+            shares = class_shares(rows.counts(), len(rows), counting, other, COLUMNS * shape.parts)
             offset = offsets_of(shares, shape)
             if self._looks_at_shares(counting):  # a function of what was released (claim 7)
                 law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, evenness(shares))
-        w = self._fitted(X, task, norm, intercept, offset, law, source)
+        w = self._fitted(rows, task, norm, intercept, offset, law, source)
         if self.C is None and self.perturbation == "objective":
             w = stretched(w, law, len(X))
         return w, offset, law
@@ -207,19 +247,18 @@ class DPLogisticRegression(LinearClassifier):
         """Tell whether the strength depends on the private count."""
         return bool(counting) and self.C is None and self.perturbation == "objective"
 
-    def _fitted(self, X, task, norm, intercept, offset, law, source):
+    def _fitted(self, rows, task, norm, intercept, offset, law, source):
         """Return the released coefficients, a row for each class (one for two classes)."""
-        codes, n_classes = task
+        n_classes = task[1]
         if self.perturbation == "gradient":
-            return law.fit(clipped_rows(X, norm, intercept), codes, source, offset)
+            return law.fit(rows.gradients(law.link, law.agreement.bits, offset), source)
         if self.perturbation == "functional":
-            rows = unit_rows(X, norm, *row_shape(X.shape[1], intercept))
-            return law.fit(rows, [signs for signs, _ in self._problems(task)], source)
+            return law.draw(rows.products(self._kinds(n_classes)), len(rows), source)
         if law.shape.blocks > 1:
-            loss = SoftmaxLoss(X, codes, n_classes, norm, intercept, self.n_jobs, offset)
+            loss = SoftmaxLoss(rows.X, rows.codes, n_classes, norm, intercept, self.n_jobs, offset)
             integers, step = release(loss, law, source, 0)
             return loss.basis @ np.array([step * k for k in integers], dtype=np.float64).reshape(-1, loss.width)
-        return self._released(X, task, law, norm, intercept, source, offset)
+        return self._released(rows.X, task, law, norm, intercept, source, offset)
 
     def _loss(self, task):
         """Return the loss of a margin, and the shape of that of all classes."""

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from dpestim.linear_model.base_rate import (
     ENOUGH,
     ENOUGH_FOR_MEAN,
+    class_counts,
     class_shares,
     noisy_mean,
     offsets_of,
@@ -122,7 +123,7 @@ def start_of(targets, weights, counting, link, sources):
         found = 0.0
         for weight, own, epsilon, source in zip(weights, targets, counting, sources):
             codes = np.where(own == 0, -1, own > 0) if link.n_classes == 2 else own
-            found = found + weight * class_shares(codes, link.n_classes, epsilon, source, 0)
+            found = found + weight * class_shares(class_counts(codes, link.n_classes), len(codes), epsilon, source, 0)
         return offsets_of(found, Softmax(link.n_classes))
     means = np.array([noisy_mean(own, epsilon, source, 0) for own, epsilon, source in zip(targets, counting, sources)])
     mean, noise = weights @ means[:, 0], np.square(weights) @ means[:, 1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.exact_reals import BitStream
-from dpestim.passes import Blueprint, CountRows
+from dpestim.passes import NO_TARGETS, Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
@@ -127,7 +127,7 @@ class Tree(BinnedModel):
     def _read_part(self, rows, domain):
         """Return the rows of a part as `fit` reads them: with the columns of the others."""
         if len(rows) < 2:
-            raise ValueError("y must be given: the name of the column of the targets, or parts (X, y)")
+            raise ValueError(NO_TARGETS)
         return self._coded(self._read(*rows, False)[0], domain)
 
     def _coded(self, data, domain):

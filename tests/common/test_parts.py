@@ -370,6 +370,8 @@ ROUNDS = [DPKMeans(epsilon=1.0, n_clusters=2, bounds=(-2, 2)),
           DPDecisionTreeRegressor(1.0, bounds=(-2, 2), target_bounds=(0, 1), max_depth=2, neighbours="add_remove"),
           MarginalSynthesizer(1.0, delta=1e-6, bounds=(-2, 2), bins=4),
           MultiplicativeWeights(1.0, bounds=(-2, 2), bins=4, neighbours="add_remove"),
+          DPLogisticRegression(1.0, delta=1e-6, data_norm=2.0, classes=[0, 1], perturbation="gradient"),
+          DPLogisticRegression(1.0, bounds=(-2, 2), classes=[0, 1], perturbation="functional"),
           PrivKVMEstimator(1.0, keys=2, n_rounds=2)]
 
 
@@ -458,7 +460,25 @@ def test_parts_of_frames_give_what_one_frame_gives(library):
     assert distributed.fit(means, numbers).n_features_in_ == 2
 
 
+@pytest.mark.parametrize("more", [{"perturbation": "gradient", "delta": 1e-5}, {"perturbation": "functional"}])
+@pytest.mark.parametrize("classes", [["x", "y"], ["x", "y", "z"]])
+def test_parts_of_frames_and_of_sparse_rows_give_a_linear_model(more, classes):
+    pandas, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": rng.uniform(0, 9, 70), "b": rng.integers(0, 4, 70), "kind": rng.choice(classes, 70)})
+    X, y, cuts = frame[["a", "b"]], frame["kind"], (slice(0, 20), slice(20, 20), slice(20, 70))
+    domain = Domain({"a": Numbers(0, 9), "b": Numbers(0, 3), "kind": Categories(classes)})
+    of_domain = DPLogisticRegression(4.0, domain=domain, random_state=0, **more)
+    found = distributed.fit(fresh(of_domain), [frame[rows] for rows in cuts], y="kind")
+    assert same_state(learned(found), learned(fresh(of_domain).fit(X, y)))
+    plain = DPLogisticRegression(4.0, data_norm=9.0, classes=classes, random_state=0, fit_intercept=False, **more)
+    rows, expected = csr_array(X.to_numpy(float)), fresh(plain).fit(csr_array(X.to_numpy(float)), y)
+    found = distributed.fit(plain, [(rows[part], y[part]) for part in cuts])
+    assert same_state(learned(found), learned(expected))
+
+
 @pytest.mark.parametrize("est", [
+    DPLogisticRegression(1.0, classes=[0, 1], perturbation="gradient"),
+    DPLogisticRegression(1.0, data_norm=1.0, perturbation="functional"),
     DPDecisionTreeClassifier(1.0, bounds=(-1, 1), classes=[0, 1], edges_fraction=0.1),
     DPDecisionTreeClassifier(1.0, bounds=(-1, 1)), DPDecisionTreeRegressor(1.0, bounds=(-1, 1))])
 def test_what_would_be_learned_of_all_rows_is_refused(est):

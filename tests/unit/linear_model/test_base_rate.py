@@ -38,7 +38,8 @@ def test_counts_have_the_law_they_promise():
     drawn = law.add(np.zeros(4000, np.int64), WordSource(1), 0)
     wanted = 20.0
     assert abs(np.abs(drawn).mean() - wanted) < 5 * wanted / np.sqrt(4000)
-    shares = [base_rate.class_shares(codes, 2, epsilon, WordSource(seed), 0)[1] for seed in range(200)]
+    counts = base_rate.class_counts(codes, 2)
+    shares = [base_rate.class_shares(counts, 1000, epsilon, WordSource(seed), 0)[1] for seed in range(200)]
     assert 0.5 * np.sqrt(2) * 20 / 1000 < np.std(shares) < 2 * np.sqrt(2) * 20 / 1000
 
 
@@ -46,7 +47,8 @@ def test_counts_have_the_law_they_promise():
 @pytest.mark.parametrize("k", [2, 4])
 def test_odd_counts_give_finite_offsets(codes, k):
     for epsilon in (Fraction(1, 10**10), Fraction(8)):
-        shares = base_rate.class_shares(np.array(codes, int), k, epsilon, WordSource(0), 0)
+        counts = base_rate.class_counts(np.array(codes, int), k)
+        shares = base_rate.class_shares(counts, len(codes), epsilon, WordSource(0), 0)
         assert (shares > 0).all()
         assert shares.sum() == pytest.approx(1)
         for shape in (BINARY,) if k == 2 else (Softmax(k), OneVersusRest(k)):
@@ -58,11 +60,10 @@ def test_odd_counts_give_finite_offsets(codes, k):
 def test_counts_that_differ_by_noise_alone_are_taken_as_equal():
     """Ten classes of 135 rows, noise of scale 27: hardly a trace of it is left; classes of 900 and 50 stay apart."""
     epsilon = Fraction(2, 27)
-    equal = [base_rate.class_shares(np.repeat(np.arange(10), 135), 10, epsilon, WordSource(seed), 0)
-             for seed in range(30)]
+    equal = [base_rate.class_shares(np.full(10, 135), 1350, epsilon, WordSource(seed), 0) for seed in range(30)]
     assert np.median(np.ptp(equal, axis=1)) < 0.03
-    codes = np.repeat(np.arange(10), [900, *[50] * 9])
-    apart = [base_rate.class_shares(codes, 10, epsilon, WordSource(seed), 0)[0] for seed in range(30)]
+    counts = np.array([900, *[50] * 9])
+    apart = [base_rate.class_shares(counts, 1350, epsilon, WordSource(seed), 0)[0] for seed in range(30)]
     assert np.median(apart) > 0.55
 
 

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpestim.exceptions import BudgetExceededError, PrivacyLeakWarning
 from dpestim.inputs import clipped_rows
 from dpestim.linear_model import DPFederatedLinearModel, DPLogisticRegression
 from dpestim.linear_model.base_rate import noisy_mean, sum_law
-from dpestim.linear_model.gradient import Agreement, GradientOwner, Schedule, descend
+from dpestim.linear_model.gradient import Agreement, GradientOwner, GradientSums, Schedule, descend
 from dpestim.links import LOGISTIC, softmax, squared
 from dpestim.rng import WordSource
 
@@ -59,6 +60,21 @@ def test_answers_are_exact_sums_and_move_by_no_more_than_the_agreement_says(name
         worst = max(worst, float(np.linalg.norm(one - two)) / (silent.unit * link.most ** (link.n_outputs == 1)))
     assert most / 4 < worst <= most  # the law is for sqrt(4) steps; and the bound is met within a factor of two
     assert worst > 0.5 * most
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_slopes_of_a_row_do_not_depend_on_which_rows_are_beside_it(name, sparse):
+    link, rng, seen = LINKS[name], np.random.default_rng(0), []
+    rows, targets = clipped_rows(rng.standard_normal((999, 13)), 1.0, 0.25), targets_of(link, 999, rng)
+    told = replace(link, slopes=lambda margins, own: seen.append(margins) or link.slopes(margins, own))
+    offset = rng.standard_normal(link.n_outputs) if link.n_outputs > 1 else 0.3
+    for w in rng.standard_normal((5, link.n_outputs, 14)):
+        whole, *parts = (GradientSums(csr_array(rows[a:b]) if sparse else rows[a:b], targets[a:b], told, 16, offset)(w)
+                         for a, b in ((0, 999), (0, 1), (1, 8), (8, 700), (700, 999)))
+        assert (sum(parts) == whole).all()
+        whole, *parts = (seen.pop(0) for _ in range(5))
+        assert (np.concatenate(parts) == whole).all()
 
 
 def test_a_step_that_is_longer_than_the_bound_would_be_found():
