@@ -7,13 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dpestim import distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
+from dpestim.linear_model import DPLogisticRegression
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.statistics import ContingencyTable, Mean
+from dpestim.synthesis import MarginalSynthesizer
+from dpestim.tree import DPDecisionTreeClassifier
 
 WHY = "dask is not installed: pip install 'dpestim[dask]'"
 pytest.importorskip("dask.dataframe", reason=WHY)
@@ -61,6 +65,24 @@ def test_frames_arrays_and_bags(client):
     plain = model().set_params(bounds=([17, 0], [90, 99]))
     expected = model().set_params(bounds=([17, 0], [90, 99])).fit(FRAME[NUMBERS].to_numpy(), FRAME["kind"])
     assert (distributed.fit(plain, X, y).theta_ == expected.theta_).all()
+
+
+@pytest.mark.parametrize("est", [
+    DPDecisionTreeClassifier(8.0, bounds=BOUNDS, classes=["a", "b"], max_depth=3, random_state=0),
+    DPLogisticRegression(0.05, bounds=BOUNDS, classes=["a", "b"], perturbation="gradient", random_state=0),
+    MarginalSynthesizer(8.0, delta=1e-6, bounds=BOUNDS, categories={"kind": ["a", "b"]}, random_state=0),
+])
+def test_models_of_several_rounds(client, est):
+    frame, y = dask.dataframe.from_pandas(FRAME[[*NUMBERS, "kind"]], npartitions=3).persist(), "kind"
+    made = clone(est)
+    if isinstance(est, MarginalSynthesizer):
+        found, expected = distributed.fit(est, frame), made.fit(FRAME[[*NUMBERS, "kind"]])
+        assert (found.counts_ == expected.counts_).all()
+        assert found.sample(9, random_state=0)[NUMBERS].equals(expected.sample(9, random_state=0)[NUMBERS])
+        return
+    found, expected = distributed.fit(est, frame, y=y), made.fit(FRAME[NUMBERS], FRAME["kind"])
+    for name in ("values_", "features_", "coef_", "intercept_"):
+        assert np.array_equal(getattr(found, name, 0), getattr(expected, name, 0))
 
 
 def test_reports(client):
