@@ -13,6 +13,7 @@ from dpestim._core import trees
 from dpestim.ensemble.splits import assigned, random_splits
 from dpestim.ensemble.votes import alike, balanced, evened, halved, levels, together
 from dpestim.parallel import check_n_jobs
+from dpestim.passes import NO_TARGETS, Blueprint, CountRows, Summarize
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.tree.base import (
     BINS,
@@ -106,10 +107,14 @@ class Forest(BinnedModel, OnePassModel):
         return self.n_estimators, self.max_depth, self.row_allocation, int(self.split_seed), self._relation()
 
     def _check_mergeable(self):
-        super()._check_mergeable()
+        self._check_summed()
         if self.max_depth is None or self.n_estimators is None:
             raise ValueError("max_depth and n_estimators must be declared to summarise rows, because the defaults "
                              "depend on the number of all rows")
+
+    def _check_summed(self):
+        """Raise ValueError for what no sums of parts of the rows could tell."""
+        super()._check_mergeable()
         if self._fraction_of_edges():
             raise ValueError("edges_fraction must be 0 to summarise rows, because private edges need all rows at once: "
                              "use fit, or declare edges")
@@ -142,12 +147,27 @@ class Forest(BinnedModel, OnePassModel):
         return super().summarize(X, y)
 
     def fit_parts(self, ask, example):
-        """As for other models; ``row_allocation="disjoint"`` is refused: a changed row may move to another part."""
+        """Fit to rows in parts (`dpestim.passes`), which are counted first where trees or levels are not declared.
+
+        ``row_allocation="disjoint"`` is refused: a changed row may move to another part.
+
+        {fit of parts}
+        """
         if self.row_allocation == "disjoint":
             raise ValueError('row_allocation="disjoint" needs all rows at once, because the parts of an engine may '
                              "follow from values, and the tree of a row follows from its place: declare "
                              'row_allocation="shared"')
-        super().fit_parts(ask, example)
+        self._check_summed()
+        trial = self._trial()
+        if self.max_depth is None or self.n_estimators is None:
+            trial.n_estimators, trial.max_depth = self._shape(ask(CountRows(Blueprint.of(self))))
+        self._fit_summary(ask(Summarize(Blueprint.of(trial))))
+
+    def _read_part(self, rows):
+        """Return the rows of a part as `summarize` reads them."""
+        if len(rows) < 2:
+            raise ValueError(NO_TARGETS)
+        return self._trial(*rows)._read(*rows, True)
 
     def _shape(self, n_rows):
         """Return (how many trees, levels): what is declared, or what suits so many rows times epsilon.

@@ -17,7 +17,12 @@ from dpestim.cluster import DPKMeans
 from dpestim.cluster.rounds import PartRows, Plan, Tally
 from dpestim.decomposition import DPPCA
 from dpestim.distributed.parts import Batches, added, frame_of, frame_of_records
-from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
+)
 from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
@@ -366,6 +371,7 @@ ROUNDS = [DPKMeans(epsilon=1.0, n_clusters=2, bounds=(-2, 2)),
           DPPCA(epsilon=1.0, delta=1e-3, bounds=(-2, 2), n_components=1, method="power"),
           DPGradientBoostingClassifier(1.0, delta=1e-6, bounds=(-2, 2), classes=[0, 1]),
           DPGradientBoostingRegressor(1.0, bounds=(-2, 2), target_bounds=(0, 1), max_iter=2, neighbours="add_remove"),
+          DPRandomForestClassifier(1.0, bounds=(-2, 2), classes=[0, 1]),
           DPDecisionTreeClassifier(1.0, bounds=(-2, 2), classes=[0, 1]),
           DPDecisionTreeRegressor(1.0, bounds=(-2, 2), target_bounds=(0, 1), max_depth=2, neighbours="add_remove"),
           MarginalSynthesizer(1.0, delta=1e-6, bounds=(-2, 2), bins=4),
@@ -458,6 +464,16 @@ def test_parts_of_frames_give_what_one_frame_gives(library):
     means = DPKMeans(1.0, n_clusters=2, bounds={"size": (0, 9), "n": (0, 3)})
     numbers = [part.fillna(0) if library == "pandas" else part.fill_nan(0).fill_null(0) for part in numbers]
     assert distributed.fit(means, numbers).n_features_in_ == 2
+
+
+@pytest.mark.parametrize("est", [
+    DPRandomForestClassifier(20.0, bounds=(-2, 2), classes=[0, 1], random_state=0),
+    DPRandomForestRegressor(20.0, bounds=(-2, 2), target_bounds=(0, 1), max_depth=3, random_state=0)])
+def test_forests_whose_size_follows_from_the_number_of_rows_count_them(est):
+    X, y = np.random.default_rng(0).uniform(size=(300, 2)), np.arange(300) % 2
+    expected = fresh(est).fit(X, y)
+    found = distributed.fit(fresh(est), Sent([(X[:7], y[:7]), (X[7:], y[7:])]))
+    assert same_state(learned(found), learned(expected))
 
 
 @pytest.mark.parametrize("more", [{"perturbation": "gradient", "delta": 1e-5}, {"perturbation": "functional"}])
