@@ -54,6 +54,9 @@ class PrivateEstimator(Documented, BaseEstimator):
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
     #: "reports" (`merge`), or "nothing".
     merges = "nothing"
+    #: Of what has no `fit_parts`: why it is not fitted to rows in parts, and what to do instead.
+    _not_in_parts = ("needs all rows at once: fit it to a sample of the rows on one machine, or take an estimator that "
+                     "has fit_parts")
     #: Name of the proof file, where it is not that of the module.
     _proof_name = None
     __signature__ = SignatureOfInit()

@@ -13,6 +13,7 @@ that a part that an engine reads twice gives the same reports, and is counted on
 
 from dataclasses import replace
 
+from dpestim.base import PrivateEstimator
 from dpestim.distributed.engines import parts_of
 from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
 
@@ -64,8 +65,8 @@ def fit(estimator, data, y=None, *, users=None):
     True
     """
     if not hasattr(estimator, "fit_parts"):
-        raise ValueError(f"{type(estimator).__name__} needs all rows at once: fit it to a sample of the rows on one "
-                         "machine, or take an estimator that has fit_parts")
+        why = getattr(estimator, "_not_in_parts", PrivateEstimator._not_in_parts)
+        raise ValueError(f"{type(estimator).__name__} {why}")
     _check_users(estimator, users)
     parts = parts_of(data, y, users)
     example = parts.example

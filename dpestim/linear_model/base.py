@@ -108,6 +108,9 @@ class PerturbedModel(ClippedModel):
         has encoded the rows, `data_norm`.
 """,
     }
+    _not_in_parts = ("needs all rows at once, because the minimiser of a perturbed objective reads them in floats: "
+                     'take DPLogisticRegression(perturbation="gradient"), DPLinearRegression or a model of '
+                     "dpestim.ensemble")
     _told_apart = "logistic.md: the objective is perturbed; tests/unit/linear_model/test_logistic_privacy.py"
     _numbers = {
         "data_norm": ("in [1e-100, 1e100]", 1e-100, 1e100),

@@ -151,6 +151,9 @@ class DPFederatedLinearModel(ClippedModel):
     (True, [0.5, 1.0, 2.0])
     """
 
+    _not_in_parts = ("asks owners, each of which adds noise of its own, and parts are no owners: take "
+                     'DPLogisticRegression(perturbation="gradient") or DPLinearRegression')
+
     def __init__(self, epsilon=1.0, *, loss="logistic", delta=None, bounds=None, data_norm=None, domain=None,
                  classes=None, target_bounds=None, weights="size", C=None, n_steps=None, fit_intercept=True,
                  intercept_scaling=0.25, ledger=None, random_state=None, verbose=0):

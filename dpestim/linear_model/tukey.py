@@ -112,6 +112,8 @@ class DPTukeyRegression(OfDomain, CentralRegressor):
     """
 
     _learned = ("coef_", "intercept_")
+    _not_in_parts = ("needs all rows at once, because the block of a row follows from its place, and parts may follow "
+                     "from values: take DPLinearRegression")
     _told_apart = "tukey.md: a point of a random box is drawn; tests/unit/linear_model/test_tukey.py"
 
     def __init__(self, epsilon=1.0, *, delta=None, n_models=None, center=0.0, bounds=None, domain=None,

@@ -84,6 +84,7 @@ class DomainEncoder(TransformerMixin, CentralModel):
     """
 
     _learned, _checked_as = ("_names",), "encoder"
+    _not_in_parts = "learns nothing of values: fit it to one part, and transform each of them"
 
     def __init__(self, domain=None, *, sparse_output="auto"):
         self.domain = domain

@@ -118,6 +118,8 @@ class ShuffledEstimator(Calibrated):
     """
 
     _checked_as = "shuffled"
+    _not_in_parts = ("needs all rows at once, because users hide among all others: let users encode, bring all "
+                     "messages to one shuffler, and call analyse")
     merges = "reports"
     _server = None
     #: (users, epsilon, delta) of each shuffle that is counted, for so many colluding users; how often a user may be in.

@@ -1,6 +1,7 @@
 """Rows in parts: every estimator of the registry whose parts add up is what it is on one machine, bit for bit."""
 
 import pickle
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from dpestim import Categories, Domain, Numbers, config_context, distributed
 from dpestim.accounting import Ledger
-from dpestim.base import all_estimators
+from dpestim.base import PrivateEstimator, all_estimators
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.cluster import DPKMeans
 from dpestim.cluster.rounds import PartRows, Plan, Tally
@@ -92,6 +93,20 @@ NEVER = {"BooleanSum", "RealSum", "ShuffledHistogram", "PersonalizedEstimator"}
 def test_whatever_merges_fits_parts():
     without = {cls.__name__ for _, cls in all_estimators() if cls.merges != "nothing" and not hasattr(cls, "fit_parts")}
     assert without == {"ShuffledEstimator"}
+
+
+@pytest.mark.parametrize("cls", [pytest.param(cls, id=name) for name, cls in all_estimators()
+                                 if not hasattr(cls, "fit_parts")])
+def test_what_is_not_fitted_in_parts_says_why_and_what_to_do_instead(cls):
+    why = cls._not_in_parts
+    assert why != PrivateEstimator._not_in_parts
+    assert re.search(r"[^:]{20,}: (call|fit|let|randomise|take) ", why)
+    named = set(re.findall(r"\b[A-Z]\w+(?=\b)", why))
+    assert named <= {name.rpartition(".")[2] for name, own in all_estimators() if hasattr(own, "fit_parts")}
+    for verb in re.findall(r"call (\w+)", why):
+        assert hasattr(cls, verb)
+    with pytest.raises(ValueError, match=re.escape(f"{cls.__name__} {why}")):
+        distributed.fit(cls(**cls._test_params()[0]), [np.zeros((3, 1))])
 
 
 @pytest.mark.parametrize("est", REGISTRY)

@@ -40,6 +40,8 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
     _noise = None
 
     _checked_as = "noise"
+    _not_in_parts = ("learns nothing of rows: call release with an answer of all rows, or take a statistic of "
+                     "dpestim.statistics")
     _template = "sensitivity"
     _distance = "the sum of the absolute differences"
 

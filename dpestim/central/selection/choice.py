@@ -101,6 +101,7 @@ class SelectionMechanism(CentralMechanism):
     _fineness = 1 << 12
 
     _checked_as = "choice"
+    _not_in_parts = "takes scores, and no rows: call release with scores of all rows"
     _template = "neighbours"
     _more_parameters = """
     sensitivity : float, default=None

@@ -164,6 +164,7 @@ class SparseVector(CentralMechanism):
     """
 
     _checked_as = "queries"
+    _not_in_parts = "takes answers to queries, and no rows: call process with answers of all rows"
 
     #: what `process` keeps from call to call: SECRET, noise that has been used is in it
     _run = None

@@ -121,6 +121,9 @@ class PrivatizedColumns(TransformerMixin, Client):
     """
 
     _checked_as = "privatized columns"
+    _client_here = None
+    _not_in_parts = ("needs all rows at once, because its corrections are estimated from all reports: fit it to a "
+                     "sample of the rows on one machine, or take LDPNaiveBayes")
     _domain = "transformers"
 
     def __init__(self, transformers=None, *, epsilon=1.0, remainder="drop", correction="posterior", predict_on="raw",

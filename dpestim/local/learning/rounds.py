@@ -44,6 +44,8 @@ class GradientModel(PrivateModel):
     _checked_as = "rounds"
     _advice = FILL
     _trust, _neighbours = "local", Neighbours.LOCAL
+    _not_in_parts = ("draws groups from all rows at once: call partial_fit with each part, whose rows are then one "
+                     "group")
     #: The round that is open, the reports of its users so far, and the average of all weights.
     _round = _group = _average = None
     #: What the rows were read by: (norm, classes, (middle, half)); and classes that only `partial_fit` was told.

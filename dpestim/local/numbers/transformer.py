@@ -102,6 +102,8 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
     `DistributionEstimator` do.
     """
 
+    _not_in_parts = ("learns nothing of rows: randomise the rows of parts by distributed.privatize, or estimate their "
+                     "mean by distributed.fit of a MeanEstimator")
     #: The values of `strategy`: what becomes of several columns.
     _strategies = ("split", "sample")
     _test_values = {"strategy": ["split", "sample"]}
