@@ -76,7 +76,7 @@ cdef int64_t total(const uint8_t[::1] widths, Py_ssize_t n, Py_ssize_t size) exc
     cdef int64_t bits = 0
     cdef Py_ssize_t j
     for j in range(n):
-        if not 1 <= widths[j] <= 8 * size:
+        if widths[j] > 8 * size:
             raise ValueError("a width does not fit the numbers")
         bits += widths[j]
     return bits
@@ -84,7 +84,7 @@ cdef int64_t total(const uint8_t[::1] widths, Py_ssize_t n, Py_ssize_t size) exc
 
 def pack(
     const number_t[:, ::1] numbers,  # IN   (n, k), each below 2^width
-    const uint8_t[::1] widths,       # IN   bits of each of the k numbers
+    const uint8_t[::1] widths,       # IN   bits of each of the k numbers; 0: it is 0
     const int64_t[::1] rows,         # IN   the row of `out` that each row of numbers goes to; empty: their own
     const int64_t[::1] starts,       # IN   the bit at which it begins there; empty: 0
     uint8_t[:, ::1] out,             # OUT  zeros in, bits out
@@ -109,8 +109,9 @@ def pack(
         for i in range(n):
             at = starts[i] if placed else 0
             for j in range(k):
-                write_bits(&out[rows[i] if placed else i, 0], at, numbers[i, j], widths[j])
-                at += widths[j]
+                if widths[j]:  # (behind the last bit of a row there may be no byte)
+                    write_bits(&out[rows[i] if placed else i, 0], at, numbers[i, j], widths[j])
+                    at += widths[j]
 
 
 def unpack(
@@ -140,8 +141,11 @@ def unpack(
         for i in range(n):
             at = starts[i] if placed else 0
             for j in range(k):
-                numbers[i, j] = <number_t>read_bits(&packed[rows[i] if placed else i, 0], at, widths[j])
-                at += widths[j]
+                if widths[j]:
+                    numbers[i, j] = <number_t>read_bits(&packed[rows[i] if placed else i, 0], at, widths[j])
+                    at += widths[j]
+                else:
+                    numbers[i, j] = 0
 
 
 def write_checks(

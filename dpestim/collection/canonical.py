@@ -20,7 +20,11 @@ def check_plain(value, where="the survey", depth=0):
     if depth > DEEPEST:
         raise ValueError(f"{where} must not be nested as deeply")
     if isinstance(value, str):
-        if any("\ud800" <= c <= "\udfff" for c in value):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            value = None
+        if value is None:
             raise ValueError(f"{where} must be text without lone surrogates, which UTF-8 cannot write")
     elif isinstance(value, dict):
         for key, part in value.items():

@@ -10,9 +10,11 @@ from numbers import Real
 import dpestim.local
 from dpestim.collection.values import fraction_text, from_plain, read_fraction, to_plain
 from dpestim.inputs import Numbers, is_by_column
+from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
 from dpestim.local.estimates.transformer_server import TransformerServer
 from dpestim.local.extend import registered
+from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import canonical_epsilon
 
@@ -81,25 +83,23 @@ def made(description):
 def _settled(client):
     """Return the parameters of a client, where what the data would settle otherwise is settled: one column is one."""
     given = client.get_params(deep=False)
-    if isinstance(client, NumericTransformer) and client._is_declared and client._is_scalar():
-        bounds = given.get("bounds")
+    bounds = given.get("bounds")
+    if isinstance(client, NumericTransformer) and bounds is not None and client._is_scalar():
         if isinstance(bounds, Numbers):
             given["bounds"] = {0: bounds}
-        elif bounds is not None and not is_by_column(bounds):
+        elif not is_by_column(bounds):
             given["bounds"] = tuple([end] for end in bounds)
-    if "categories" in given and given["categories"] is None and hasattr(client, "estimate"):
+    if isinstance(client, PrivUnitTransformer) and client._is_declared:
+        given["center"] = client._columns_now().columns[0].centre.tolist()
+    if isinstance(client, OpenFrequencyEstimator) and given["categories"] is None:
         given["categories"] = [None]  # (an open column)
     if isinstance(client, MixedEstimator) and isinstance(client.transformers, list | tuple):
         columns = client._columns
         labels = [each[2] for each in client._choices(None)] if columns is None else [
             part.labels for part in columns.members]
-        given["transformers"] = [(name, _template(part), list(own))
+        given["transformers"] = [(name, part, list(own))
                                  for (name, part, _), own in zip(client.transformers, labels)]
     return given
-
-
-def _template(part):
-    return part
 
 
 def inner(estimator):

@@ -114,6 +114,6 @@ def _widths(law, fields):
     """Return the bits of each number of a law's report, or raise ValueError for a law that contradicts itself."""
     widths = [bits for field in fields for bits in field.widths()]
     most = 8 * np.dtype(law.report_dtype).itemsize
-    if len(widths) != law.report_width or not all(1 <= bits <= most for bits in widths):
+    if len(widths) != law.report_width or not all(0 <= bits <= most for bits in widths):
         raise ValueError(f"fields of {type(law).__name__} must be those of the {law.report_width} numbers of a report")
     return np.array(widths, np.uint8)

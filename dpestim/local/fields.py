@@ -14,14 +14,17 @@ class Field(NamedTuple):
     below: int | None = None
     #: How many such numbers there are.
     count: int = 1
-    #: Whether single bits lie eight to a byte in memory, too, lowest first.
+    #: Whether its bits lie eight to a byte in memory, too, lowest first, in whole bytes.
     packed: bool = False
+    #: Bytes in memory where there are more than the bits need.
+    n_bytes: int | None = None
 
     def widths(self):
-        """Return the bits of each number in memory that holds it."""
+        """Return the bits that each number in memory holds of it; 0 for a byte that has none."""
         if not self.packed:
             return [self.bits] * self.count
-        return [min(8, self.count - at) for at in range(0, self.count, 8)]
+        bits = self.bits * self.count
+        return [max(0, min(8, bits - 8 * byte)) for byte in range(self.n_bytes or -(-bits // 8))]
 
 
 def bits_for(n):

@@ -44,6 +44,10 @@ class Binary(CodeReports, CategoricalRandomizer):
             self.slack = "the design costs less than epsilon allows, and only what it costs is stated"
         self.p_star, self.q_star = rows[1][1], rows[0][1]
 
+    def constants(self):
+        """Return `ones`: of 2^64 words those that answer 1, for the first value and for the second."""
+        return {"ones": list(self._yes)}
+
     def privatize(self, codes, words, out):
         """Write 0 or 1 for each code."""
         binary.privatize(codes, words.dense(Stage.RESPONSE, 1), *self._yes, out.reshape(-1))

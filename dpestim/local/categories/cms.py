@@ -11,6 +11,7 @@ from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
+from dpestim.local.fields import Field, bits_for
 from dpestim.local.guessing import TIE
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.category_weights import grr_weights
@@ -41,6 +42,11 @@ class CMS(Sketch):
         self.report_bits = math.log2(self.n_hashes) + self.n_buckets
         self.p_star = self.bits.p_star
         self.q_star = self.collisions * self.p_star + (1 - self.collisions) * self.bits.q_star
+
+    @property
+    def fields(self):
+        """The number of the hash, and the bits of the buckets."""
+        return (Field("hash", bits_for(self.n_hashes), self.n_hashes, packed=True, n_bytes=2), *self.bits.fields)
 
     def privatize(self, codes, words, out):
         """Write the number of a hash and unary-encoded buckets."""
@@ -127,6 +133,8 @@ class HCMS(FieldReports, Sketch):
     The sign is that of the row at the bucket, 1 for -1, answered by randomised response. Counts are a histogram of
     reports.
     """
+
+    field_names = ("hash", "row", "sign")
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories, n_hashes, n_buckets, hash_seed)

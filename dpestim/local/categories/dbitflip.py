@@ -23,6 +23,7 @@ class DBitFlip(Memoised, FieldReports, CategoricalRandomizer):
     n_fixed = 1  # the window
     count_ns = 25.0
     report_dtype = np.dtype(np.uint32)
+    field_names = ("window", "bits")
     #: A report is what is kept: nothing hides a change.
     epsilon_instant = math.inf
 

@@ -7,6 +7,7 @@ import numpy as np
 from dpestim._core import grr
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.category_weights import grr_weights
@@ -25,6 +26,10 @@ class GRR(CodeReports, CategoricalRandomizer):
         self.report_dtype = self.code_dtype
         self.p_star = Fraction(self.weights.keep, self.weights.total)
         self.q_star = Fraction(self.weights.other, self.weights.total)
+
+    def constants(self):
+        """Return `weights`: of 2^(64 n_words) draws `keep` name the own value and `other` each other one."""
+        return constants_of(self)
 
     def privatize(self, codes, words, out):
         """Write one code for each code."""

@@ -11,6 +11,7 @@ from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import success_of_cells
 from dpestim.local.categories.unary import Unary
+from dpestim.local.fields import Field, bits_for
 from dpestim.privacy.exact import WORD, exp_lower, uses_enough, within
 from dpestim.rng import Stage
 
@@ -74,6 +75,11 @@ class SHE(CategoricalRandomizer):
     report_dtype = np.dtype(np.uint8)
     block_words = 1 << 18
     varies_by_own_share = True  # (it does not vary at all)
+
+    @property
+    def fields(self):
+        """The codes of the cells."""
+        return (Field("cell", bits_for(self.grid + 1), self.grid + 1, self.n_categories),)
 
     def __init__(self, epsilon, n_categories, grid=16):
         super().__init__(epsilon, n_categories)

@@ -8,6 +8,7 @@ from dpestim._core import hadamard
 from dpestim.inputs import smallest_dtype
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.constants import constants_of
 from dpestim.local.guessing import TIE, levels_of
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.category_weights import grr_weights
@@ -36,6 +37,14 @@ class HR(CodeReports, CategoricalRandomizer):
         own, other = (Fraction(w, self.weights.total) for w in (self.weights.keep, self.weights.other))
         self.p_star, self.q_star = own, (own + other) / 2 if self.n_blocks == 1 else other
         self._own, self._other = own, other
+
+    def constants(self):
+        """Return `n_blocks` blocks of 2 `half` symbols, and the `weights` of the halves of blocks.
+
+        Of 2^(64 n_words) / share draws `keep` name the own half, and `other` each of the 2 n_blocks - 1 others; the low
+        bits of the word, of which there are log2(share), pick within a half.
+        """
+        return constants_of(self)
 
     def privatize(self, codes, words, out):
         """Write one symbol for each code."""

@@ -51,6 +51,10 @@ class IDUE(Unary):
             "For any two values the smaller of their epsilons holds; the epsilons are "
             f"{', '.join(f'{float(e):g}' for e in self.levels)} (MinID-LDP).",)
 
+    def constants(self):
+        """Return, for each value, of 2^64 words those that make its bit 1: where it is held, and where it is not."""
+        return {"true_thresholds": self._true.tolist(), "false_thresholds": self._false.tolist()}
+
     def privatize(self, codes, words, out):
         """Write packed bits: one word decides about each."""
         drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(len(codes), -1)

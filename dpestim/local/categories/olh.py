@@ -9,6 +9,7 @@ from dpestim._core import olh
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.constants import constants_of
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.exact import exp_lower
@@ -20,6 +21,8 @@ LARGEST_BIAS = Fraction(1, 10**7)
 
 class LocalHashing(FieldReports, CategoricalRandomizer):
     """Local hashing to a number of buckets; a report is (a, b, bucket), h(v) = a v + b."""
+
+    field_names = ("a", "b", "bucket")
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)
@@ -54,6 +57,13 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
     def _weights(self):
         """Return the weights of the own and of each other bucket in a report."""
         return grr_weights(self.epsilon, self.n_buckets)
+
+    def constants(self):
+        """Return the hash and the `weights` of randomised response over `n_buckets` buckets, as `GRR` has them.
+
+        h(v) = a v + b modulo 2^lane_bits, and the bucket is floor(h n_buckets / 2^lane_bits).
+        """
+        return constants_of(self)
 
     def privatize(self, codes, words, out):
         """Write (a, b, bucket) for each code."""

@@ -9,12 +9,13 @@ import numpy as np
 
 from dpestim._core import unary
 from dpestim.inputs import FingerprintEncoder
-from dpestim.local.categories.bloom import bloom_filters
+from dpestim.local.categories.bloom import MIX, bloom_filters
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.rappor_decoding import LARGEST_DESIGN, DecodedBits
 from dpestim.local.categories.sketch import check_whole, drawn_below
+from dpestim.local.fields import Field, bits_for
 from dpestim.local.guessing import BestGuess, Runs
 from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.privacy.exact import WORD, canonical_amount, log_above, uses_enough
@@ -131,6 +132,22 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
         out[:, 1:] = bits & ~kept
         draw_patterns(WORD - t.high, words, bits, Stage.SECOND, Stage.SECOND_RARE)
         out[:, 1:] |= ~bits & kept
+
+    @property
+    def fields(self):
+        """The cohort, and the bits."""
+        return (Field("cohort", bits_for(self.n_cohorts), self.n_cohorts),
+                Field("bits", 1, None, self.n_bits, packed=True))
+
+    def constants(self):
+        """Return the sizes, the thresholds of both steps, and the constants of the hash that makes the Bloom filter.
+
+        Of 2^64 words `wrong` turn a bit of the permanent answer, `low` make a bit of a report 1 where the permanent one
+        is 0, and `high` where it is 1.
+        """
+        t = self.thresholds
+        return {"n_bits": self.n_bits, "n_hashes": self.n_hashes, "n_cohorts": self.n_cohorts, "wrong": t.wrong,
+                "low": t.low, "high": t.high, "increment": int(MIX[0]), "multipliers": list(map(int, MIX[1:]))}
 
     def public_part(self, reports):
         """Return the cohort."""

@@ -10,6 +10,7 @@ from dpestim._core import subset
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Subset, success_of_sets
+from dpestim.local.constants import constants_of
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.category_weights import subset_weights
 from dpestim.privacy.exact import WORD
@@ -36,6 +37,13 @@ class SS(PackedBits, CategoricalRandomizer):
         self.n_words = 1 + self.weights.n_draw_words
         self.p_star = Fraction(self.weights.include, WORD)
         self.q_star = (self.p_star * (k - 1) + (1 - self.p_star) * k) / (d - 1)
+
+    def constants(self):
+        """Return `weights`: `k` values are reported, of 2^64 words `include` have the own one among them.
+
+        `batch` draws share a word; `uneven` bounds how far the sets of other values are from equally likely.
+        """
+        return constants_of(self)
 
     def privatize(self, codes, words, out):
         """Write one subset for each code."""

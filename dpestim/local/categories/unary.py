@@ -8,6 +8,7 @@ from dpestim._core import unary
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Bits, success_of_sets
+from dpestim.local.constants import constants_of
 from dpestim.local.patterns import draw_patterns, words_for
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.category_weights import oue_thresholds, sue_thresholds
@@ -38,6 +39,10 @@ class Unary(PackedBits, CategoricalRandomizer):
         p, q = self.p_star, self.q_star
         if not uses_enough(p * (1 - q), (1 - p) * q, self.epsilon):
             self.slack = self._slack
+
+    def constants(self):
+        """Return the thresholds: of 2^64 words those that make the true bit 1, and every other bit."""
+        return constants_of(self)
 
     def privatize(self, codes, words, out):
         """Write packed bits: 16 random bits decide on eight, and where they tie the other digits have rare words."""

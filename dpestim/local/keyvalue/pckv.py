@@ -8,6 +8,8 @@ import numpy as np
 
 from dpestim._core import grr, keyvalue, unary
 from dpestim.inputs import smallest_dtype
+from dpestim.local.constants import plain_value
+from dpestim.local.fields import Field
 from dpestim.local.keyvalue.estimator import KeyValueEstimator
 from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.patterns import draw_patterns, words_for
@@ -93,6 +95,19 @@ class PCKVUnary(Sampled):
         self.choose(codes, np.stack([drawn[:, 0], coins[:, 0]], axis=1), chosen)
         keyvalue.planes(chosen, on, coins, self.keep, self.n_keys, out)
 
+    @property
+    def fields(self):
+        """Which cells are on, and which of these say plus."""
+        return Field("on", 1, None, self.n_keys, packed=True), Field("plus", 1, None, self.n_keys, packed=True)
+
+    def constants(self):
+        """Return how many slots there are, and of 2^64 words `keep` that keep a sign, `other` that turn on each sign.
+
+        The own cell is on by a fair coin; every other one is on with probability 2 `other` / 2^64, and its sign is a
+        fair coin.
+        """
+        return {"length": self.length, "keep": self.keep, "other": self.other}
+
     def check_reports(self, reports):
         """Refuse bits beyond the keys, and signs of cells that are off."""
         on, plus = reports[:, : self._width], reports[:, self._width :]
@@ -145,6 +160,10 @@ class PCKVUnary(Sampled):
 
 class PCKVCodes(CodeReports, Sampled):
     """Randomised response over all keys with signs, and the slots that may be left empty."""
+
+    def constants(self):
+        """Return how many slots there are, and the `weights` of randomised response, as `GRR` has them."""
+        return {"length": self.length, "weights": plain_value(self.weights)}
 
     def __init__(self, epsilon, n_keys, padding_length=1):
         super().__init__(epsilon, n_keys, padding_length)

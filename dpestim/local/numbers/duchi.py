@@ -8,6 +8,7 @@ import numpy as np
 
 from dpestim._core import duchi
 from dpestim.local.columns import Columns
+from dpestim.local.constants import constants_of
 from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.law import FRACTION, NumericRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
@@ -34,6 +35,10 @@ class Duchi(NumericRandomizer):
         self.other, self.per_unit = duchi_weights(self.epsilon)
         if not uses_enough(WORD - self.other, self.other, self.epsilon):
             self.slack = "a probability is a multiple of 2**-33, which is coarser than this epsilon needs"
+
+    def constants(self):
+        """Return `other` and `per_unit`: at the fixed point t, 0 to 2^32, of 2^64 words other + t per_unit answer 1."""
+        return {"other": self.other, "per_unit": self.per_unit}
 
     def privatize(self, codes, words, out):
         """Write one bit for each fixed point."""
@@ -81,6 +86,14 @@ class JointDuchi(PackedBits, JointRandomizer):
     @cached_property
     def _half(self):
         return float(self.scale / 2)
+
+    def constants(self):
+        """Return `weights`: of 2^64 words `keep` take the side of the signs, and `ties` keep a draw on no side.
+
+        Such a draw is repeated up to `rounds` times. `heavy`, `tied` and `light` are the weights of an answer on the
+        side of the signs, on no side, and on the other.
+        """
+        return constants_of(self)
 
     def encode(self, block, lows, highs, out):
         """Write the fixed points of a block of values, 32 bits of fraction."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim._core import pm
 from dpestim.local.channel import Beside, Dense
+from dpestim.local.constants import plain_value
 from dpestim.local.guessing import Runs
 from dpestim.local.numbers.law import LARGEST_GRID, NumericRandomizer, WindowRandomizer
 from dpestim.local.numbers.transformer import FineTransformer
@@ -33,6 +34,13 @@ class HM(WindowRandomizer):
                 self.slack = "a probability is a multiple of 2**-64, which is coarser than this epsilon needs"
         self.n_counts = (w.n_outputs if w else 0) + 2
         self._set_format()
+
+    def constants(self):
+        """Return `hybrid`: the weights of its `window`, where there is one, as PM has them, and of the two signs.
+
+        At grid point g, of 2^64 words least + g rise answer the upper sign, and least + (grid - g) rise the lower one.
+        """
+        return {"hybrid": plain_value(self.hybrid)}
 
     def check(self):
         """Refuse weights that are no law, or whose ratio is above epsilon."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim._core import pm, table
 from dpestim.local.channel import Dense, Piecewise, hat_shares, hat_values, least_variance, output_edges
+from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
 from dpestim.local.law import Randomizer
 from dpestim.local.reports import CodeReports
@@ -99,6 +100,11 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Walker's cells of all rows, an array, and how many bits of a word are the number of its cell."""
         bits = max(1, (self.n_counts - 1).bit_length())
         return np.array([cells_of(row, bits) for row in self._rows], np.uint64), bits
+
+    def constants(self):
+        """Return the integers among the attributes, and the table: its rows are of 2^64 words."""
+        more = {} if type(self).table is NumericRandomizer.table else {"table": self._rows}
+        return constants_of(self) | more
 
     def outputs(self):
         """Return the exact position that each code stands for."""
@@ -281,6 +287,13 @@ class WindowRandomizer(NumericRandomizer):
         whole = w.total == WORD and w.window % 2 == 1 and w.grid == self.grid
         if not (whole and 0 < w.outside <= w.inside and within(w.inside, w.outside, self.epsilon)):
             raise ValueError("the weights of the window do not make a law of this epsilon")
+
+    def constants(self):
+        """Return `weights`: of 2^64 words `inside` answer each of the `window` codes from the grid point on.
+
+        `outside` answer each other code, of which there are `grid` in all.
+        """
+        return {name: own for name, own in constants_of(self).items() if name not in ("step", "integers")}
 
     def _set_format(self):
         self.report_dtype = np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)

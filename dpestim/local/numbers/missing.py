@@ -60,6 +60,14 @@ class NumberOrMissing(CodeReports, Randomizer):
         """How likely "missing" is reported of (a missing value, a number): exact."""
         return Fraction(self.told, WORD), Fraction(self.untold, WORD)
 
+    def constants(self):
+        """Return `told` and `untold`: of 2^64 words those that say "missing", of a missing value and of a number.
+
+        The law of the number is among the arguments. Where a number is asked for, a missing value counts as a uniform
+        one.
+        """
+        return {"told": self.told, "untold": self.untold}
+
     # ---------------------------------------------------------------- what is sent
 
     def encode(self, x, low, high, out):

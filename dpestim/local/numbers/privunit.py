@@ -47,6 +47,8 @@ class PrivUnit(FieldReports, JointRandomizer):
         The weights of both kinds, out of 2^64.
     """
 
+    field_names = ("seed", "candidate")
+
     heavy = True
     n_words = 3
     code_dtype, report_dtype = np.dtype(np.int32), np.dtype(np.uint64)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim._core import pm
+from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
 from dpestim.local.law import ALL, Promise
 from dpestim.local.numbers.column import pair_of, share_of
@@ -59,6 +60,10 @@ class SDPM(WindowRandomizer):
                          self.zone, low_gap)
         self.low_high = self._low_high()
         self._set_format()
+
+    def constants(self):
+        """Return what the window, the zone of low sensitivity and its levels are, and the `integers` of the kernel."""
+        return constants_of(self)
 
     @property
     def n_pm(self):

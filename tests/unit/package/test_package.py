@@ -29,9 +29,9 @@ LAYERS = {
     "central": 4, "local": 4,
     "statistics": 5, "shuffle": 5,
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6, "tree": 6, "cluster": 6,
-    "covariance": 6, "synthesis": 6, "collection": 6,
+    "covariance": 6, "synthesis": 6,
     "ensemble": 7, "decomposition": 7,
-    "audit": 8, "pipeline": 8,
+    "audit": 8, "pipeline": 8, "collection": 8,
     "distributed": 9, "inspection": 9, "model_selection": 9,
 }
 
