@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import olh
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
@@ -79,6 +80,27 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         out = np.empty((len(reports), self.n_categories), np.uint8)
         olh.support(reports, self.n_buckets, out)
         return out
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support: a = 0 hashes all to one bucket."""
+        return 0, len(goal)
+
+    knows_reports = True
+
+    def known_of(self, reports):
+        """Return how evenly hashes were drawn: a and b are uniform, and hardly ever equal in two reports."""
+        bits, found = self.lane_bits, []
+        for name, field in (("a", reports[:, 0]), ("b", reports[:, 1])):
+            top = (field >> field.dtype.type(bits - 6)).astype(np.int64)
+            found.append(pivots.values(f"first six bits of {name} of the hash", top, np.full(64, 1 / 64)))
+        a = reports[:, 0]
+        small = np.minimum(a, ~a).astype(np.uint64)  # multiples close to 0 hash neighbours to one bucket
+        digits = np.zeros(len(a), np.int64)
+        for place in range(bits - 1):
+            digits += small >= np.uint64(1 << place)
+        law = np.array([2.0, *(2.0 ** np.arange(1, bits))]) / 2.0**bits
+        found.append(pivots.values("digits of a of the hash, or of its complement", digits, law))
+        return [*found, pivots.repeats("hashes of two reports", reports[:, :2], 2 * bits)]
 
     def transition_matrix(self):
         """Return the g x g law of the reported bucket for each hashed value, given the public hash."""
