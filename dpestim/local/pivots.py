@@ -188,22 +188,21 @@ def detect(columns, counts, n, reports, alpha, privacy):
     """
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError("alpha must be a number in (0, 1)")
-    lines, lacking = [], []
+    lines, drawn, lacking = [], [], False
     for number, column in enumerate(columns):
-        if reports is not None:
-            _, part = columns.reports_of(number, reports)
-            part = np.ascontiguousarray(part, column.law.report_dtype)
-            pivots = column.law.known_of(part) if len(part) else []
+        if reports is None:
+            told, m = columns.told(number, counts, n)
+            pivots = column.law.known_counts(told, m) if m else []
+            lacking = lacking or (m and not pivots and column.law.knows_reports)
         else:
-            users = _n_reports(columns, number, counts, n)
-            pivots = column.law.known_counts(counts[number], users) if users else []
-            if not pivots and users and column.law.knows_reports:
-                lacking.append(column.name)
+            _, part = columns.reports_of(number, reports)
+            m, part = len(part), np.ascontiguousarray(part, column.law.report_dtype)
+            pivots = column.law.known_of(part) if m else []
+        drawn.append(m)
         lines += [_line(column.name, pivot) for pivot in pivots]
     if columns.n_sampled and columns.n_sampled < len(columns):
-        drawn = [_drawn(columns, number, counts, reports) for number in range(len(columns))]
-        chance = columns.n_sampled / len(columns)
-        lines.append(_line("all", cells("columns that were drawn", drawn, [chance] * len(drawn), n,
+        chances = np.full(len(drawn), columns.n_sampled / len(columns))
+        lines.append(_line("all", cells("columns that were drawn", drawn, chances, n,
                                         lambda k: columns.columns[k].name)))
     if not lines:
         laws = sorted({type(column.law).__name__ for column in columns})
@@ -220,17 +219,3 @@ def _line(name, pivot):
     return Suspicion(name, pivot.what, pivot.names(worst), int(pivot.observed[worst]), float(pivot.expected[worst]),
                      float(min(1.0, len(pivot.p_values) * pivot.p_values[worst])))
 
-
-def _n_reports(columns, number, counts, n):
-    """Return how many reports tell of a column."""
-    if not columns.n_sampled:
-        return n
-    if len(counts) > len(columns):  # (a mixed row counts them last)
-        return int(counts[-1][number])
-    return columns.columns[number].n_reports(counts[number])
-
-
-def _drawn(columns, number, counts, reports):
-    if reports is None:
-        return _n_reports(columns, number, counts, None)
-    return len(columns.reports_of(number, reports)[1])

@@ -134,6 +134,10 @@ class JointColumns(SampledColumns):
         plain = super().guarantee(seeded, times, n_batches)
         return replace(plain, notes=(*plain.notes, "It covers the class of a row, too."))
 
+    def told(self, number, counts, n):
+        """Return (the counts of one of the columns, how many rows drew it)."""
+        return counts[number][:-1], int(counts[number][-1])
+
     def _no_counts(self):
         return [np.zeros(law.n_counts + 1, np.int64) for law in self.laws]
 

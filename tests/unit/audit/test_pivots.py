@@ -1,5 +1,8 @@
 """What honest clients cannot change: known laws for every input, false alarms, and reports that are found."""
 
+import pickle
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -28,10 +31,12 @@ from dpestim.local import (
     SUEFrequencyEstimator,
     SWTransformer,
 )
+from dpestim.local.client import Client
 from dpestim.local.numbers.law import NumericRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.pivots import cells, repeats, total, values
 from dpestim.local.reports import FieldReports, PackedBits
+from dpestim.local.server import Server
 
 #: False alarms of the simulations, and how unlikely more of them than are allowed would be.
 RATE, ALPHA = 0.05, 1e-6
@@ -223,6 +228,30 @@ def test_columns_and_keys_that_are_named_too_often_are_found():
 
 
 # ---------------------------------------------------------------- contracts
+
+
+def detected(server, *reports):
+    try:
+        return server.detect_poisoning(*reports), None
+    except ValueError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize(("name", "cls"), [pair for pair in all_estimators() if issubclass(pair[1], Server)])
+def test_honest_clients_of_every_kind_raise_no_alarm(name, cls):
+    """Counts and reports of the data of the common checks; what has no test says what to do."""
+    for params in cls._test_params():
+        server = cls(**params)
+        server.set_params(**{key: 0 for key in server.get_params() if key.split("__")[-1] == "random_state"})
+        X, y = server._test_data(300)
+        server.fit(X, y)
+        found = [detected(server)]
+        if isinstance(server, Client) and not hasattr(server, "classes"):
+            found.append(detected(server, np.asarray(server.privatize(X))))
+        for result, reason in found:
+            assert result is None or (result.p_value > ALPHA and not result.suspicious), (params, str(result))
+            assert result is not None or re.search("allows no test|must be given|pass one of", reason), reason
+            assert result is None or str(pickle.loads(pickle.dumps(result))) == str(result)
 
 
 @pytest.mark.parametrize("cls", [GRRFrequencyEstimator, SSFrequencyEstimator])
