@@ -15,6 +15,8 @@ from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.exact import exp_lower
 from dpestim.rng import Stage
 
+#: Values of which all pairs are looked at in a test for malicious reports.
+MOST_PAIRED = 32
 #: Largest deviation of a pair's collision rate from the nominal one, relative to p* - q*: far below any noise.
 LARGEST_BIAS = Fraction(1, 10**7)
 
@@ -100,7 +102,27 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
             digits += small >= np.uint64(1 << place)
         law = np.array([2.0, *(2.0 ** np.arange(1, bits))]) / 2.0**bits
         found.append(pivots.values("digits of a of the hash, or of its complement", digits, law))
-        return [*found, pivots.repeats("hashes of two reports", reports[:, :2], 2 * bits)]
+        return [*found, pivots.repeats("hashes of two reports", reports[:, :2], 2 * bits), self._colliding(reports)]
+
+    def _colliding(self, reports):
+        """Return how many hashes put two values into one bucket, for pairs of those with the most support.
+
+        Which values these are depends on the reports, so that all pairs of the domain count as looked at.
+        """
+        d, n, counts = self.n_categories, len(reports), np.zeros(self.n_counts, np.int64)
+        self.count(reports, counts)
+        top = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRED])
+        buckets = np.empty((len(top), n), self.report_dtype)
+        for own, value in zip(buckets, top):
+            olh.bucket(np.full(n, value, self.code_dtype), reports, self.n_buckets, own)
+        pairs = np.array([(i, j) for i in range(len(top)) for j in range(i + 1, len(top))])
+        observed = np.array([np.count_nonzero(buckets[i] == buckets[j]) for i, j in pairs])
+        rates = [float(collision_rate(self.lane_bits, self.n_buckets, s)) for s in range((d - 1).bit_length())]
+        apart = [int(top[j] - top[i]) for i, j in pairs]
+        chances = np.array([rates[(k & -k).bit_length() - 1] for k in apart])
+        found = pivots.cells("hashes that put two values into one bucket", observed, chances, n,
+                             lambda k: "values {} and {}".format(*top[pairs[k]]))
+        return found._replace(p_values=found.p_values * (d * (d - 1) / 2 / len(pairs)))
 
     def transition_matrix(self):
         """Return the g x g law of the reported bucket for each hashed value, given the public hash."""

@@ -201,6 +201,25 @@ def test_output_poisoning_is_found_and_input_poisoning_is_not(cls):
     assert not hasattr(est, "frequencies_")  # (nothing was counted)
 
 
+def test_hashes_that_were_searched_anew_for_each_report_are_found():
+    """An attacker who draws honest hashes until one puts all goals into one bucket passes every test of one hash."""
+    n, d, share, goals = 6000, 300, 0.05, [3, 17, 40]
+    est = OLHFrequencyEstimator(1.0, categories=[range(d)], random_state=2)
+    law, reports = est.randomizer(), np.array(est.privatize(spread(n, d)))
+    rng = np.random.default_rng(1)
+    drawn = rng.integers(0, 1 << 32, (40 * n, 3), np.uint64).astype(np.uint32)
+    drawn[:, 2] = rng.integers(0, law.n_buckets, len(drawn))
+    good = drawn[law.support(drawn)[:, goals].all(axis=1)][: int(share * n)]
+    assert len(good) == share * n
+    assert len(np.unique(good[:, :2], axis=0)) == len(good)
+    reports[: len(good)] = good
+    lines = {line.statistic: line for line in est.detect_poisoning(reports).lines}
+    pair = lines.pop("hashes that put two values into one bucket")
+    assert pair.p_value < 1e-4
+    assert set(map(int, re.findall(r"\d+", pair.event))) < set(goals)
+    assert min(line.p_value for line in lines.values()) > 1e-4
+
+
 @pytest.mark.parametrize("cls", [PMTransformer, SWTransformer, HMTransformer])
 def test_extreme_numbers_are_found_in_counts(cls):
     transformer = cls(2.0, bounds=(0, 1), random_state=3)
