@@ -4,6 +4,7 @@
     exact_epsilon       the epsilon that a law, a matrix or a mechanism really has; exact_delta, its delta at an epsilon
     hockey_stick        the delta between two laws of one outcome, or two densities; max_loss, the worst ln(ratio)
     compose             several outcomes together, exactly: what fast accounting is measured against
+    poisoning           the worst gain of malicious users under each law, by their inputs or by any reports
     mistakes            published mechanisms that are less private than they claim, and what they really lose
 
 Functions that compare with raw data are not private and are for the curator; their docstrings state this.
@@ -12,6 +13,8 @@ Functions that compare with raw data are not private and are for the curator; th
 * `finite_laws.py`     laws of finitely many outcomes, as Fractions; composition
 * `density.py`   densities on the line: quadrature with a known error
 * `adversary.py` the Bayesian adversary
+* `targets.py`   what malicious users aim at, and how far one report moves it
+* `malicious.py` their worst gains, and the picture of these
 * `gallery/`     the mistakes, by what they are about
 """
 
@@ -20,6 +23,9 @@ from dpestim.audit.density import Density, Estimate
 from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
 from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery import Mistake, mistakes
+from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
+from dpestim.local.pivots import PoisoningTest, Suspicion
 
-__all__ = ["BayesianAdversary", "Density", "Estimate", "Mistake", "Success", "compose", "exact_delta", "exact_epsilon",
-           "hockey_stick", "max_loss", "mistakes"]
+__all__ = ["BayesianAdversary", "Density", "Estimate", "Gain", "Mistake", "Poisoning", "PoisoningDisplay",
+           "PoisoningTest", "Success", "Suspicion", "compose", "exact_delta", "exact_epsilon", "hockey_stick",
+           "max_loss", "mistakes", "poisoning"]

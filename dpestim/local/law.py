@@ -182,6 +182,24 @@ class Randomizer:
         """
         return constants_of(self)
 
+    #: Whether `known_of` tells of more than counts do.
+    knows_reports = False
+
+    def known_counts(self, counts, n):
+        """Return what happens as often for every input, as far as counts tell: a list of `dpestim.local.pivots.Pivot`.
+
+        Only what has the same probability whatever is held belongs here: that is what false alarms are computed from.
+        """
+        return []
+
+    def known_of(self, reports):
+        """Return the same of reports."""
+        if self.knows_reports:
+            raise TypeError(f"{type(self).__name__} does not say what is known of reports: implement `known_of`")
+        counts = np.zeros(self.n_counts, np.int64)
+        self.count(reports, counts)
+        return self.known_counts(counts, len(reports))
+
     # ---------------------------------------------------------------- the exact law
 
     def transition_matrix(self):

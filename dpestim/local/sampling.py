@@ -52,6 +52,10 @@ class SampledColumns(Columns):
         law, fields, rows = next(itertools.islice(self._by_column(self._slots(reports)), number, None))
         return rows, fields[:, : law.report_width]
 
+    def told(self, number, counts, n):
+        """Return (the counts of one of the columns, how many rows drew it), as its reports tell."""
+        return counts[number], self.columns[number].n_reports(counts[number])
+
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
         reports = self._check_format(reports)
@@ -185,6 +189,10 @@ class CountedDraws(SampledColumns):
     def with_columns(self, columns):
         """Return the same draw of other columns."""
         return type(self)(columns, self.inferred, self.keys, n_sampled=self.n_sampled)
+
+    def told(self, number, counts, n):
+        """Return (the counts of one of the columns, how many rows drew it)."""
+        return counts[number][:-1], int(counts[number][-1])
 
     def _no_counts(self):
         return [np.zeros(law.n_counts + 1, np.int64) for law in self.laws]

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
+from dpestim.local.pivots import detect
 from dpestim.passes import CountReports, words_of
 from dpestim.privacy.lineage import Lineage
 from dpestim.summaries import refuse_other_names
@@ -66,6 +67,48 @@ class Server(PrivateEstimator):
         # whether clients used seeds is not known here, unless this very object is the seeded client
         self._seeded = True if self._seeded or client.random_state is not None else None
         return self
+
+    def detect_poisoning(self, reports=None, *, alpha=1e-3):
+        """Test whether reports can be those of honest clients, for any values that their users hold; costs nothing.
+
+        Some numbers of a law's reports have one distribution for every value: how many bits are 1 (unary encodings),
+        which hash, row, cohort, key or column was drawn, remainders of codes modulo the width of a window (PM, SW),
+        sums over what no value has (Hadamard and projective geometry response). Each is compared with its exact
+        binomial distribution, and all p values together with Bonferroni's inequality.
+
+        Parameters
+        ----------
+        reports : ndarray or None, default=None
+            As `aggregate` takes them; they are not counted. None: the counts of this server, which tell less. Local
+            hashing, dBitFlipPM and SHE need the reports.
+        alpha : float, default=0.001
+            The rate of false alarms, in (0, 1): with honest clients an alarm has at most this probability, for any
+            values and any number of reports of different users. (`dpestim.audit.PoisoningTest` has the proof's page.)
+
+        Returns
+        -------
+        dpestim.audit.PoisoningTest
+            With `suspicious`, `p_value`, and a line for each statistic.
+
+        Raises
+        ------
+        ValueError
+            For reports that `aggregate` refuses, and for laws that allow no such test (randomised response, subset
+            selection, relaxed laws): reports of malicious users then look like those of honest users with other values.
+
+        Notes
+        -----
+        No test finds input poisoning: malicious users who choose their values and follow the law are honest clients to
+        the server. Nor does one find reports that were drawn to look right in all of these numbers.
+        """
+        client = self._client()
+        if reports is None:
+            self._check_fitted()
+            return detect(self._columns, self._counts, self._n_users, None, alpha, self.privacy_)
+        width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+        columns = self._columns if self._n_users else client._columns_of_width(width)
+        reports = columns.check_reports(reports)
+        return detect(columns, None, len(reports), reports, alpha, columns.guarantee(None))
 
     def merge(self, other, *, users="disjoint"):
         """Add the counts of another aggregate of the same law; returns self.

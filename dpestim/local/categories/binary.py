@@ -62,6 +62,14 @@ class Binary(CodeReports, CategoricalRandomizer):
         share = (counts[1] / n - no) / (yes - no)
         return np.array([1.0 - share, share])
 
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of no, of yes, or both."""
+        if len(goal) == 2:
+            return Fraction(1), Fraction(1)
+        shares = [(report - self.q_star) / (self.p_star - self.q_star) for report in (0, 1)]
+        told = [share if goal[0] else 1 - share for share in shares]
+        return min(told), max(told)
+
     def variance(self, n, f):
         """Return the exact variance (f1 a (1 - a) + f0 b (1 - b)) / (n (a - b)^2), the same for both values."""
         share = np.broadcast_to(np.asarray(f, dtype=np.float64), 2)[1]

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim._core import grr, hadamard, sketch
 from dpestim.inputs import smallest_dtype
+from dpestim.local import pivots
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below
 from dpestim.local.categories.supports import Bits, success_of_sets
@@ -94,6 +95,19 @@ class CMS(Sketch):
         for v in range(self.n_categories):
             out[:, v] = bits[rows, self.buckets(np.full(len(reports), v), hashes)]
         return out
+
+    knows_reports = True
+
+    def known_counts(self, counts, n):
+        """Return how many bits are 1 in all reports together."""
+        return self.bits.known_counts(counts, n)
+
+    def known_of(self, reports):
+        """Return how many bits are 1 in each report, and in all together, and how often each hash was drawn."""
+        k, n = self.n_hashes, len(reports)
+        drawn = pivots.grouped("hashes that were drawn", np.bincount(self._hashes(reports), minlength=k),
+                               np.full(k, 1 / k), n)
+        return [*self.bits.known_of(reports[:, 2:]), *([drawn] if k > 1 else [])]
 
     def transition_matrix(self):
         """Return the m x 2^m law of the bits for each bucket, given the hash; m is at most 12."""
@@ -206,6 +220,16 @@ class HCMS(FieldReports, Sketch):
         for v in range(self.n_categories):
             out[:, v] = self._signs(np.full(len(reports), v), reports[:, 0], reports[:, 1]) == reports[:, 2]
         return out
+
+    def known_counts(self, counts, n):
+        """Return how often each hash, and each row, was drawn, and the sign in the first row, which is that of all."""
+        k, m = self.n_hashes, self.n_buckets
+        table = counts.reshape(k, m, 2)
+        found = [pivots.grouped(f"{name} that were drawn", table.sum(axis=axes), np.full(size, 1 / size), n)
+                 for name, axes, size in (("hashes", (1, 2), k), ("rows", (0, 2), m)) if size > 1]
+        signs = table[:, 0].sum(axis=0)
+        chances = np.array([float(self.p_star), float(1 - self.p_star)]) / m
+        return [*found, pivots.cells("signs in the first row", signs, chances, n)]
 
     def transition_matrix(self):
         """Return the 2 x 2 law of the sign, given hash and row."""

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpestim.local import pivots
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.guessing import BestGuess, Runs
@@ -82,6 +83,21 @@ class DBitFlip(Memoised, FieldReports, CategoricalRandomizer):
         place = (np.arange(self.n_categories) - self._first(reports)[:, np.newaxis]) % self.n_categories
         bits = reports[:, 1:].astype(np.int64) >> np.minimum(place, self.n_bits) & 1
         return (bits & (place < self.n_bits)).astype(np.uint8)
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support: those of a window."""
+        held = np.zeros(self.n_categories + self.n_bits, np.int64)
+        held[goal] = 1
+        held[self.n_categories :] = held[: self.n_bits]
+        return 0, int(np.convolve(held, np.ones(self.n_bits, np.int64), "valid").max())
+
+    knows_reports = True
+
+    def known_of(self, reports):
+        """Return how often each window was drawn: at any of the values, from 32 bits."""
+        d = self.n_categories
+        edges = -(-(np.arange(d + 1, dtype=np.int64) << 32) // d)
+        return [pivots.values("first value of the window", self._first(reports), np.diff(edges) / 2.0**32)]
 
     def transition_matrix(self):
         """Return the law of the bits for each place in the window, and outside, given the public window."""

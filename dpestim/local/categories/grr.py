@@ -42,6 +42,10 @@ class GRR(CodeReports, CategoricalRandomizer):
         out[np.arange(len(reports)), reports[:, 0]] = 1
         return out
 
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support: it names one."""
+        return int(len(goal) == self.n_categories), 1
+
     def transition_matrix(self):
         """Return the d x d matrix: row x is the law of the report of x."""
         d = self.n_categories

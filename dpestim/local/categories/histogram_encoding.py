@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dpestim._core import histogram
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import success_of_cells
@@ -149,6 +150,19 @@ class SHE(CategoricalRandomizer):
         """Return (at_zero, 0)."""
         _, gap, variance = self._moments
         return float(variance / gap**2), 0.0
+
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values."""
+        mean, gap, _ = self._moments
+        return tuple(len(goal) * (code - mean) / gap for code in (0, self.grid))
+
+    knows_reports = True
+
+    def known_of(self, reports):
+        """Return how many codes of each report are above the middle: one has p*, the others q*."""
+        law = pivots.law_of_ones(self.n_categories - 1, float(self.q_star), 1, float(self.p_star))
+        above = np.count_nonzero(reports > self.grid // 2, axis=1)
+        return [pivots.values("codes above the middle in a report", above, law)]
 
     def transition_matrix(self):
         """Return the d x (grid + 1)^d matrix over all reports, codes as digits, the first one lowest; 4,096 at most."""

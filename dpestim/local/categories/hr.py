@@ -6,8 +6,9 @@ import numpy as np
 
 from dpestim._core import hadamard
 from dpestim.inputs import smallest_dtype
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
-from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.categories.law import LARGEST_MATRIX, CategoricalRandomizer
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import TIE, levels_of
 from dpestim.local.reports import CodeReports
@@ -103,6 +104,26 @@ class HR(CodeReports, CategoricalRandomizer):
     @property
     def _gap(self):
         return float(self._own - self._other)
+
+    def reach(self, goal):
+        """Return the least and the most that one symbol adds to n times the estimated share of some values."""
+        if self.n_counts > LARGEST_MATRIX:
+            raise ValueError("categories are too many for this audit of Hadamard response: take at most about 2**23")
+        rows = np.zeros((self.n_blocks, 2 * self.half), np.int64)
+        rows[goal % self.n_blocks, goal // self.n_blocks + 1] = 1
+        hadamard.fwht(rows)
+        return tuple(int(told) / (self._own - self._other) for told in (rows.min(), rows.max()))
+
+    def known_counts(self, counts, n):
+        """Return how many symbols have a +1 in each row that no value has: half of them, whatever is held."""
+        first = -(-self.n_categories // self.n_blocks) + 1
+        if first == 2 * self.half or self.n_counts > LARGEST_MATRIX:
+            return []
+        sums = counts.astype(np.int64).reshape(self.n_blocks, -1)
+        hadamard.fwht(sums)
+        plus = (n + sums[:, first:].sum(axis=0)) // 2
+        return [pivots.cells("symbols with +1 in a row without a value", plus, np.full(len(plus), 0.5), n,
+                             lambda k: f"row {first + k}")]
 
     def transition_matrix(self):
         """Return the d x K law of the symbols."""

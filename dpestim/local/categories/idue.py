@@ -68,6 +68,11 @@ class IDUE(Unary):
 
     support_odds = None
 
+    @property
+    def knows_reports(self):
+        """Whether there is one level: bits of several have laws of their own."""
+        return len(self.levels) == 1
+
     def support_law(self):
         """Return rows of Fractions: entry (x, v) is the probability that a report of x supports v."""
         return [self._bit_probabilities(x) for x in range(self.n_categories)]
@@ -83,6 +88,11 @@ class IDUE(Unary):
     def estimate(self, counts, n):
         """Return the unbiased frequencies, each by the probabilities of its own bit."""
         return (counts / n - self._q) / (self._p - self._q)
+
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values."""
+        pairs = [(self.p_stars[v], self.q_stars[v]) for v in goal.tolist()]
+        return sum(-q / (p - q) for p, q in pairs), sum((1 - q) / (p - q) for p, q in pairs)
 
     def variance(self, n, f):
         """Return the exact variance of `estimate` for n users of whom a share f holds the value (FORMULAS VAR)."""

@@ -14,6 +14,8 @@ from dpestim.local.reports import CodeReports
 LARGEST_DOMAIN = 1 << 32
 #: Entries of the dense matrix of a law, for expectation maximisation and for means.
 LARGEST_MATRIX, LARGEST_SOLVED = 1 << 24, 1 << 20
+#: Reports that are decoded one by one for an audit.
+MOST_TRIED = 1 << 12
 
 
 class CategoricalRandomizer(Randomizer):
@@ -73,6 +75,48 @@ class CategoricalRandomizer(Randomizer):
         """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""
         q, gap = self.q_star, self.p_star - self.q_star
         return float(q * (1 - q) / gap**2), float((1 - self.p_star - q) / gap)
+
+    # ---------------------------------------------------------------- what malicious users can do
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values (distinct codes) that one report can support."""
+        if not isinstance(self, CodeReports) or self.n_counts * self.n_categories > LARGEST_MATRIX:
+            raise ValueError(f"the law {type(self).__name__} cannot be enumerated and must have a method `supported` "
+                             "for this audit")
+        found = self.support(np.arange(self.n_counts, dtype=self.report_dtype)[:, None])[:, goal].sum(axis=1)
+        return int(found.min()), int(found.max())
+
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values, exactly.
+
+        Where estimates are made in floats the two are floats.
+        """
+        if self._is("estimate"):
+            return self._reach_of_supports(goal)
+        tried, told = self._codes_to_try(goal), np.zeros(self.n_counts)
+        found = []
+        for code in tried:
+            told[code] = 1.0
+            found.append(float(self.estimate(told, 1)[goal].sum()))
+            told[code] = 0.0
+        return min(found), max(found)
+
+    def mean_reach(self, goal):
+        """Return the same of the mean over the reports of one value: 0 and 1, where estimates have no bias."""
+        return Fraction(int(len(goal) == self.n_categories)), Fraction(1)
+
+    def _reach_of_supports(self, goal):
+        gap, away = self.p_star - self.q_star, len(goal) * self.q_star
+        return tuple((k - away) / gap for k in self.supported(goal))
+
+    def _codes_to_try(self, goal):
+        """Return codes of reports among which are those that tell the least and the most for some values."""
+        if not isinstance(self, CodeReports) or self.n_counts > MOST_TRIED:
+            raise ValueError(f"the law {type(self).__name__} cannot be enumerated and must have a method `reach` for "
+                             "this audit")
+        return range(self.n_counts)
+
+    # ---------------------------------------------------------------- what post-processing asks
 
     def likelihood(self, counts, n):
         """Return what tells `dpestim.postprocessing.ibu` how likely these counts are: a dict of its arguments, or None.

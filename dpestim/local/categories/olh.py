@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import olh
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.hashing import success_of_hashes
 from dpestim.local.categories.law import CategoricalRandomizer
@@ -15,6 +16,8 @@ from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.exact import exp_lower
 from dpestim.rng import Stage
 
+#: Values of which all pairs are looked at in a test for malicious reports.
+MOST_PAIRED = 32
 #: Largest deviation of a pair's collision rate from the nominal one, relative to p* - q*: far below any noise.
 LARGEST_BIAS = Fraction(1, 10**7)
 
@@ -89,6 +92,47 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         out = np.empty((len(reports), self.n_categories), np.uint8)
         olh.support(reports, self.n_buckets, out)
         return out
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support: a = 0 hashes all to one bucket."""
+        return 0, len(goal)
+
+    knows_reports = True
+
+    def known_of(self, reports):
+        """Return how evenly hashes were drawn: a and b are uniform, and hardly ever equal in two reports."""
+        bits, found = self.lane_bits, []
+        for name, field in (("a", reports[:, 0]), ("b", reports[:, 1])):
+            top = (field >> field.dtype.type(bits - 6)).astype(np.int64)
+            found.append(pivots.values(f"first six bits of {name} of the hash", top, np.full(64, 1 / 64)))
+        a = reports[:, 0]
+        small = np.minimum(a, ~a).astype(np.uint64)  # multiples close to 0 hash neighbours to one bucket
+        digits = np.zeros(len(a), np.int64)
+        for place in range(bits - 1):
+            digits += small >= np.uint64(1 << place)
+        law = np.array([2.0, *(2.0 ** np.arange(1, bits))]) / 2.0**bits
+        found.append(pivots.values("digits of a of the hash, or of its complement", digits, law))
+        return [*found, pivots.repeats("hashes of two reports", reports[:, :2], 2 * bits), self._colliding(reports)]
+
+    def _colliding(self, reports):
+        """Return how many hashes put two values into one bucket, for pairs of those with the most support.
+
+        Which values these are depends on the reports, so that all pairs of the domain count as looked at.
+        """
+        d, n, counts = self.n_categories, len(reports), np.zeros(self.n_counts, np.int64)
+        self.count(reports, counts)
+        top = np.sort(np.argsort(-counts, kind="stable")[:MOST_PAIRED])
+        buckets = np.empty((len(top), n), self.report_dtype)
+        for own, value in zip(buckets, top):
+            olh.bucket(np.full(n, value, self.code_dtype), reports, self.n_buckets, own)
+        pairs = np.array([(i, j) for i in range(len(top)) for j in range(i + 1, len(top))])
+        observed = np.array([np.count_nonzero(buckets[i] == buckets[j]) for i, j in pairs])
+        rates = [float(collision_rate(self.lane_bits, self.n_buckets, s)) for s in range((d - 1).bit_length())]
+        apart = [int(top[j] - top[i]) for i, j in pairs]
+        chances = np.array([rates[(k & -k).bit_length() - 1] for k in apart])
+        found = pivots.cells("hashes that put two values into one bucket", observed, chances, n,
+                             lambda k: "values {} and {}".format(*top[pairs[k]]))
+        return found._replace(p_values=found.p_values * (d * (d - 1) / 2 / len(pairs)))
 
     def transition_matrix(self):
         """Return the g x g law of the reported bucket for each hashed value, given the public hash."""

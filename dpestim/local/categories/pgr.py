@@ -6,6 +6,7 @@ import numpy as np
 
 from dpestim._core import pgr
 from dpestim.inputs import smallest_dtype
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.projective import best_space, same_points
@@ -122,6 +123,23 @@ class PGR(CodeReports, CategoricalRandomizer):
             return self._line(1.0)
         in_block = np.clip(counts.reshape(self.space.blocks, -1).sum(axis=1) / n, *self._of_others_and_own)
         return self._line(self._of_values(in_block))
+
+    def reach(self, goal):
+        """Return the least and the most that one point adds to n times the estimated share of some values."""
+        _, _, own, block, constant = self.space.line(*self._weights, Fraction(1))
+        n_supported = self._supported(goal, same_points(*self.space[:2])).reshape(self.space.blocks, -1)
+        in_block = np.bincount(goal % self.space.blocks, minlength=self.space.blocks).tolist()
+        told = [own * int(k) - block * m for ends, m in zip(zip(n_supported.min(axis=1), n_supported.max(axis=1)),
+                                                            in_block) for k in ends]
+        return min(told) + len(goal) * constant, max(told) + len(goal) * constant
+
+    def known_counts(self, counts, n):
+        """Return how many reports are orthogonal to each point that is no value, where there is one block."""
+        d = self.n_categories
+        if self.space.blocks > 1 or self.n_counts == d:
+            return []
+        return [pivots.cells("points orthogonal to one without a value", self._sums(counts, self.n_counts)[d:],
+                             np.full(self.n_counts - d, float(self.q_star)), n, lambda k: f"point {d + k}")]
 
     def transition_matrix(self):
         """Return the d x B K law of the symbols."""

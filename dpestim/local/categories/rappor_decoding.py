@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import nnls
 
+from dpestim.local import pivots
 from dpestim.local.categories.regression import BitRegression
 
 #: Candidates that are decoded at a time: what they take is a square matrix.
@@ -40,6 +41,37 @@ class DecodedBits:
     def estimate(self, counts, n):
         """Return the unbiased frequencies of all candidates."""
         return self._all.estimate(self._rows(counts), n)
+
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values, floats.
+
+        All bits may be set that speak for them, in the cohort where these say most.
+        """
+        if self.is_open:
+            raise ValueError("categories must be listed for this audit: estimates of an open column depend on the "
+                             "candidates that are asked for together")
+        told = self._all.inverse[goal].sum(axis=0).reshape(self.n_cohorts, self.n_bits)
+        one, zero = float(self.bit_one), float(self.bit_zero)
+        base, unit = -zero * told.sum(axis=1), self.n_cohorts / (one - zero)
+        return (float((base + np.minimum(told, 0).sum(axis=1)).min()) * unit,
+                float((base + np.maximum(told, 0).sum(axis=1)).max()) * unit)
+
+    knows_reports = True
+
+    def known_counts(self, counts, n):
+        """Return how often each cohort was drawn, and how many bits are 1 in all reports together."""
+        rows = self._rows(counts)
+        parts = ((n * (self.n_bits - self.n_hashes), float(self.bit_zero)), (n * self.n_hashes, float(self.bit_one)))
+        drawn = pivots.cells("cohorts that were drawn", rows[:, -1], np.full(len(rows), 1 / len(rows)), n)
+        return [pivots.total("bits that are 1", int(rows[:, :-1].sum()), parts), *([drawn] if len(rows) > 1 else [])]
+
+    def known_of(self, reports):
+        """Return the same, and how many bits are 1 in each report."""
+        counts = np.zeros(self.n_counts, np.int64)
+        self.count(reports, counts)
+        law = pivots.law_of_ones(self.n_bits - self.n_hashes, float(self.bit_zero), self.n_hashes, float(self.bit_one))
+        each = pivots.values("ones in a report", pivots.ones_of(reports[:, 1:]), law)
+        return [each, *self.known_counts(counts, len(reports))]
 
     def non_negative(self, counts, n):
         """Return the frequencies of all candidates by regression without negative ones; biased where one is 0."""

@@ -95,6 +95,16 @@ class SDGRR(Relaxed, GRR):
             f[low] = (counts[low] / n - float(self.q_star) * f[~low].sum()) / float(self.low_star)
         return f
 
+    def _codes_to_try(self, goal):
+        """Return the goal's codes, and one other of each kind: others of a kind tell the same."""
+        others = np.setdiff1d(np.arange(self.n_categories), goal)
+        kinds = [others[self.is_relaxed[others] == kind][:1] for kind in (False, True)]
+        return np.concatenate([goal, *kinds])
+
+    def reach(self, goal):
+        """Return the least and the most that one code adds to n times the estimated share of some values."""
+        return super().reach(goal) if self.n_relaxed else self._reach_of_supports(goal)
+
     def likelihood(self, counts, n):
         """Return what `dpestim.postprocessing.ibu` asks for: the whole law, without its matrix."""
         return {"law": Codes(self), "counts": counts} if self.n_relaxed else super().likelihood(counts, n)

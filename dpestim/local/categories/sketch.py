@@ -13,6 +13,8 @@ from dpestim.rng import Stage
 
 #: Hashes have numbers of two bytes; cells of the state; buckets where nothing is said, which make collisions rare.
 MOST_HASHES, MOST_CELLS, LEAST_BUCKETS = 1 << 16, 1 << 27, 1 << 8
+#: Hashes of values for an audit.
+MOST_HASHED = 1 << 26
 #: Polynomials over GF(2), x^L + ..., that are irreducible, for fields of 2^L elements, L = 1, 2, ...
 _POLYNOMIALS = (0b11, 0b111, 0b1011, 0x13, 0x25, 0x43, 0x83, 0x11B, 0x211, 0x409, 0x805, 0x1053, 0x201B, 0x402B, 0x8003,
                 0x1002B)
@@ -96,6 +98,33 @@ class Sketch(CategoricalRandomizer):
             own = self.buckets(codes, np.full(len(codes), j, np.uint32))
             together += own[:, None] == own
         return together / self.n_hashes
+
+    # ---------------------------------------------------------------- what malicious users can do
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support.
+
+        All bits may be set, or none; and the first row of a Hadamard matrix has one sign for all buckets.
+        """
+        return 0, len(goal)
+
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values."""
+        return self._reach_of_supports(goal)
+
+    def mean_reach(self, goal):
+        """Return the same of the mean over the reports of one value: where hashes are drawn some collide more often."""
+        if self.is_exact:
+            return super().mean_reach(goal)
+        if self.n_categories * self.n_hashes > MOST_HASHED:
+            raise ValueError("categories and n_hashes are too many together for the worst input: take fewer of one")
+        together, codes = np.zeros(self.n_categories, np.int64), np.arange(self.n_categories)
+        for j in range(self.n_hashes):
+            own = self.buckets(codes, np.full(len(codes), j, np.uint32))
+            together += np.bincount(own[goal], minlength=self.n_buckets)[own]
+        kappa = self.collisions
+        return tuple((Fraction(int(k), self.n_hashes) - len(goal) * kappa) / (1 - kappa)
+                     for k in (together.min(), together.max()))
 
     # ---------------------------------------------------------------- estimates
 

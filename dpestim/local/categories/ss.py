@@ -59,6 +59,11 @@ class SS(PackedBits, CategoricalRandomizer):
         if beyond or not subset.weighs(rows, self.weights.k):
             raise ValueError(f"a report must be a set of {self.weights.k} of the domain's {self.n_categories} values")
 
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one set can hold."""
+        k = self.weights.k
+        return max(0, k - (self.n_categories - len(goal))), min(k, len(goal))
+
     def transition_matrix(self):
         """Return the realised d x C(d, k) law, by enumeration of all draws; d is at most 9.
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpestim._core import unary
+from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Bits, success_of_sets
@@ -52,6 +53,30 @@ class Unary(PackedBits, CategoricalRandomizer):
     def _draw(self, codes, words, out):
         """Write every bit as if it were false, and return the words; the first of a record is for its true bit."""
         return draw_patterns(self.false_threshold, words, out)
+
+    def supported(self, goal):
+        """Return the fewest and the most of some values that one report can support: any bits may be set."""
+        return 0, len(goal)
+
+    @property
+    def knows_reports(self):
+        """Whether all bits have the same two laws: then the number of ones has one law, whatever is held."""
+        return not self.relaxation
+
+    def known_counts(self, counts, n):
+        """Return how many bits are 1 in all reports together: one has p*, the d - 1 others q*."""
+        if not self.knows_reports:
+            return []
+        parts = (n * (self.n_categories - 1), float(self.q_star)), (n, float(self.p_star))
+        return [pivots.total("bits that are 1", int(counts.sum()), parts)]
+
+    def known_of(self, reports):
+        """Return how many bits are 1 in each report, and in all together."""
+        if not self.knows_reports:
+            return []
+        law = pivots.law_of_ones(self.n_categories - 1, float(self.q_star), 1, float(self.p_star))
+        each = pivots.ones_of(reports)
+        return [pivots.values("ones in a report", each, law), *self.known_counts(each, len(reports))]
 
     def transition_matrix(self):
         """Return the d x 2^d matrix over all bit vectors, read as little-endian integers; d is at most 12."""

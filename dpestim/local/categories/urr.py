@@ -74,6 +74,20 @@ class UtilityOptimised(Relaxed):
         """Return the unbiased frequencies; of non-sensitive categories the share of revealing reports, scaled."""
         return np.where(self.is_relaxed, counts / n / float(self.reveal_star), super().estimate(counts, n))
 
+    def reach(self, goal):
+        """Return the least and the most that one report adds to n times the estimated share of some values.
+
+        It supports one non-sensitive value at most, and in place of a sensitive one where a report is a code.
+        """
+        open_ = [int(v) for v in goal if self.is_relaxed[v]]
+        full = len(goal) - len(open_)
+        one, none = 1 / (self.p_star - self.q_star), -full * self.q_star / (self.p_star - self.q_star)
+        reveal = [1 / self.reveal_star] * bool(open_)
+        if isinstance(self, CodeReports):  # one value is named
+            named = [*reveal, *[one] * bool(full), *[0] * (len(goal) < self.n_categories)]
+            return none + min(named), none + max(named)
+        return none, none + full * one + sum(reveal)
+
     def variance(self, n, f):
         """Return the exact variance of `estimate` for n users of whom a share f holds the value (FORMULAS 5.1)."""
         at_zero, slope = self.variance_line(None, n)

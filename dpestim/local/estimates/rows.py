@@ -73,6 +73,10 @@ class Row(_OfParts, Columns):
 class DrawnRow(_OfParts, SampledColumns):
     """The columns of a row of which each user reports some; how many drew each of them is counted last."""
 
+    def told(self, number, counts, n):
+        """Return (the counts of one of the columns, how many rows drew it)."""
+        return counts[number], int(counts[-1][number])
+
     def _no_counts(self):
         return [*super()._no_counts(), np.zeros(len(self), np.int64)]
 

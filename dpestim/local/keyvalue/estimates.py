@@ -63,15 +63,24 @@ def estimate(law, counts, n):
     too large, never too small. All is NaN for a key that nobody was asked for.
     """
     asked, plus, minus = law.tallies(counts, n)
-    right, turned, other = map(float, law.cell)
-    b, slope, gap = 2 * other, (right + turned - 2 * other) / law.length, (right - turned) / law.length
-    a, asked = b + slope, np.where(asked > 0, asked, np.nan)
+    b, slope, gap = _line(law)
+    asked = np.where(asked > 0, asked, np.nan)
     frequency, total = ((plus + minus) / asked - b) / slope, (plus - minus) / asked / gap
-    f, m = ratio(frequency, total, n)
-    drawn = (n - asked) / max(n - 1, 1)
+    return Estimates(n, frequency, total, *variances(law, *ratio(frequency, total, n), asked, n))
+
+
+def _line(law):
+    """Return the probability that a report says a sign without the key, what the key adds, and what a sign's value."""
+    right, turned, other = map(float, law.cell)
+    return 2 * other, (right + turned - 2 * other) / law.length, (right - turned) / law.length
+
+
+def variances(law, f, m, asked, n):
+    """Return the variances of frequency and total, and their covariance, of keys held by a share f with the mean m."""
+    b, slope, gap = _line(law)
+    a, drawn = b + slope, (n - asked) / max(n - 1, 1)
     d, said = m * gap, b + f * slope
     share = f * a * (1 - a) + (1 - f) * b * (1 - b) + drawn * f * (1 - f) * slope**2
     signs = said - (1 - drawn) * f * d**2 - drawn * (f * d) ** 2
     both = f * d * (1 - a) + drawn * f * d * (a - said)
-    return Estimates(n, frequency, total, share / slope**2 / asked, signs / gap**2 / asked,
-                     both / (slope * gap) / asked)
+    return share / slope**2 / asked, signs / gap**2 / asked, both / (slope * gap) / asked

@@ -57,6 +57,21 @@ class KeyValueRandomizer(Randomizer):
         """Return which entry of `outcome_law` each report is."""
         raise TypeError(f"{type(self).__name__} does not relate reports to its law: implement `outcome_of`")
 
+    def told(self):
+        """Return (share, total) of a key that a report adds to n times the estimates, exactly: plus, minus, nothing.
+
+        Of the reports that tell of the key; n is their number.
+        """
+        right, turned, other = self.cell
+        slope, gap = (right + turned - 2 * other) / self.length, (right - turned) / self.length
+        if not slope:
+            raise ValueError("the reports of a later round do not tell how often a key is held: audit the first round")
+        said, none = (1 - 2 * other) / slope, -2 * other / slope
+        return (said, 1 / gap), (said, -1 / gap), (none, Fraction(0))
+
+    def asked(self, key):
+        """Return how likely a report tells of a key, whatever the user holds."""
+        return Fraction(1)
 
     @property
     def input_codes(self):

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpestim._core import keyvalue
 from dpestim.inputs import smallest_dtype
+from dpestim.local import pivots
 from dpestim.local.keyvalue.estimator import KeyValueEstimator
 from dpestim.local.keyvalue.law import STEPS, Cell, KeyValueRandomizer
 from dpestim.local.reports import CodeReports
@@ -38,6 +39,17 @@ class Asked(CodeReports, KeyValueRandomizer):
         """Return (reports about each key, those that say plus, those that say minus)."""
         plus, minus, nothing = np.float64(counts.reshape(-1, 3)).T
         return plus + minus + nothing, plus, minus
+
+    def asked(self, key):
+        """Return how likely a key is asked for."""
+        return self.slots(self.n_keys)[key]
+
+    def known_counts(self, counts, n):
+        """Return how often each key was asked for."""
+        if self.n_keys == 1:
+            return []
+        chances = np.array([float(p) for p in self.slots(self.n_keys)])
+        return [pivots.grouped("keys that were asked for", counts.reshape(-1, 3).sum(axis=1), chances, n)]
 
     def outcome_law(self, pairs):
         """Return the law of the report of a set, over all codes."""

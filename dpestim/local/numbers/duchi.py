@@ -149,6 +149,10 @@ class JointDuchi(PackedBits, JointRandomizer):
         """Return the positions that the bits stand for."""
         return 0.5 + (2.0 * self.support(reports) - 1) * self._half
 
+    def reach(self):
+        """Return the two positions that a bit stands for: any bits may be sent."""
+        return (1 - self.scale) / 2, (1 + self.scale) / 2
+
     # ---------------------------------------------------------------- the law, for rows of few numbers
 
     @property

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import pm
+from dpestim.local import pivots
 from dpestim.local.channel import Beside, Dense
 from dpestim.local.constants import plain_value
 from dpestim.local.guessing import Runs
@@ -84,6 +85,13 @@ class HM(WindowRandomizer):
         signs = Runs(self.n_inputs, self.n_counts, signs.starts, signs.stops, signs.weights,
                      self.n_counts - 2 + signs.columns)
         return super().runs() + signs
+
+    def known_counts(self, counts, n):
+        """Return the remainders of the codes of the window, and how many reports are signs."""
+        if not self.weights:
+            return []
+        signs = pivots.cells("signs", [int(counts[-2:].sum())], [self.hybrid.signs / WORD], n)
+        return [self._remainders(counts, n), signs]
 
     def _signs(self, g):
         """Return the probabilities of the two signs for inputs g, an array, side by side."""

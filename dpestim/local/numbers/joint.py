@@ -1,5 +1,6 @@
 """Columns whose law is about several numbers together: a row's features between bounds of their own, one report."""
 
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +52,15 @@ class JointRandomizer(Randomizer):
         `PersonalizedEstimator` weighs groups by it, so it must not depend on data.
         """
         raise TypeError(f"{type(self).__name__} does not state its variance: implement `even_variance`")
+
+    def reach(self):
+        """Return the least and the largest position that a report stands for in one of the numbers, exactly."""
+        raise ValueError(f"the law {type(self).__name__} does not say how far one report can move a mean: it must have "
+                         "a method `reach` for this audit")
+
+    def mean_reach(self):
+        """Return the same of the mean over the reports of one row: 0 and 1, as there is no bias."""
+        return Fraction(0), Fraction(1)
 
     def channel(self, n_bins):
         """Refuse: one report is about several numbers."""

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from dpestim._core import pm, table
+from dpestim.local import pivots
 from dpestim.local.channel import Dense, Piecewise, hat_shares, hat_values, least_variance, output_edges
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
@@ -227,6 +228,28 @@ class NumericRandomizer(CodeReports, Randomizer):
     def _inverted(self):
         return least_variance(self._matrix, np.arange(self.grid + 1) / self.grid)
 
+    def reach(self):
+        """Return the least and the largest position that a report stands for where means are estimated.
+
+        Fractions, but where numbers were found by inversion: there they are floats.
+        """
+        if self._is_exact:
+            told = self.outputs()
+            return min(told), max(told)
+        told, _ = self.mean_values()
+        return float(told.min()), float(told.max())
+
+    def mean_reach(self):
+        """Return the same of the mean over the reports of one input."""
+        if self._is_exact:
+            return Fraction(0), Fraction(1)
+        means = self.expect(self.mean_values()[0])
+        return float(means.min()), float(means.max())
+
+    @property
+    def _is_exact(self):
+        return self.is_unbiased and type(self).mean_values is NumericRandomizer.mean_values
+
     # ---------------------------------------------------------------- binned, for expectation maximisation
 
     def channel(self, n_bins):
@@ -325,6 +348,19 @@ class WindowRandomizer(NumericRandomizer):
         w = self.weights
         inside, outside = Fraction(w.inside, WORD), Fraction(w.outside, WORD)
         return [inside if g <= j < g + w.window else outside for j in range(w.n_outputs)]
+
+    def known_counts(self, counts, n):
+        """Return how many codes have each remainder modulo the width: every window holds one code of each."""
+        return [self._remainders(counts, n)]
+
+    def _remainders(self, counts, n):
+        w = self.weights
+        own = counts[: w.n_outputs]
+        more = np.arange(w.n_outputs) % w.window
+        times = np.bincount(more, minlength=w.window)
+        chances = (w.inside / WORD) + (times - 1) * (w.outside / WORD)
+        seen = np.bincount(more, own, w.window).astype(np.int64)
+        return pivots.grouped(f"remainders of codes modulo {w.window}", seen, chances, n)
 
     def runs(self):
         """Return the columns: the inputs whose window holds the code, and all others."""

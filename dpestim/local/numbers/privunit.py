@@ -192,6 +192,11 @@ class PrivUnit(FieldReports, JointRandomizer):
         """Return the mean square of a coordinate, in square radii: all candidates are equally long."""
         return (self.scale[0] * self.length) ** 2 / self.size
 
+    def reach(self):
+        """Refuse: which candidate of any seed lies nearest to an axis is not known."""
+        raise ValueError("the largest number that a report of PrivUnit can stand for depends on 2^64 seeds, and is not "
+                         "known: no number of a report is beyond scale[0] * length of its law")
+
     def n_reports(self, counts):
         """Return how many reports the counts are of."""
         return int(counts[0])

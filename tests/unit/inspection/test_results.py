@@ -14,7 +14,7 @@ import dpestim
 from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
 from dpestim.anonymity import homogeneity_attack
-from dpestim.audit import BayesianAdversary, mistakes
+from dpestim.audit import BayesianAdversary, mistakes, poisoning
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
@@ -84,6 +84,9 @@ MADE = {
     "inputs.domain.DomainCheck": lambda: Domain({"<age>": (17, 90), "gone": (0, 1)}).check(
         pandas.DataFrame({"<age>": [1.0, 20.0]})),
     "audit.gallery.mistake.Mistakes": mistakes,
+    "audit.malicious.Poisoning": lambda: poisoning(frequencies(), [0.01, 0.1], "<a>"),
+    "local.pivots.PoisoningTest": lambda: MeanEstimator(PMTransformer(1.0, bounds=(0, 1), random_state=0)).fit(
+        [[0.5]] * 20).detect_poisoning(),
     "a search": lambda: search().result_,
     "no guarantee": lambda: PrivacyGuarantee(math.inf, notes=("It is <not> here.",)),
     "a plan of means": lambda: plan(n_categories=3, n_users=1000, epsilon=1.0),

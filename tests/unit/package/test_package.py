@@ -179,7 +179,7 @@ BLOCKS = {
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
     "docs/guide/preparing.md": 7,
-    "docs/guide/relaxed.md": 4,
+    "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,
     "docs/guide/statistics.md": 2,
     "docs/guide/synthesis.md": 1,
