@@ -19,3 +19,7 @@ class NoIntervalError(ValueError):
 
 class DecodeError(ValueError):
     """A table of messages could not be taken apart to the end, so that none of its messages is returned."""
+
+
+class CollectionError(ValueError):
+    """The state file of a collector cannot be used: it is missing, damaged, foreign, read-only, or its disk is full."""

@@ -5,11 +5,16 @@
     canonical.py    JSON without floats, its canonical form and the id; `values.py`: parameters as such JSON
     wording.py      what is promised, in words for the person who is asked
     layout.py       a report as bits; `messages.py`: one report as bytes of its own, or as text
+    collector.py    `Collector`: counts of what arrives, each report once; `sources.py`: files, whole or growing,
+                    `store.py`: the state file, `merging.py`: those of several machines
+    incoming.py     what is wrong with a report, and the counts of those with which nothing is
+    batches.py      reports as Arrow tables and Parquet; `rows.py`: as CSV and JSON lines
 
 Nothing here is pickled, evaluated or imported by a name that a file says: names of classes are looked up among those of
 `dpestim.local` and those that `dpestim.local.extend.register` was told.
 """
 
+from dpestim.collection.collector import Collector
 from dpestim.collection.survey import Survey
 
-__all__ = ["Survey"]
+__all__ = ["Collector", "Survey"]

@@ -85,26 +85,51 @@ class Layout:
             out = np.empty((len(payloads), width), dtype)
             wire.unpack(payloads, np.concatenate(self._widths), _HERE, _HERE, out)
             return out
-        return self._unpack_slots(payloads)
-
-    def _unpack_slots(self, payloads):
-        n, k = len(payloads), self.n_slots
-        out = np.zeros((n * k, self.columns.slot_width), self.columns.dtype)
-        rows, starts = np.repeat(np.arange(n), k), np.tile(np.arange(k) * self._slot_bits, n)
-        drawn = np.empty((n * k, 1), self.columns.dtype)
-        wire.unpack(payloads, np.array([self._number_bits], np.uint8), rows, starts, drawn)
-        if n and int(drawn.max()) >= len(self.columns):
+        drawn = self._drawn(payloads)
+        if int(drawn.max()) >= len(self.columns):
             raise ValueError(f"the columns of a report must be numbers below {len(self.columns)}")
+        out = self._unpack_slots(payloads, drawn)
+        if not np.array_equal(self.pack(out), payloads):
+            raise ValueError("a report must have zeros behind the bits of each column")
+        return out
+
+    def possible(self, payloads):
+        """Return a mask: which payloads `unpack` takes."""
+        out = np.ones(len(payloads), bool)
+        if self.bits % 8:
+            out &= payloads[:, -1] >> (self.bits % 8) == 0
+        if self.n_slots is not None:
+            drawn = self._drawn(np.ascontiguousarray(payloads))
+            out &= (drawn.reshape(len(payloads), -1) < len(self.columns)).all(axis=1)
+            rows = np.flatnonzero(out)
+            if len(rows):
+                left = np.ascontiguousarray(payloads[rows])
+                again = self.pack(self._unpack_slots(left, self._drawn(left)))
+                out[rows] = (again == left).all(axis=1)
+        return out
+
+    def _drawn(self, payloads):
+        """Return the numbers of the columns of all slots, an (n * k, 1) array."""
+        n, k = len(payloads), self.n_slots
+        drawn = np.empty((n * k, 1), self.columns.dtype)
+        wire.unpack(payloads, np.array([self._number_bits], np.uint8), *self._places(n), drawn)
+        return drawn
+
+    def _places(self, n):
+        """Return (the row, the first bit) of each slot of n reports."""
+        return np.repeat(np.arange(n), self.n_slots), np.tile(np.arange(self.n_slots) * self._slot_bits, n)
+
+    def _unpack_slots(self, payloads, drawn):
+        n = len(payloads)
+        out = np.zeros((len(drawn), self.columns.slot_width), self.columns.dtype)
+        rows, starts = self._places(n)
         for number, at in enumerate(places_of(drawn[:, 0], len(self.columns))):
             if len(at):
                 widths = self._slot_widths(number)
                 part = np.empty((len(at), len(widths)), self.columns.dtype)
                 wire.unpack(payloads, widths, rows[at], starts[at], part)
                 out[at, : len(widths)] = part
-        out = out.reshape(n, self.columns.report_width)
-        if not np.array_equal(self.pack(out), payloads):
-            raise ValueError("a report must have zeros behind the bits of each column")
-        return out
+        return out.reshape(n, self.columns.report_width)
 
     def _slot_widths(self, number):
         return np.concatenate([np.array([self._number_bits], np.uint8), self._widths[number]])

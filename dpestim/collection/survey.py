@@ -266,6 +266,52 @@ class Survey(Table):
         self.layout.columns.check_reports(reports)
         return reports
 
+    # ---------------------------------------------------------------- reports as tables (the extra `arrow`)
+
+    def to_arrow(self, reports, *, batch=None, received_on=None, nonces=False):
+        """Return reports as an Arrow table, with this survey and a random name of the table in its metadata.
+
+        `aggregate` of the server and `Collector.add` take such a table.
+
+        Parameters
+        ----------
+        reports : ndarray of shape (n_rows, width)
+        batch : str, default=None
+            A column `batch`, with this text in every row.
+        received_on : date or str, default=None
+            A column `received_on`: a date, never a time to the second, because times tell who was asked with whom.
+        nonces : bool, default=False
+            Whether each report gets a random `nonce`, by which a collector knows a report that comes twice.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        from dpestim.collection import batches
+
+        return batches.to_arrow(self, reports, batch, received_on, nonces)
+
+    @staticmethod
+    def of_arrow(table):
+        """Return the survey in the metadata of an Arrow table, record batch or schema, or raise ValueError."""
+        from dpestim.collection import batches
+
+        return batches.survey_in(table)
+
+    def write(self, path, reports, **columns):
+        """Write reports into a Parquet file, which is there whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+        reports : ndarray of shape (n_rows, width)
+        **columns
+            As `to_arrow` takes them.
+        """
+        from dpestim.collection import batches
+
+        batches.write(self, path, [self.to_arrow(reports, **columns)])
+
     def _checked(self, reports):
         return self.layout.columns.check_reports(reports)
 

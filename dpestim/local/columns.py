@@ -99,6 +99,13 @@ class Columns:
             self._check_part(law, plain[:, part])
         return plain
 
+    def possible(self, reports):
+        """Return a mask: which reports a client could have produced, of an array in the right shape and dtype."""
+        out = np.ones(len(reports), bool)
+        for law, part in zip(self.laws, self.slices):
+            out &= passing(lambda fields, law=law: self._check_part(law, fields), reports[:, part])
+        return out
+
     def _check_format(self, reports):
         """Return reports of the right shape and dtype as a plain array."""
         if type(reports) not in (np.ndarray, np.memmap) or reports.ndim != 2 or reports.shape[1] != self.report_width:
@@ -220,6 +227,24 @@ class Columns:
     def of_row(self, costs):
         """Return what a row costs, from the costs of its columns: those that it may report at worst."""
         return sum(sorted(costs)[-(self.n_sampled or len(costs)) :])
+
+
+def passing(check, rows):
+    """Return a mask of the rows that a check lets pass, which raises ValueError for several as for any of them.
+
+    Halves, and halves of those that do not pass: about 5 microseconds for each row that does not.
+    """
+    out, left = np.ones(len(rows), bool), [(0, len(rows))] if len(rows) else []
+    while left:
+        a, b = left.pop()
+        try:
+            check(rows[a:b])
+        except ValueError:
+            if b - a == 1:
+                out[a] = False
+            else:
+                left += [(a, (a + b) // 2), ((a + b) // 2, b)]
+    return out
 
 
 def write_column(column, number, values, part, source, first, n_jobs):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpestim import parallel
 from dpestim._core import rows
-from dpestim.local.columns import COUNT_ROWS, Columns
+from dpestim.local.columns import COUNT_ROWS, Columns, passing
 from dpestim.rng import Stage
 
 #: How often a row's columns are drawn again where its words allow no uniform draw: each time less likely than 1e-9.
@@ -60,8 +60,7 @@ class SampledColumns(Columns):
         """Return reports that clients could have produced, or raise ValueError."""
         reports = self._check_format(reports)
         slots = self._slots(reports)
-        drawn = slots[:, :, 0]
-        if int(drawn.max()) >= len(self) or (drawn[:, 1:] <= drawn[:, :-1]).any():
+        if not self._draws(slots).all():
             raise ValueError(f"the columns of a report must be numbers below {len(self)}, each larger than the last")
         for law, fields, _ in self._by_column(slots):
             if fields.size:
@@ -70,6 +69,21 @@ class SampledColumns(Columns):
                     raise ValueError("the padding of a report must be 0: check that client and server have the same "
                                      "parameters")
         return reports
+
+    def possible(self, reports):
+        """Return a mask: which reports a client could have produced, of an array in the right shape and dtype."""
+        slots = self._slots(reports)
+        out = self._draws(slots)
+        rows = np.flatnonzero(out)  # (the columns of others are numbers of none)
+        for law, fields, at in self._by_column(slots[rows]):
+            fine = passing(lambda part, law=law: self._check_part(law, part), fields[:, : law.report_width])
+            out[rows[at[~fine | fields[:, law.report_width :].any(axis=1)]]] = False
+        return out
+
+    def _draws(self, slots):
+        """Return a mask: whose slots name columns that there are, each larger than the last."""
+        drawn = slots[:, :, 0]
+        return (drawn < len(self)).all(axis=1) & (drawn[:, 1:] > drawn[:, :-1]).all(axis=1)
 
     def decode(self, reports):
         """Return what checked reports stand for: the middle for a column that was not drawn, d / k as far from it else.

@@ -1,5 +1,6 @@
 """The server half: integer counts of reports, the verbs that add to them, and what may be added to what."""
 
+import importlib
 import threading
 from contextlib import contextmanager
 
@@ -47,7 +48,9 @@ class Server(PrivateEstimator):
         """Add reports, as `privatize` returns them, to the counts; returns self.
 
         Reports carry numbers only, and no names: columns are those of this server, in its order. That they were made by
-        the same mechanism with the same epsilon and domain is for the caller to know. What no client of this mechanism
+        the same mechanism with the same epsilon and domain is for the caller to know; an Arrow table or record batch,
+        as `dpestim.collection.Survey.to_arrow` makes it, says so itself, and is read without a copy where its bytes are
+        those of an array of reports. What no client of this mechanism
         could have sent is a ValueError, and so is an array that another law made in this process. Counts that this law
         gives for no data, but for one time in 10^9, are warned of.
         """
@@ -56,13 +59,21 @@ class Server(PrivateEstimator):
 
     def _aggregate(self, reports):
         client = self._client()
-        width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+        if hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__"):
+            # (a room above, which knows how reports lie in tables, and is loaded for who has one)
+            width, blocks = importlib.import_module("dpestim.collection.batches").reports_in(reports)
+        else:
+            width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+            blocks = lambda columns: (reports,)  # noqa: E731
         columns = self._columns if self._n_users else client._columns_of_width(width)
-        reports = columns.check_reports(reports)
-        self._check_columns(columns)
-        counts = columns.count(reports, client.n_jobs)
-        self._warn_if_impossible(columns, counts, len(reports))
-        self._add(client, columns, None, counts, len(reports))
+        counts, n = None, 0
+        for block in blocks(columns):
+            block = columns.check_reports(block)
+            self._check_columns(columns)
+            own = columns.count(block, client.n_jobs)
+            counts, n = own if counts is None else [a + b for a, b in zip(counts, own)], n + len(block)
+        self._warn_if_impossible(columns, counts, n)
+        self._add(client, columns, None, counts, n)
         self._mark()
         # whether clients used seeds is not known here, unless this very object is the seeded client
         self._seeded = True if self._seeded or client.random_state is not None else None
@@ -109,6 +120,20 @@ class Server(PrivateEstimator):
         columns = self._columns if self._n_users else client._columns_of_width(width)
         reports = columns.check_reports(reports)
         return detect(columns, None, len(reports), reports, alpha, columns.guarantee(None))
+
+    def _take_counts(self, counts, n, n_batches, names):
+        """Be as if n reports had been aggregated, which were checked and counted elsewhere in so many batches.
+
+        `names` are those of the lineage of the counts. Returns self.
+        """
+        client = self._client()
+        columns = client._columns_now()
+        with self._alone():
+            self._check_columns(columns)
+            self._warn_if_impossible(columns, counts, n)
+            self._add(client, columns, None, counts, n)
+            self._n_batches, self._lineage, self._seeded = n_batches, Lineage(frozenset(names)), None
+        return self
 
     def merge(self, other, *, users="disjoint"):
         """Add the counts of another aggregate of the same law; returns self.

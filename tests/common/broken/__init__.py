@@ -29,12 +29,11 @@ from broken import (
     shuffled,
     stability,
     statistics,
-    surveys,
     synthesis,
     trees,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
-           answers, encoders, surveys)
+           answers, encoders)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
