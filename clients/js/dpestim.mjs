@@ -115,14 +115,14 @@ function insert(chosen, place) {
 	return place;
 }
 
-/** h different bits of m for a value in a cohort, by SplitMix64. */
-function bloom(x, cohort, m, h) {
-	const out = new Uint8Array(Number(m) / 8), chosen = [];
-	for (let i = 0n; i < h; i++) {
-		let z = ((((x << 8n) | cohort) + i + 1n) * 0x9e3779b97f4a7c15n) % WORD;
-		z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) % WORD;
-		z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) % WORD;
-		setBit(out, insert(chosen, ((z >> 32n) * (m - i)) >> 32n));
+/** Different bits for a value in a cohort, by SplitMix64. */
+function bloom(x, cohort, { n_bits, n_hashes, increment, multipliers: [first, second] }) {
+	const out = new Uint8Array(bytesFor(n_bits)), chosen = [];
+	for (let i = 0n; i < n_hashes; i++) {
+		let z = ((((x << 8n) | BigInt(cohort)) + i + 1n) * increment) % WORD;
+		z = ((z ^ (z >> 30n)) * first) % WORD;
+		z = ((z ^ (z >> 27n)) * second) % WORD;
+		setBit(out, insert(chosen, ((z >> 32n) * (n_bits - i)) >> 32n));
 	}
 	return out;
 }
@@ -140,7 +140,7 @@ const LAWS = {
 		draw: (x, word) => [answer(x, weights, word)],
 	}),
 
-	Binary: ({ thresholds: [no, yes] }, d, ok) => ({
+	Binary: ({ ones: [no, yes] }, d, ok) => ({
 		sound: d === 2n && ok(no, yes) && ok(WORD - no, WORD - yes),
 		draw: (x, word) => [BigInt(word(RESPONSE, 0) < (x ? yes : no))],
 	}),
@@ -198,18 +198,18 @@ const LAWS = {
 		},
 	}),
 
-	RAPPOR({ thresholds: { wrong, low, high }, n_bits, n_hashes, n_cohorts }, d, ok) {
-		const width = bytesFor(n_bits), right = WORD - wrong, all = WORD ** 2n, same = low + high === WORD;
+	RAPPOR(c, d, ok) {
+		const { wrong, low, high, n_hashes } = c, width = bytesFor(c.n_bits), right = WORD - wrong, all = WORD ** 2n;
 		const one = right * high + wrong * low, zero = wrong * high + right * low;
 		const permanent = patterns(wrong, width, PERMANENT), ones = patterns(low, width);
-		const zeros = same ? ones : patterns(WORD - high, width, SECOND);
+		const zeros = low + high === WORD ? ones : patterns(WORD - high, width, SECOND);
 		return {
 			sound: wrong < WORD && low < high && high <= WORD
 				&& ok((one * (all - zero)) ** n_hashes, (zero * (all - one)) ** n_hashes),
 			// `kept`: the cohort and, by value, what all reports are noisy copies of
 			draw(x, word, kept) {
-				kept.cohort ??= Number(below(word(SEED, 0), n_cohorts));
-				const filter = bloom(x, BigInt(kept.cohort), n_bits, n_hashes);
+				kept.cohort ??= Number(below(word(SEED, 0), c.n_cohorts));
+				const filter = bloom(x, kept.cohort, c);
 				const said = ((kept.answers ??= {})[x] ??= [...permanent(word).map((byte, i) => byte ^ filter[i])]);
 				const turned = zeros(word);
 				return [kept.cohort, ones(word).map((byte, i) => (byte & ~said[i]) | (~turned[i] & said[i]))];
@@ -377,7 +377,7 @@ function choose(words, d, k) {
 		}
 		if (chosen.length === k) return chosen;
 	}
-	demand(false, "the random words are not random");
+	demand(false, "words are not random");
 }
 
 const bytesOf = (hex) => hex.match(/../g).map((pair) => parseInt(pair, 16));
@@ -404,7 +404,7 @@ export class Survey {
 
 	static async load(json) {
 		const survey = JSON.parse(typeof json === "string" ? json : JSON.stringify(json)), { id, ...rest } = survey;
-		demand(survey.format === "dpestim survey", "this is no survey of dpestim");
+		demand(survey.format === "dpestim survey", "this is no dpestim survey");
 		demand(survey.version === "1.0", `the survey has another version${UPDATE}`);
 		const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical(rest))));
 		demand(id.length === 32 && bytesOf(id).every((byte, i) => byte === hash[i]), "the survey was changed");
