@@ -3,6 +3,8 @@
     fit          what `fit` of the estimator does, of rows in parts
     privatize    reports of rows in parts, made where the rows are
     aggregate    counts of reports in parts
+    Owner        one of several owners of rows, who do not trust each other: sums with a share of the noise, under masks
+    combine      the statistic that the messages of all owners add up to
 
 No engine is here, and no estimator is known here: data say how a request is answered part by part (`parts`), and an
 estimator says what it asks (`fit_parts`, ``dpestim.passes``). What comes back from parts of the central model are exact
@@ -14,9 +16,10 @@ that a part that an engine reads twice gives the same reports, and is counted on
 from dataclasses import replace
 
 from dpestim.distributed.engines import parts_of
+from dpestim.distributed.owners import Owner, combine
 from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
 
-__all__ = ["aggregate", "fit", "privatize"]
+__all__ = ["Owner", "aggregate", "combine", "fit", "privatize"]
 
 
 def fit(estimator, data, y=None, *, users=None):
