@@ -6,6 +6,8 @@
     Owner        one of several owners of rows, who do not trust each other: sums with a share of the noise, under masks
     combine      the statistic that the messages of all owners add up to
 
+Pipelines of Apache Beam add up sums by `dpestim.distributed.on_beam.combine_fn`.
+
 No engine is here, and no estimator is known here: data say how a request is answered part by part (`parts`), and an
 estimator says what it asks (`fit_parts`, ``dpestim.passes``). What comes back from parts of the central model are exact
 sums, as secret as the rows. They meet where `fit` was called, which charges the ledger and draws the noise, once. In
@@ -54,7 +56,8 @@ def fit(estimator, data, y=None, *, users=None):
     -----
     The ledger is charged once, here. **Who sees what.** Workers see the rows of their parts. In the central model the
     exact sums of parts travel to this process: they are as secret as the rows. In the local model the key of the noise
-    travels to the workers: whoever has it and the reports has the rows. Encrypt the connections of the cluster.
+    travels to the workers: whoever has it and the reports has the rows. Encrypt the connections of the cluster. Where
+    parts belong to owners who do not show each other their sums, use `Owner` and `combine`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Sums of rows in a pipeline of Apache Beam: a `CombineFn` made of what an estimator asks of all rows.
 
-Beam may run a step twice. So nothing is drawn or charged in the pipeline: it adds up exact sums, and whoever reads its
-result releases them, once, where the ledger is.
+Beam may run a step twice. So nothing is drawn or charged in the pipeline: it adds up exact sums, and the process that
+has the ledger releases them, once.
 """
 
 import copy

@@ -26,12 +26,12 @@ _ALONE = "an owner has one message: send `message` again, or make a new Owner, w
 
 
 class Owner:
-    """One of several owners of rows, who trust neither whoever adds up nor each other; lives in the owner's process.
+    """One of several owners of rows, who trust neither the aggregator nor each other; lives in the owner's process.
 
     Every owner makes one, and sends its `key` to all others. `answer` of the list of all keys then gives the message of
     this owner, and `combine` of all messages the statistic. A message tells nothing without those of all others.
 
-    **Privacy.** (epsilon, delta) of the statistic, against whoever combines and all but `honest` owners together. The
+    **Privacy.** (epsilon, delta) of the statistic, against the aggregator and all but `honest` owners together. The
     ledger of this owner's estimator is charged by `answer`. The proof: ``owners.md``.
 
     Parameters
@@ -94,7 +94,8 @@ class Owner:
         ----------
         keys : list of bytes
             Of all owners, in the same order for all; get it from the other owners, or compare it with theirs.
-        X, users : as for ``fit`` of the estimator
+        X : rows, as for ``fit`` of the estimator, or an estimator that has summarised them
+        users : as for ``fit`` of the estimator
 
         Returns
         -------
@@ -109,23 +110,19 @@ class Owner:
             secrets = {at: self._agreed(key) for at, key in enumerate(keys) if key != self.key}
             place, honest = keys.index(self.key), _honest_of(self._honest, len(keys))
             _check_estimator(self._estimator)
-            twin = _twin(self._estimator, len(keys), honest)
-            reader = twin._settled(X)
-            rows, one = reader._read(X, users)
-            summary, names = reader._summary_of(rows, one), names_of(X, rows.shape[1])
+            reader, summary = _read(_twin(self._estimator, len(keys), honest), X, users)
             part = _planned(reader, summary).parts[0]
             numbers = part.noise.codes(part.numbers)
-            made = _made(reader, part.noise, len(numbers))
-            terms = _terms(reader, summary, names, honest, keys)
+            made, terms = _made(reader, part.noise, len(numbers)), _terms(reader, summary, honest, keys)
             share = part.noise.share  # (may fail)
             self._estimator._made = made
             self._estimator._pay()
             masked = numbers.view(np.uint64) + _drawn(share, self._source, len(numbers)).view(np.uint64)
             for other, secret in secrets.items():
-                masked += one_sided(place, other, mask_of(b"owners" + secret + terms, len(masked)))
+                masked += one_sided(place, other, _mask(place, other, secret, terms, len(masked)))
             self.message = {
                 "terms": terms.hex(), "key": self.key.hex(), "place": place, "n_owners": len(keys), "honest": honest,
-                "n_columns": summary.n_columns, "one": bool(one), "names": names,
+                "n_columns": summary.n_columns, "one": bool(summary.one), "names": summary.names,
                 "n_rows": summary.n_rows if reader._replaces else None,
                 "seeded": self._estimator.random_state is not None, "masked": masked,
             }
@@ -182,7 +179,7 @@ def combine(estimator, messages):
     nothing = Summary(identity, n_rows, twin._sums(np.zeros((0, n_columns), np.int64), identity[-1]), names=names)
     plan = _planned(twin, nothing)
     noise = plan.parts[0].noise
-    if {message["terms"] for message in messages} != {_terms(twin, nothing, names, first["honest"], keys).hex()}:
+    if {message["terms"] for message in messages} != {_terms(twin, nothing, first["honest"], keys).hex()}:
         raise ValueError("messages must be about one statistic with the parameters of this estimator, of the same "
                          "columns and the same list of keys: compare what each owner has passed")
     total = np.zeros(len(noise.codes(plan.parts[0].numbers)), np.uint64)
@@ -209,7 +206,7 @@ def _check_estimator(estimator):
                          'with neighbours="add_remove"')
     if not estimator._budget()[1]:
         raise ValueError("delta must be declared, because shares of noise are made of words of 128 bits: set "
-                         "delta=1e-12, which is far more than they need")
+                         "delta=1e-12, which is enough for an epsilon up to 20")
 
 
 def _checked_keys(keys):
@@ -264,6 +261,19 @@ def _twin(estimator, n_owners, honest):
     return twin
 
 
+def _read(twin, X, users):
+    """Return (the estimator with declarations of the columns, the summary) of rows, or of what has summarised them."""
+    if isinstance(X, DPStatistic):
+        summary = X._summarised()
+        twin._refuse_others(summary, "X must have summarised rows with the parameters of the estimator: set the same")
+        return twin._of(summary), summary
+    reader = twin._settled(X)
+    rows, one = reader._read(X, users)
+    summary = reader._summary_of(rows, one)
+    summary.names = names_of(X, rows.shape[1])
+    return reader, summary
+
+
 def _planned(twin, summary):
     """Return the plan of a release, of one vector with noise in shares."""
     plan = twin._plan(summary, twin._shares()[1])
@@ -280,17 +290,23 @@ def _made(twin, noise, size):
         raise ValueError("delta is too small, or epsilon too large, for shares of noise, because these are made of "
                          "words of 128 bits: raise delta")
     others = f"up to {m - honest} of the {m} owners" if m > honest else f"none of the {m} owners"
-    note = f"Noise came in shares: it holds against whoever adds up and {others} together, for the rows of the others."
+    note = f"Noise came in shares: it holds against the aggregator and {others} together, for the rows of the others."
     if honest > 1 and noise.delta(size, left := noise.epsilon_left(size, honest - 1)) <= delta:
         note += f" Against one owner more, epsilon is {bound(left)}."
     return (note,)
 
 
-def _terms(twin, summary, names, honest, keys):
+def _terms(twin, summary, honest, keys):
     """Return a hash of all that owners must agree on."""
-    agreed = [1, type(twin).__name__, list(map(str, twin._budget()[:2])), repr(summary.identity), names, honest,
+    agreed = [1, type(twin).__name__, list(map(str, twin._budget()[:2])), repr(summary.identity), summary.names, honest,
               [key.hex() for key in keys]]
     return hashlib.sha256(json.dumps(agreed).encode()).digest()
+
+
+def _mask(place, other, secret, terms, size):
+    """Return the mask of two owners: of their places, too, as keys that are written otherwise have equal secrets."""
+    places = b"".join(at.to_bytes(4, "big") for at in sorted((place, other)))
+    return mask_of(b"owners" + places + secret + terms, size)
 
 
 def _drawn(share, source, size):

@@ -6,6 +6,7 @@ import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from time import sleep
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dpestim.distributed import owners as module
 from dpestim.distributed.shared_noise import SharedNoise, _half_width
 from dpestim.exceptions import BudgetExceededError
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.shuffle.transport.secure_sum import mask_of, one_sided
+from dpestim.shuffle.transport.secure_sum import one_sided
 from dpestim.statistics import ContingencyTable, Count, Covariance, Histogram, Mean, Quantile, Sum, Variance
 from dpestim.statistics.base import DPStatistic
 
@@ -177,7 +178,7 @@ def test_what_others_see_of_two_honest_owners(monkeypatch):
     secret, terms, bare = owners[2]._secret, bytes.fromhex(messages[0]["terms"]), []
     for place in (0, 1):  # what the third owner knows of their masks is taken away
         agreed = secret.exchange(X25519PublicKey.from_public_bytes(keys[place]))
-        mask = one_sided(place, 2, mask_of(b"owners" + agreed + terms, 5000))
+        mask = one_sided(place, 2, module._mask(2, place, agreed, terms, 5000))
         bare.append(messages[place]["masked"] - mask)
     cells = [np.histogram(part, 5000, (0, 1))[0] for part in (X[:300], X[300:600])]
     assert (sum(bare).view(np.int64) == cells[0] + cells[1] + shares[0] + shares[1]).all()
@@ -188,8 +189,24 @@ def test_what_others_see_of_two_honest_owners(monkeypatch):
     assert stats.chisquare(np.bincount(sum(bare).view(np.uint8), minlength=256)).pvalue < ALPHA
 
 
-def test_owners_with_other_terms_have_other_masks():
-    """Who is told another list, other parameters or other names, makes a message that cancels with none."""
+def test_a_key_that_is_written_otherwise_takes_no_mask_away():
+    """The highest bit of a key is not read: of an honest key and this one, between them, masks would cancel."""
+    honest, middle = distributed.Owner(count()), distributed.Owner(count())
+    forged = honest.key[:31] + bytes([honest.key[31] ^ 128])
+    message = middle.answer([honest.key, middle.key, forged], TRUE)
+    assert abs(int(message["masked"].view(np.int64)[0])) > 2**30
+
+
+@pytest.mark.parametrize("other", [{"delta": 1e-11}, {"neighbours": "add_remove"}])
+def test_owners_with_other_parameters_have_other_masks(other):
+    one, two = distributed.Owner(count(), 1), distributed.Owner(count(**other), 1)
+    keys = [one.key, two.key]
+    total = one.answer(keys, TRUE)["masked"] + two.answer(keys, TRUE)["masked"]
+    assert abs(int(total.view(np.int64)[0])) > 2**30
+
+
+def test_owners_with_other_lists_have_other_masks():
+    """Who is told another list makes a message that cancels with none."""
     found = [distributed.Owner(count()) for _ in range(3)]
     keys = [owner.key for owner in found]
     turned = [keys[0], keys[2], keys[1]]
@@ -227,14 +244,18 @@ def test_each_owner_pays_once_before_anything_is_drawn(monkeypatch):
 
 
 def test_an_owner_made_in_a_block_pays_to_its_ledger():
+    est = count()
     with Ledger(1.0, delta=1e-6) as ledger:
-        owner = distributed.Owner(count())
+        owner = distributed.Owner(est)
+    est.set_params(epsilon=0.25)  # (what is set later is no matter of the owner)
     owner.answer([owner.key, distributed.Owner(count()).key], TRUE)
-    assert len(ledger.entries()) == 1
+    assert ledger.spent().epsilon == 1
 
 
-def test_an_owner_has_one_message():
+def test_an_owner_has_one_message(monkeypatch):
     """A second one, about other rows with the same masks and noise, would tell the difference exactly."""
+    draw = module._drawn
+    monkeypatch.setattr(module, "_drawn", lambda *args: sleep(0.05) or draw(*args))
     ledger = Ledger(5.0, delta=1e-6)
     owner, other = distributed.Owner(count(ledger=ledger)), distributed.Owner(count())
     keys = [owner.key, other.key]
@@ -305,6 +326,19 @@ def test_users_are_those_of_one_owner():
     found = distributed.combine(make(), messages)
     assert found.value_ == pytest.approx(80, abs=15)  # (two of three rows of each user, of the first 120)
     assert messages[0]["n_rows"] is None
+
+
+def test_an_owner_may_summarise_rows_first(monkeypatch):
+    """In batches, or on an engine of its own."""
+    monkeypatch.setattr(module, "_drawn", lambda share, source, size: np.zeros(size, np.int64))
+    est = count().summarize(TRUE[:50]).summarize(TRUE[50:])
+    messages = answers(count, [(est,), (TRUE,)])[2]
+    assert distributed.combine(count(), messages).value_ == 240
+    assert est.merge(count().summarize(TRUE)).summary_.n_rows == 600  # (what the owner has is as it was)
+    others = count(neighbours="add_remove").summarize(TRUE), Sum(1.0, bounds=(0, 1)).summarize(TRUE)
+    for bad, match in ((count(), "release needs rows"), (others[0], "set the same"), (others[1], "set the same")):
+        with pytest.raises(ValueError, match=match):
+            answers(count, [(bad,), (TRUE,)])
 
 
 # ---------------------------------------------------------------- refusals
