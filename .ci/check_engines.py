@@ -1,4 +1,4 @@
-"""Run the tests of Dask and Spark with the wheel that `make wheel` built, in an environment of their own."""
+"""Run the tests of Dask, Spark and Beam with the wheel that `make wheel` built, in an environment of their own."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ def main(folder):
     with tempfile.TemporaryDirectory() as place:
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         python = Path(place) / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[test,dask,spark]"],
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[test,dask,spark,beam]"],
                        check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run([python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",

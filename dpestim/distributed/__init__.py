@@ -3,6 +3,10 @@
     fit          what `fit` of the estimator does, of rows in parts
     privatize    reports of rows in parts, made where the rows are
     aggregate    counts of reports in parts
+    Owner        one of several owners of rows, who do not trust each other: sums with a share of the noise, under masks
+    combine      the statistic that the messages of all owners add up to
+
+Pipelines of Apache Beam add up sums by `dpestim.distributed.on_beam.combine_fn`.
 
 No engine is here, and no estimator is known here: data say how a request is answered part by part (`parts`), and an
 estimator says what it asks (`fit_parts`, ``dpestim.passes``). What comes back from parts of the central model are exact
@@ -15,9 +19,10 @@ from dataclasses import replace
 
 from dpestim.base import PrivateEstimator
 from dpestim.distributed.engines import parts_of
+from dpestim.distributed.owners import Owner, combine
 from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
 
-__all__ = ["aggregate", "fit", "privatize"]
+__all__ = ["Owner", "aggregate", "combine", "fit", "privatize"]
 
 
 def fit(estimator, data, y=None, *, users=None):
@@ -52,7 +57,8 @@ def fit(estimator, data, y=None, *, users=None):
     -----
     The ledger is charged once, here. **Who sees what.** Workers see the rows of their parts. In the central model the
     exact sums of parts travel to this process: they are as secret as the rows. In the local model the key of the noise
-    travels to the workers: whoever has it and the reports has the rows. Encrypt the connections of the cluster.
+    travels to the workers: whoever has it and the reports has the rows. Encrypt the connections of the cluster. Where
+    parts belong to owners who do not show each other their sums, use `Owner` and `combine`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from dpestim.inputs.units import units_of
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
-from dpestim.statistics.calibrated_noise import curve_of_either
+from dpestim.statistics.calibrated_noise import curve_of_either, noise_for
 from dpestim.statistics.plan import Plan
 from dpestim.statistics.private_bounds import find_bounds, without
 from dpestim.statistics.result import Result
@@ -58,6 +58,12 @@ class DPStatistic(Mergeable, CentralMechanism):
     _units = None
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
+    #: Whether a release adds noise to integers that are sums of those of parts of the rows, whoever has these.
+    _adds_up = False
+    #: Which noise integers get; owners of parts have one in shares (`dpestim.distributed.owners`).
+    _noise_for = staticmethod(noise_for)
+    #: More notes of the guarantee: how the noise was made, where that is not here.
+    _made = ()
     _more_parameters = """
     bounds : (low, high), dict, Domain or "private", default=None
         Public range of the values, numbers or one for each column; they must be declared. Values outside are clipped.
@@ -184,7 +190,10 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _fit_summary(self, summary):
         plan = self._of(summary)._plan(summary, self._shares()[1])
         self._pay(plan.curve)
-        result = self._result(plan(WordSource(self.random_state)), summary.names)
+        self._keep(self._result(plan(WordSource(self.random_state)), summary.names), summary)
+
+    def _keep(self, result, summary):
+        """Become what `fit` makes, of a result of a summary (of which only public facts are used)."""
         learned = {"n_features_in_": summary.n_columns}
         if summary.names is not None and not summary.one:
             learned["feature_names_in_"] = np.array(summary.names, object)
@@ -363,8 +372,8 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _notes(self):
         """Return what the guarantee is about."""
         if self.max_rows_per_user is not None:
-            return (f"A record is a user; at most {self.max_rows_per_user} rows of each user count.",)
-        return ()
+            return f"A record is a user; at most {self.max_rows_per_user} rows of each user count.", *self._made
+        return self._made
 
     @classmethod
     def _test_params(cls):

@@ -43,6 +43,11 @@ class Covariance(SumStatistic):
               "the bounds, or finer)")
     _involved = {True: 1, False: 4}
 
+    @property
+    def _adds_up(self):
+        """Where a record is replaced, products of the sums of all rows are hidden: they are no sums."""
+        return not self._replaces
+
     def _touched(self, columns, shape):
         return columns[:, None] | columns if len(shape) == 2 else super()._touched(columns, shape)
 

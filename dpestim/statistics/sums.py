@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
-from dpestim.statistics.calibrated_noise import equal_shares, noise_for
+from dpestim.statistics.calibrated_noise import equal_shares
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.result import JOINT, NODES, ratio_range, shaped, spread
 from dpestim.statistics.summary import BLOCK, blocks, read_rows
@@ -19,12 +19,14 @@ _CONDITION = "To count rows write a condition, such as x > 0 or x == 'yes'; n_ro
 class SumStatistic(DPStatistic):
     """A vector of integers with noise, of which value and intervals are functions."""
 
+    _adds_up = True
+
     def _plan(self, summary, epsilon):
         numbers, changes = self._numbers(summary)
         weights, l1, l2_squared = equal_shares(changes)
         most = self._rows()
-        noise = noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
-                          self._parts)
+        noise = self._noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
+                                self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
         one, grids = summary.one, summary.domain
         public = summary.n_rows if self._replaces else None

@@ -19,7 +19,6 @@ from dpestim.inputs import (
 )
 from dpestim.inputs.frames import refuse_parts
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
-from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.keys import key_of
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.summary import BLOCK, grids_of
@@ -34,12 +33,13 @@ class Cells(DPStatistic):
 
     _about = "the number of rows in each cell, each cell separately"
     _bounded = False
+    _adds_up = True
 
     def _plan(self, summary, epsilon):
         most = self._rows()
         # a row that is replaced leaves one cell and enters another; a user may have all rows in one cell
         l1, squared = (2, 2) if self._replaces else (most, most * most)
-        noise = noise_for(epsilon, self._budget()[1], l1, squared, 1)
+        noise = self._noise_for(epsilon, self._budget()[1], l1, squared, 1)
         n_columns = summary.n_columns
         counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
 

@@ -59,6 +59,7 @@ class UnknownCategories(Cells):
                                             "        it is charged in any case.",
                                             "It must be declared.") + USERS + "    "
     _proof_name = "tables"
+    _adds_up = False
     _about = ("the number of rows of each category, each category separately. Categories just above the threshold are "
               "published when their noise is large, so that their intervals miss the count more often than the level "
               "states")

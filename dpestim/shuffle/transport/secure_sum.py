@@ -160,10 +160,19 @@ class SecureSum:
 
 
 def _mask(name, size, *numbers):
-    """Return pseudo-random words: AES-256 in counter mode under a hash of secrets."""
-    text = b"".join(int(number).to_bytes(16, "big") for number in numbers)
-    reader = WordReader(hashlib.sha256(b"dpestim secure sum " + name + text).digest())
+    """Return the mask of some secrets."""
+    return mask_of(name + b"".join(int(number).to_bytes(16, "big") for number in numbers), size)
+
+
+def mask_of(text, size):
+    """Return pseudo-random words: AES-256 in counter mode under a hash of a text, which holds a secret."""
+    reader = WordReader(hashlib.sha256(b"dpestim secure sum " + text).digest())
     return reader.dense(Stage.NOISE, 0, 0, 0, size)
+
+
+def one_sided(user, other, mask):
+    """Return what a user adds for another of the mask of both: what the other takes away."""
+    return mask if user < other else np.uint64(0) - mask
 
 
 def _pair_mask(user, other, secret, other_secret, size):
@@ -171,9 +180,8 @@ def _pair_mask(user, other, secret, other_secret, size):
 
     A hash of both secrets stands in for the agreement on a key, which needs one secret and the other's public key.
     """
-    if user < other:
-        return _mask(b"pair", size, secret, other_secret)
-    return np.uint64(0) - _mask(b"pair", size, other_secret, secret)
+    secrets = (secret, other_secret) if user < other else (other_secret, secret)
+    return one_sided(user, other, _mask(b"pair", size, *secrets))
 
 
 def _recover(points):

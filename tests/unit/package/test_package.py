@@ -172,7 +172,7 @@ BLOCKS = {
     "README.md": 3,
     "docs/guide/budgets.md": 4,
     "docs/guide/displays.md": 5,
-    "docs/guide/distributed.md": 2,
+    "docs/guide/distributed.md": 3,
     "docs/guide/frequencies.md": 9,
     "docs/guide/learning.md": 5,
     "docs/guide/mechanisms.md": 8,

@@ -1,0 +1,102 @@
+"""Noise in shares: what each owner of rows adds, so that the noise of enough of them keeps epsilon (`owners.md`)."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from scipy.signal import fftconvolve
+from scipy.special import betainc
+from scipy.stats import nbinom
+
+from dpestim.privacy.exact import exp_upper
+from dpestim.privacy.rounding import float_up
+from dpestim.shuffle.sums.polya import epsilon_of_share, polya_noise
+from dpestim.statistics.calibrated_noise import Noise, noise_for
+
+#: Blocks in the scale of the noise; tails below `_LEAST` have another bound, and floats are off by less than `_OFF`.
+_BLOCKS, _LEAST, _OFF = 256, 1e-6, 1e-9
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """Discrete Laplace noise, of which each of `n_owners` adds one share of `honest`.
+
+    Parameters
+    ----------
+    single : Noise
+        What one machine adds, without a delta.
+    n_owners, honest : int
+    """
+
+    single: Noise
+    n_owners: int
+    honest: int
+
+    @classmethod
+    def maker(cls, n_owners, honest):
+        """Return what stands in for `noise_for`: a declared delta pays for words, and not for another law."""
+        return lambda epsilon, delta, *change: cls(noise_for(epsilon, 0, *change), n_owners, honest)
+
+    @property
+    def law(self):
+        """The law of the noise of `honest` owners."""
+        return self.single.law
+
+    @property
+    def share(self):
+        """What one owner adds, a `PolyaNoise`."""
+        return polya_noise(self.law.rate_of_decay, self.honest)
+
+    @property
+    def variance(self):
+        """The variance of a number, with the noise of all owners."""
+        return self.single.variance * self.n_owners / self.honest
+
+    def codes(self, numbers):
+        """Return integers in units, an array of int64: what a share is added to."""
+        return self.single.codes(numbers)
+
+    def scaled(self, codes):
+        """Return integers in units as numbers."""
+        return self.single.scaled(codes)
+
+    def half_width(self, confidence):
+        """Return what the error of a number exceeds with probability 1 - confidence at most."""
+        if self.n_owners == self.honest:
+            width = self.law.half_width(confidence)
+        else:
+            width = _half_width(float(self.law.rate_of_decay), self.n_owners / self.honest, confidence)
+        return (width + (self.n_owners / 2 if self.single.unit > 1 else 0.0)) * self.single.unit
+
+    def epsilon_left(self, size, honest):
+        """Return the epsilon, rounded up, of so many integers where only so many owners are honest."""
+        if honest >= self.honest:
+            return float_up(self.law.epsilon)
+        if honest < 1:
+            return math.inf
+        steps = max(1, math.floor(self.law.sensitivity))
+        moved = min(size, steps)
+        return moved * epsilon_of_share(self.law.rate_of_decay, -(-steps // moved), honest / self.honest)
+
+    def delta(self, size, epsilon):
+        """Return the delta that words cost for so many integers at an epsilon, a float, rounded up."""
+        if epsilon > 700:
+            return 1.0
+        return min(1.0, float_up(size * exp_upper(Fraction(epsilon)) + size) * self.share.distance * (1 + 2.0**-40))
+
+
+@lru_cache(maxsize=128)
+def _half_width(rate, shares, confidence):
+    """Return a width that X - X' exceeds with probability 1 - confidence at most, both NB(shares, 1 - e^-rate)."""
+    wanted, success = 1 - confidence, -math.expm1(-rate)
+    if wanted < _LEAST:
+        return float(nbinom.isf(wanted / 2 * (1 - _LEAST), shares, success)) + 1
+    block = max(1, int(1 / (rate * _BLOCKS)))
+    last = int(nbinom.isf(_OFF / 100, shares, success)) // block + 2
+    upto = betainc(shares, np.arange(1, last + 1) * float(block), success)  # P[X < k block]
+    law = np.diff(upto, prepend=0.0)
+    apart = fftconvolve(law, law[::-1])[last - 1 :]  # of F - F' = 0, 1, ...
+    inside = np.cumsum(apart * np.where(np.arange(last), 2.0, 1.0))
+    return float((np.argmax(inside >= confidence + _OFF) + 1) * block - 1)
