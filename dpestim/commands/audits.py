@@ -1,0 +1,27 @@
+"""`dpestim audit`."""
+
+from dpestim.commands.parser import DONE, REJECTED
+from dpestim.commands.streams import Facts, show
+from dpestim.commands.surveys import load
+
+
+def run(args):
+    """Print the epsilon of each column's exact law, and how often the best guess is right; 3 where a law is worse."""
+    from dpestim.audit import BayesianAdversary, exact_epsilon
+
+    survey = load(args.survey)
+    client = survey.client()
+    rows, kept = [], True
+    for number, name in enumerate(survey.column_names):
+        law = client.randomizer(number)
+        real = float(exact_epsilon(law))
+        kept &= real <= float(law.plain_epsilon)
+        try:
+            spy = BayesianAdversary(client, column=number)
+            share, blind = spy.expected_success(), 1 / len(law.input_codes)
+        except ValueError:  # (laws of open columns have no list of values to guess among)
+            share = blind = None
+        rows.append((name, type(law).__name__, float(law.plain_epsilon), real, share, blind))
+    show(Facts(("column", "law", "epsilon", "exact epsilon", "best guess right", "without report"), rows), args.json,
+         kept=kept)
+    return DONE if kept else REJECTED
