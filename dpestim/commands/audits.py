@@ -8,19 +8,20 @@ from dpestim.commands.surveys import load
 def run(args):
     """Print the epsilon of each column's exact law, and how often the best guess is right; 3 where a law is worse."""
     from dpestim.audit import BayesianAdversary, exact_epsilon
+    from dpestim.privacy.rounding import float_up
 
     survey = load(args.survey)
     client = survey.client()
+    columns = client._columns_now()
     rows, kept = [], True
-    for number, name in enumerate(survey.column_names):
-        law = client.randomizer(number)
+    for number, (column, law) in enumerate(zip(columns, columns.laws)):
         real = float(exact_epsilon(law))
-        kept &= real <= float(law.plain_epsilon)
+        kept &= real <= float_up(law.plain_epsilon)  # (both are rounded up)
         try:
-            spy = BayesianAdversary(client, column=number)
-            share, blind = spy.expected_success(), 1 / len(law.input_codes)
+            share, blind = BayesianAdversary(client, column=number).expected_success(), 1 / len(law.input_codes)
         except ValueError:  # (laws of open columns have no list of values to guess among)
             share = blind = None
+        name = column.name.removeprefix("column ").strip("'")
         rows.append((name, type(law).__name__, float(law.plain_epsilon), real, share, blind))
     show(Facts(("column", "law", "epsilon", "exact epsilon", "best guess right", "without report"), rows), args.json,
          kept=kept)

@@ -1,0 +1,99 @@
+"""`dpestim survey` and `dpestim audit`: what a domain becomes, and what a changed file is called."""
+
+import io
+import json
+import math
+
+import pytest
+
+from dpestim.collection import Survey
+from dpestim.commands import main
+from dpestim.commands.parser import DONE, FAILED, REJECTED, USAGE
+from dpestim.commands.surveys import client_for
+from dpestim.inputs import Domain
+
+DOMAIN = Domain({"drink": ["tea", "coffee", "water"], "age": (17, 90)})
+
+
+def run(capsys, *words):
+    code = main(list(map(str, words)))
+    return (code, *capsys.readouterr())
+
+
+@pytest.fixture
+def files(tmp_path):
+    DOMAIN.save(tmp_path / "domain.toml")
+    return tmp_path
+
+
+def new(capsys, files, *more):
+    known = ("--domain", files / "domain.toml", "--epsilon", "1/3", "--name", "Drinks")
+    return run(capsys, "survey", "new", *known, *more)
+
+
+def test_a_domain_becomes_a_survey(files, capsys):
+    path = files / "survey.json"
+    code, out, err = new(capsys, files, "--question", "drink=What do you = drink?", "--valid-until", "2030-01-31",
+                         "-o", path)
+    assert (code, out) == (DONE, "")
+    survey = Survey.load(path)
+    assert survey.id in err
+    assert survey.privacy_.epsilon * 3 == 1
+    assert (survey.name, survey.valid_until.isoformat()) == ("Drinks", "2030-01-31")
+    assert json.loads(survey.to_json())["columns"][0]["question"] == "What do you = drink?"
+    code, out, _ = new(capsys, files)
+    assert Survey.from_json(out).privacy_ == survey.privacy_
+    for question in ("drink", "colour=Which?"):
+        code, _, err = new(capsys, files, "--question", question)
+        assert (code, "--question must be COLUMN=TEXT" in err) == (FAILED, True)
+
+
+def test_show_and_check(files, capsys, monkeypatch):
+    path = files / "survey.json"
+    new(capsys, files, "-o", path)
+    code, out, _ = run(capsys, "survey", "show", path)
+    assert code == DONE
+    assert out.rstrip("\n") == str(Survey.load(path))
+    found = json.loads(run(capsys, "survey", "show", path, "--json")[1])
+    assert [row["column"] for row in found["rows"]] == ["drink", "age"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
+    assert json.loads(run(capsys, "survey", "check", "-", "--json")[1])["valid"] is True
+    path.write_text(path.read_text().replace('"1/3"', '"2/3"'))
+    code, out, err = run(capsys, "survey", "check", path, "--json")
+    assert (code, json.loads(out)) == (REJECTED, {"valid": False})
+    assert "does not follow" in err
+    assert run(capsys, "survey", "show", path)[0] == FAILED
+    assert run(capsys, "survey")[0] == USAGE
+
+
+@pytest.mark.parametrize(("column", "epsilon", "expected"), [
+    (["a", "b"], 1.0, "GRRFrequencyEstimator"), (list(range(11)), 1.0, "OUEFrequencyEstimator"),
+    (list(range(11)), 3.0, "GRRFrequencyEstimator"), (list(range(2000)), 1.0, "OLHFrequencyEstimator"),
+    ((0, 1), 1.0, "HMTransformer"),
+])
+def test_one_column_gets_the_mechanism_of_the_least_error(column, epsilon, expected):
+    client = client_for(Domain({"x": column}), epsilon)
+    assert type(client).__name__ == expected
+    assert Survey(client, name="x").privacy_.epsilon == epsilon
+
+
+def test_a_named_mechanism(capsys, files):
+    client = client_for(Domain({"x": ["a", "b"], "y": ["c", "d", "e"]}), 2.0, "SUE")
+    assert [type(law).__name__ for law in client._columns_now().laws] == ["SUE", "SUE"]
+    for words, why in ((("SUE",), "several kinds"), (("nothing",), "must name a class of dpestim.local")):
+        code, _, err = new(capsys, files, "--mechanism", *words)
+        assert (code, why in err) == (FAILED, True)
+    with pytest.raises(ValueError, match="MixedEstimator is not"):
+        client_for(Domain({"x": ["a", "b"]}), 2.0, "Mixed")
+
+
+def test_audit(files, capsys):
+    path = files / "survey.json"
+    new(capsys, files, "-o", path)
+    code, out, _ = run(capsys, "audit", path, "--json")
+    found = json.loads(out)
+    assert (code, found["kept"]) == (DONE, True)
+    drink = found["rows"][0]
+    assert drink["exact epsilon"] == pytest.approx(1 / 3)
+    odds = math.exp(1 / 3)
+    assert drink["best guess right"] == pytest.approx(odds / (odds + 2))
