@@ -12,6 +12,7 @@ from dpestim.collection import batches, sources, store
 from dpestim.collection.incoming import REPEATED, Added, Examiner, Tally, day_of, of_messages, row_count, today
 from dpestim.collection.keeping import keep
 from dpestim.collection.store import Store
+from dpestim.collection.survey import Survey
 from dpestim.collection.watching import Watch
 from dpestim.exceptions import CollectionError
 
@@ -89,6 +90,21 @@ class Collector:
         self.received, self.nonce_window, self.keep_rejected = received, nonce_window, keep_rejected
         self._received = _day(received)
         self._start()
+
+    @classmethod
+    def open(cls, path, **more):
+        """Return the collector of a state file that exists, with the survey that the file holds.
+
+        Parameters
+        ----------
+        path : path-like
+        **more
+            The other parameters of the class.
+        """
+        path = os.path.realpath(os.fsdecode(path))
+        if not os.path.exists(path):
+            raise CollectionError(f"{path} is missing: pass the state file of a collector")
+        return cls(Survey.from_json(store.survey_in(path)), path, **more)
 
     def _start(self):
         self._examiner = Examiner(self.survey, self.nonce_window is not None, self.keep_rejected is not None)

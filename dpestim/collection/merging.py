@@ -31,5 +31,5 @@ def merge(mine, other):
         store.add_rejected(execute, rejected)
         both = store.add_nonces(execute, nonces)
     if both:
-        warnings.warn(f"{both} nonces are in both states: both machines have counted the reports with these nonces. Send "
-                      "each report to one machine", stacklevel=3)
+        warnings.warn(f"{both} nonces are in both states: both machines have counted the reports with these nonces. "
+                      "Send each report to one machine", stacklevel=3)

@@ -57,7 +57,8 @@ class Store:
     ----------
     path : str
     survey_id, survey : str
-        The id of the survey and its canonical JSON, kept in a new file and compared with those of an old one.
+        The id of the survey and its canonical JSON, kept in a new file and compared with those of an old one. None:
+        the file exists, and says what it is of.
     """
 
     def __init__(self, path, survey_id, survey):
@@ -108,6 +109,8 @@ class Store:
         with self.transaction(write=writable) as execute:
             found = _number(execute, "PRAGMA application_id")
             if not found and not execute("SELECT 1 FROM sqlite_master").fetchone():
+                if self._survey_id is None:
+                    raise CollectionError(f"{self.path} is not the state of a collector: pass another path")
                 for statement in _TABLES:
                     execute(statement)
                 execute(f"PRAGMA application_id={_APPLICATION}")
@@ -115,7 +118,7 @@ class Store:
                 about = {"survey": survey, "survey_id": self._survey_id, "origin": secrets.token_hex(16)}
                 for item in about.items():
                     execute("INSERT INTO about VALUES (?, ?)", item)
-            if about_of(execute, "survey_id") != self._survey_id:
+            if self._survey_id is not None and about_of(execute, "survey_id") != self._survey_id:
                 raise CollectionError(f"{self.path} is the state of another survey: pass another path, or the survey "
                                       "that it is of")
 
@@ -234,6 +237,16 @@ if hasattr(os, "register_at_fork"):
 def about_of(execute, name):
     """Return what the file says about itself."""
     return execute("SELECT value FROM about WHERE name=?", (name,)).fetchone()[0]
+
+
+def survey_in(path):
+    """Return the canonical JSON of the survey that a state file is of."""
+    file = Store(path, None, None)
+    try:
+        with file.transaction(write=False) as execute:
+            return about_of(execute, "survey")
+    finally:
+        file.close()
 
 
 def counts_of(execute):

@@ -170,7 +170,6 @@ example:
 """)
     parser.add_argument("state", metavar="FILE", help="the state file of `dpestim collect`")
     parser.add_argument("--html", metavar="FILE", help="write a page with estimates, intervals and the privacy card")
-    parser.add_argument("--level", type=_number, default=0.95, help="level of the intervals (default: %(default)s)")
     _json(parser)
 
 

@@ -1,7 +1,11 @@
 """`dpestim privatize`, `dpestim collect` and `dpestim report`."""
 
+import os
+import shutil
 import sys
+import tempfile
 from contextlib import nullcontext
+from html import escape
 
 from dpestim.commands.parser import DONE, REJECTED
 from dpestim.commands.streams import say, show, show_facts
@@ -29,21 +33,28 @@ def privatize(args):
 def collect(args):
     """Count files of reports; 3 where reports were rejected in this run."""
     from dpestim.collection import Collector
+    from dpestim.collection.incoming import Added
 
     survey = load(args.survey)
     collector = Collector(survey, args.state, received=args.received, keep_rejected=args.keep_rejected)
-    before = dict(collector.rejected_)
+    added = Added()
     for pattern in args.reports:
-        if pattern == "-":
-            collector.add_lines(sys.stdin.buffer)
-        else:
-            collector.scan(pattern, verbose=not args.quiet)
-    rejected = {reason: n - before.get(reason, 0) for reason, n in collector.rejected_.items()}
-    rejected = {reason: n for reason, n in rejected.items() if n}
-    facts = {"reports": collector.n_reports_, "batches": len(collector.batches_)}
+        added += _from_input(collector) if pattern == "-" else collector.scan(pattern, verbose=not args.quiet)
+    rejected = {reason: n for reason, n in added.rejected.items() if n}
+    facts = {"added": added.n, "reports": collector.n_reports_, "batches": collector.batches_}
+    collector.close()
     show_facts({**facts, **({"rejected": rejected} if args.json else
                             {f"rejected: {reason}": n for reason, n in rejected.items()})}, args.json)
     return REJECTED if rejected else DONE
+
+
+def _from_input(collector):
+    """Count JSON lines of the standard input, by way of a file: a batch is known by its content."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "input.jsonl")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return collector.add_file(path)
 
 
 def report(args):
@@ -55,7 +66,10 @@ def report(args):
     server = collector.server()
     if args.html:
         with open(args.html, "w", encoding="utf-8") as file:
-            file.write(privacy_card(server).html)
+            name = escape(collector.survey.name)
+            file.write(f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{name}</title></head>"
+                       f"<body style='font-family:sans-serif;margin:2em'><h1>{name}</h1>"
+                       f"{server.result_._repr_html_()}{privacy_card(server).html}</body></html>")
         say(f"wrote {args.html}")
     show(server.result_, args.json, survey=collector.survey.id, n_users=server.n_users_,
          epsilon=server.privacy_.epsilon, rejected=dict(collector.rejected_))

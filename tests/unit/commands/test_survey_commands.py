@@ -4,9 +4,10 @@ import io
 import json
 import math
 
+import pandas as pd
 import pytest
 
-from dpestim.collection import Survey
+from dpestim.collection import Collector, Survey
 from dpestim.commands import main
 from dpestim.commands.parser import DONE, FAILED, REJECTED, USAGE
 from dpestim.commands.surveys import client_for
@@ -98,3 +99,34 @@ def test_audit(files, capsys):
     odds = math.exp(1 / 3)
     # a report is about one of the two columns: without it the guess is blind
     assert drink["best guess right"] == pytest.approx((odds / (odds + 2) + drink["without report"]) / 2)
+
+
+def test_collect_and_report(files, capsys, monkeypatch):
+    survey_path, state = files / "survey.json", files / "state.sqlite"
+    new(capsys, files, "-o", survey_path)
+    survey = Survey.load(survey_path)
+    client = survey.client(random_state=0)
+    rows = pd.DataFrame({"drink": ["tea", "coffee"] * 500, "age": [20.0, 60.0] * 500})
+    survey.write(files / "a.parquet", client.privatize(rows[:600]))
+    lines = "".join(f'{{"report": "{text}"}}\n' for text in survey.encode_text(client.privatize(rows[600:])))
+    known = ("-s", survey_path, "--state", state, "--json", "--quiet")
+    code, out, err = run(capsys, "collect", files / "*.parquet", *known)
+    assert (code, json.loads(out)["added"], err) == (DONE, 600, "")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    assert json.loads(run(capsys, "collect", "-", *known)[1])["reports"] == 1000
+    code, out, _ = run(capsys, "collect", files / "*.parquet", *known)
+    assert (code, json.loads(out)["added"], json.loads(out)["reports"]) == (DONE, 0, 1000)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"nonsense\n" + lines[:100].encode())))
+    code, out, _ = run(capsys, "collect", "-", *known)
+    assert code == REJECTED
+    assert sum(json.loads(out)["rejected"].values()) == 1
+
+    code, out, err = run(capsys, "report", state, "--html", files / "report.html", "--json")
+    found = json.loads(out)
+    assert (code, found["survey"]) == (DONE, survey.id)
+    assert found["rows"][0]["value"] == Collector.open(state).server().frequencies_["drink"][0]
+    page = (files / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert f"{found['rows'][0]['value']:.3g}"[:4] in page
+    assert run(capsys, "report", files / "none")[0] == FAILED
+    assert run(capsys, "report", survey_path)[0] == FAILED
