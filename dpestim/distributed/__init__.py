@@ -120,7 +120,8 @@ def privatize(estimator, data, y=None):
     """
     client_here = getattr(estimator, "_client_here", None)
     if client_here is None:
-        raise ValueError(f"{type(estimator).__name__} makes no reports: take an estimator of dpestim.local")
+        raise ValueError(f"{type(estimator).__name__} makes no reports of rows in parts: take an estimator of "
+                         "dpestim.local that is fitted to them, or a transformer")
     parts, client = parts_of(data, y), client_here()
     estimator._as_rows(*parts.example)
     columns = client._columns_like(parts.example[0])

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import expit
 
+from dpestim.inputs import class_array
 from dpestim.linear_model.base import LinearClassifier
 from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
 from dpestim.linear_model.functional import FunctionalLogistic
@@ -209,11 +210,11 @@ class DPLogisticRegression(LinearClassifier):
         scale = trial._scale(n_columns)
         if trial.data_norm is None:
             trial.data_norm = scale.norm
-        (_, n_classes), learned = trial._read_y(example[1], 1, True)
+        classes = class_array(trial.classes)
         blueprint = replace(Blueprint.of(trial), state=read_schema(trial))
         shape = ask(CountRows(blueprint)), n_columns
         rows = PartRows(ask, blueprint, shape, bool(self.fit_intercept))
-        self._fit_to(rows, (None, n_classes), learned, trial, scale, float(trial.data_norm))
+        self._fit_to(rows, (None, len(classes)), {"classes_": classes}, trial, scale, float(trial.data_norm))
 
     def _read_part(self, rows):
         """Return the rows of a part as `fit` reads them: with the columns of the others."""

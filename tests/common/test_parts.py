@@ -27,7 +27,7 @@ from dpestim.ensemble import (
 from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivKVMEstimator
+from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivatizedColumns, PrivKVMEstimator
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.passes import Blueprint, Place
 from dpestim.statistics import ContingencyTable, Mean
@@ -371,6 +371,8 @@ def test_files_and_batches_of_libraries(tmp_path):
     (lambda: distributed.fit(mean(max_rows_per_user=1), list(NUMBERS), y="y", users="u"), "y or users"),
     (lambda: distributed.fit(PrivKVMEstimator(1.0, keys=2), iter([csr_array(np.eye(2))] * 3)), "more than once"),
     (lambda: distributed.privatize(mean(), list(NUMBERS)), "makes no reports"),
+    (lambda: distributed.privatize(PrivatizedColumns(**PrivatizedColumns._test_params()[0]), list(NUMBERS)),
+     "makes no reports"),
     (lambda: distributed.aggregate(mean(), list(NUMBERS)), "counts no reports"),
     (lambda: distributed.aggregate(drinks(), [np.zeros((0, 1), np.uint8)]), "at least one row"),
 ])
@@ -434,6 +436,8 @@ def test_rounds_of_parts_are_charged_once(est):
         distributed.fit(fresh(est), parts)
         assert len(ledger.entries()) == 1
         assert ledger.spent().epsilon <= 1 + (getattr(est, "neighbours", None) == "add_remove")
+    if est.merges != "reports":  # (rows and targets may be lists, as on one machine)
+        distributed.fit(fresh(est), [(rows.tolist(), y.tolist()) for rows, y in parts])
     with Ledger(0.9, delta=0.1) as ledger:
         with pytest.raises(BudgetExceededError):
             distributed.fit(fresh(est), parts)
