@@ -293,7 +293,8 @@ class PartRows(Rows):
         self._replaces, self.known, self._blocks = n_rows is not None, n_rows, tally
 
     def _sums(self, blocks, n, *asked):
-        return self._ask(replace(blocks, asked=asked))
+        # (copies: weights and noise are put on in place, and an engine may use its answers again)
+        return tuple(np.array(part) for part in self._ask(replace(blocks, asked=asked)))
 
     def sample(self):
         """Return (the request, how many rows there are as far as is known): all rows.
