@@ -197,12 +197,16 @@ def _column(dtype):
 
     found = getattr(dtype, "categories", None)
     if found is not None:
-        kind = pandas.CategoricalDtype(pandas.Index([_blank(found.dtype)], dtype=found.dtype), dtype.ordered)
+        kind = pandas.CategoricalDtype(pandas.Index([_blank(found.dtype)], dtype=_plain(found.dtype)), dtype.ordered)
         return pandas.Series(kind.categories, dtype=kind)
-    kind = getattr(dtype, "kind", "O")
-    if kind in "mM":
+    if getattr(dtype, "kind", "O") in "mM":
         return pandas.Series([pandas.NaT], dtype=dtype)
-    return pandas.Series([_blank(dtype)], dtype=dtype if kind in "biuf" or str(dtype).startswith("str") else object)
+    return pandas.Series([_blank(dtype)], dtype=_plain(dtype))
+
+
+def _plain(dtype):
+    """Return a type of numbers or strings as it is, and `object` for any other."""
+    return dtype if getattr(dtype, "kind", "O") in "biuf" or str(dtype).startswith("str") else object
 
 
 def _blank_of_polars(dtype):

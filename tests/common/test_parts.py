@@ -17,7 +17,7 @@ from dpestim.central.stability.rows import RowMechanism
 from dpestim.cluster import DPKMeans
 from dpestim.cluster.rounds import PartRows, Plan, Tally
 from dpestim.decomposition import DPPCA
-from dpestim.distributed.parts import Batches, added, frame_of, frame_of_records
+from dpestim.distributed.parts import Batches, added, frame_of, frame_of_records, made_up
 from dpestim.ensemble import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
@@ -470,6 +470,29 @@ def test_answers_too_large_for_one_message_come_in_turn(monkeypatch):
             assert same_state(learned(distributed.fit(fresh(est), asked)), expected)
             assert asked.asked > 5
         monkeypatch.undo()
+
+
+def test_made_up_rows_have_the_types_of_the_data_and_none_of_their_values():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    days = pandas.to_datetime(["2020-01-01"])
+    frame = pandas.DataFrame({
+        "int8": np.array([7], np.int8), "float32": np.array([0.5], np.float32), "bool": [True],
+        "Int64": pandas.array([7], "Int64"), "boolean": pandas.array([True], "boolean"),
+        "string": pandas.array(["tea"], "string"), "days": days,
+        "zone": days.tz_localize("UTC"), "span": days - days[0], "object": np.array(["tea"], object)})
+    listed = pandas.DataFrame({"str": ["tea"], "int": [7], "days": days, "cut": pandas.cut([7], [5, 9])})
+    listed = listed.astype("category")
+    period = pandas.DataFrame({"p": pandas.period_range("2020-01", periods=1, freq="M")})
+    plain = polars.DataFrame({"int": [7], "float": [0.5], "bool": [True], "str": ["tea"], "day": [days[0].date()]})
+    plain = plain.with_columns(kind=polars.col("str").cast(polars.Categorical))
+    for given in (frame, plain):
+        found = made_up(given)
+        assert type(found) is type(given)
+        assert list(found.dtypes) == list(given.dtypes)
+        assert not set(map(str, found.to_numpy().ravel())) & {"7", "0.5", "True", "tea"}
+    assert [str(kind) for kind in made_up(listed).dtypes] == ["category"] * 4
+    assert not set(map(str, made_up(listed).to_numpy().ravel())) - {"", "0"}
+    assert made_up(period)["p"][0] == ""
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
