@@ -183,6 +183,7 @@ BLOCKS = {
     "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,
     "docs/guide/statistics.md": 2,
+    "docs/guide/surveys.md": 3,
     "docs/guide/synthesis.md": 1,
     "docs/howto.md": 11,
 }
