@@ -391,6 +391,6 @@ def test_several_mechanisms_are_drawn_on_the_same_axes():
     result = poisoning(several, np.linspace(0.01, 0.1, 5), goal=[3, 4])
     display = result.plot(axes)
     assert len(display.lines_) == 4
-    assert {line.get_linestyle() for line in display.lines_} == {"-", "--"}
+    assert len({(line.get_color(), line.get_marker()) for line in display.lines_}) == 4
     assert "A, epsilon 1, output" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert result.to_frame().shape == (20, 6)
