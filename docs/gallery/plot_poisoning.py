@@ -40,8 +40,8 @@ plt.show()
 # %%
 # Privacy and robustness pull apart
 # ---------------------------------
-# The smaller epsilon is, the more a malicious report counts. With ten goals the mechanisms that send a bit for each
-# value lose their advantage: one report may support all ten.
+# The smaller epsilon is, the more a malicious report counts. With ten goals, and an epsilon above 2, the mechanisms
+# whose reports may support all ten (OUE, SUE, OLH) give malicious users more than randomised response does.
 
 epsilons = np.geomspace(0.25, 4, 9)
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", dpi=120, sharey=True)
@@ -51,6 +51,8 @@ for axis, goal in zip(axes, (7, list(range(10)))):
         axis.plot(epsilons, worst, marker=marker, markersize=4, label=name)
     axis.axhline(0.01, color="#999999", linestyle=":", label="input poisoning")
     axis.set(xscale="log", yscale="log", xlabel="epsilon", title="ten goals" if isinstance(goal, list) else "one goal")
+    axis.set_xticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+    axis.minorticks_off()
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].set_ylabel("gain of 1 % malicious users")
 axes[0].legend(frameon=False, fontsize=8)
