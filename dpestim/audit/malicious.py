@@ -86,7 +86,7 @@ class Poisoning(Table):
         return PrivacyGuarantee(0, notes=("Gains are computed from laws, and no data are read.",))
 
     def plot(self, ax=None, **kwargs):
-        """Draw the gain over the share of malicious users: output poisoning solid, input poisoning dashed.
+        """Draw the gain over the share of malicious users: dots for output poisoning, crosses for input poisoning.
 
         Parameters
         ----------
@@ -170,13 +170,15 @@ class PoisoningDisplay(Display):
         PoisoningDisplay
             This object.
         """
-        ax, self.lines_, several = self._open(ax), [], len({(g.mechanism, g.epsilon) for g in self.gains}) > 1
+        ax, self.lines_ = self._open(ax), []
+        several, epsilons = (len({part(g) for g in self.gains}) > 1
+                         for part in (lambda g: g[:2], lambda g: g.epsilon))
         colors = {}
         for mechanism, epsilon, attack in dict.fromkeys(line[:3] for line in self.gains):
             mine = sorted((g.share, g.gain) for g in self.gains if g[:3] == (mechanism, epsilon, attack))
-            name = f"{mechanism}, epsilon {epsilon:g}, {attack}" if several else attack
-            style = {"marker": "o", "markersize": 3, "linewidth": 1.4, "label": name,
-                     "linestyle": "-" if attack == "output" else "--", **kwargs}
+            name = ", ".join([mechanism] * several + [f"epsilon {epsilon:g}"] * epsilons + [attack])
+            look = {"marker": "o", "linestyle": "-"} if attack == "output" else {"marker": "x", "linestyle": "--"}
+            style = {**look, "markersize": 4, "linewidth": 1.4, "label": name, **kwargs}
             if (mechanism, epsilon) in colors:
                 style.setdefault("color", colors[mechanism, epsilon])
             x, y = zip(*((100 * float(share), float(gain)) for share, gain in mine))

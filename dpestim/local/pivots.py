@@ -2,7 +2,7 @@
 
 A law says by `known_counts` and `known_of` how often something happens in its reports that is as likely for every
 input. Its number among independent reports is then binomial, exactly, and a number that is far off tells of reports
-that no honest client made. All of it is post-processing of reports and costs no privacy (`malicious.md`).
+that no honest client made. All of it is post-processing of reports and costs no privacy (dpestim/audit/malicious.md).
 """
 
 from numbers import Real

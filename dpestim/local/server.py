@@ -94,7 +94,7 @@ class Server(PrivateEstimator):
             hashing, dBitFlipPM and SHE need the reports.
         alpha : float, default=0.001
             The rate of false alarms, in (0, 1): with honest clients an alarm has at most this probability, for any
-            values and any number of reports of different users. (`dpestim.audit.PoisoningTest` has the proof's page.)
+            values and any number of reports of different users.
 
         Returns
         -------

@@ -131,7 +131,7 @@ class LocalHashing(FieldReports, CategoricalRandomizer):
         apart = [int(top[j] - top[i]) for i, j in pairs]
         chances = np.array([rates[(k & -k).bit_length() - 1] for k in apart])
         found = pivots.cells("hashes that put two values into one bucket", observed, chances, n,
-                             lambda k: "values {} and {}".format(*top[pairs[k]]))
+                             lambda k: "categories number {} and {}".format(*top[pairs[k]]))
         return found._replace(p_values=found.p_values * (d * (d - 1) / 2 / len(pairs)))
 
     def transition_matrix(self):

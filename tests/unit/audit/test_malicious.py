@@ -10,7 +10,7 @@ import pytest
 from dpestim import Domain, Numbers, config_context
 from dpestim.accounting import Ledger
 from dpestim.audit import poisoning
-from dpestim.audit.targets import part_of
+from dpestim.audit.targets import Ratio, part_of
 from dpestim.base import all_estimators
 from dpestim.local import (
     BLHFrequencyEstimator,
@@ -239,6 +239,23 @@ def test_gains_of_keys_are_those_of_all_reports(est):
         assert best >= 0.95 * gain  # (the best mixture may lie between two that were tried)
 
 
+def test_malicious_users_who_send_different_reports_move_a_ratio_no_further():
+    """Mixtures of three reports, on a fine grid: a ratio is worst at one of them, or where the share is 0 or 1."""
+    rng, half, matters = np.random.default_rng(0), Fraction(1, 2), 0
+    mix = np.array([(a, b, 100 - a - b) for a in range(101) for b in range(101 - a)]) / 100
+    for _ in range(150):
+        shares, totals = rng.uniform(-1.5, 3, 3), rng.uniform(-0.8, 0.8, 3)
+        reports = tuple((Fraction(s), Fraction(t)) for s, t in zip(shares, totals))
+        target = Ratio("", reports, reports, Fraction(1), (Fraction(1, 5), -half), None, Fraction(1), Fraction(1), 1)
+        share, total = 0.1 + mix @ shares / 2, -0.05 + mix @ totals / 2
+        for raises, sign in ((True, 1), (False, -1)):
+            told = sign * (np.clip(total / np.clip(share, 1e-12, 1), -1, 1) + 0.5)
+            gain = sign * float(target.gain(half, "output", raises))
+            assert gain - 0.15 <= told.max() <= gain + 1e-9
+            matters += told[mix.max(axis=1) == 1].max() < gain - 0.2
+    assert matters
+
+
 def test_gains_of_means_with_missing_values_are_those_of_all_codes():
     est = MeanEstimator(PMTransformer(2.0, bounds=Domain({"x": Numbers(0, 4, missing=True)}), grid=8))
     column = est._client()._columns_now().columns[0]
@@ -374,6 +391,6 @@ def test_several_mechanisms_are_drawn_on_the_same_axes():
     result = poisoning(several, np.linspace(0.01, 0.1, 5), goal=[3, 4])
     display = result.plot(axes)
     assert len(display.lines_) == 4
-    assert {line.get_linestyle() for line in display.lines_} == {"-", "--"}
+    assert len({(line.get_color(), line.get_marker()) for line in display.lines_}) == 4
     assert "A, epsilon 1, output" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert result.to_frame().shape == (20, 6)

@@ -10,7 +10,9 @@ from test_malicious import FREQUENCIES, every_report, settings
 
 from dpestim import config_context
 from dpestim.accounting import Ledger
+from dpestim.audit import poisoning
 from dpestim.base import all_estimators
+from dpestim.collection import Collector, Survey
 from dpestim.local import (
     CMSFrequencyEstimator,
     DBitFlipFrequencyEstimator,
@@ -244,6 +246,18 @@ def test_columns_and_keys_that_are_named_too_often_are_found():
     assert not pairs.detect_poisoning(codes).suspicious
     codes[:150] = 3
     assert pairs.detect_poisoning(codes).suspicious
+
+
+def test_reports_that_travelled_are_tested_as_all_others(tmp_path):
+    survey = Survey(OUEFrequencyEstimator(1.0, categories=[range(8)]), name="places")
+    reports = np.array(survey.client(random_state=0).privatize(spread(2000, 8)))
+    collector = Collector(survey, tmp_path / "state.sqlite")
+    collector.add(survey.encode(reports))
+    assert not collector.server().detect_poisoning().suspicious
+    reports[:60] = 255  # all bits are 1
+    messages = survey.encode(reports)
+    assert survey.server().detect_poisoning(survey.decode(messages)).suspicious
+    assert float(poisoning(survey.server(), 0.03, goal=0).worst()) > 0.03
 
 
 # ---------------------------------------------------------------- contracts
