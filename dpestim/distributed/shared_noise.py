@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -10,9 +9,9 @@ from scipy.signal import fftconvolve
 from scipy.special import betainc
 from scipy.stats import nbinom
 
-from dpestim.privacy.exact import exp_upper
+from dpestim.distributed.exact_share import polya_share
 from dpestim.privacy.rounding import float_up
-from dpestim.shuffle.sums.polya import epsilon_of_share, polya_noise
+from dpestim.shuffle.sums.polya import epsilon_of_share
 from dpestim.statistics.calibrated_noise import Noise, noise_for
 
 #: Blocks in the scale of the noise; tails below `_LEAST` have another bound, and floats are off by less than `_OFF`.
@@ -36,7 +35,7 @@ class SharedNoise:
 
     @classmethod
     def maker(cls, n_owners, honest):
-        """Return what stands in for `noise_for`: a declared delta pays for words, and not for another law."""
+        """Return what stands in for `noise_for`: of one law, whatever delta is declared."""
         return lambda epsilon, delta, *change: cls(noise_for(epsilon, 0, *change), n_owners, honest)
 
     @property
@@ -46,8 +45,8 @@ class SharedNoise:
 
     @property
     def share(self):
-        """What one owner adds, a `PolyaNoise`."""
-        return polya_noise(self.law.rate_of_decay, self.honest)
+        """What one owner adds, a `PolyaShare`."""
+        return polya_share(self.law.rate_of_decay, self.honest)
 
     @property
     def variance(self):
@@ -79,12 +78,6 @@ class SharedNoise:
         steps = max(1, math.floor(self.law.sensitivity))
         moved = min(size, steps)
         return moved * epsilon_of_share(self.law.rate_of_decay, -(-steps // moved), honest / self.honest)
-
-    def delta(self, size, epsilon):
-        """Return the delta that words cost for so many integers at an epsilon, a float, rounded up."""
-        if epsilon > 700:
-            return 1.0
-        return min(1.0, float_up(size * exp_upper(Fraction(epsilon)) + size) * self.share.distance * (1 + 2.0**-40))
 
 
 @lru_cache(maxsize=128)
