@@ -66,14 +66,18 @@ class PolyaShare:
     def draw(self, source, size):
         """Return so many integers modulo 2^64, an array of uint64."""
         words = source.reader().dense(Stage.NOISE, _COUNTS, 0, 0, size)
-        counts = np.searchsorted(self.thresholds, words, side="left")  # (thresholds below a word: it is above as many)
-        ties = BitStream(source.reader(), _TIES, 0)
-        for at in np.flatnonzero(self.thresholds[np.minimum(counts, len(self.thresholds) - 1)] == words).tolist():
-            counts[at] = self._settle(int(words[at]), ties)
+        counts = self.proposals(words, BitStream(source.reader(), _TIES, 0))
         out, stream = np.zeros(size, np.uint64), BitStream(source.reader(), _JUMPS, 0, _AHEAD)
         for at in np.flatnonzero(counts).tolist():
             out[at] = sum(self.jump(stream) for _ in range(counts[at])) & _WORD
         return out
+
+    def proposals(self, words, ties):
+        """Return how many jumps are proposed, by words and, where these tie with a threshold, by a stream."""
+        counts = np.searchsorted(self.thresholds, words, side="left")  # (how many thresholds a word is above)
+        for at in np.flatnonzero(self.thresholds[counts] == words).tolist():
+            counts[at] = self._settle(int(words[at]), ties)
+        return counts
 
     def _settle(self, word, stream):
         """Return how many jumps are proposed, where the first 64 digits of a real do not say so."""
