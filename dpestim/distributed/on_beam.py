@@ -56,8 +56,8 @@ def combine_fn(estimator, example, y=None):
     example = split(made_up(_frame(example)))
     request = _asked(Blueprint.of(estimator).build(), example)
     if not isinstance(request, Summarize):
-        raise ValueError(f"{type(estimator).__name__} asks rows more than once with these parameters, and a pipeline is "
-                         "one pass: use distributed.fit")
+        raise ValueError(f"{type(estimator).__name__} asks rows more than once with these parameters, and a pipeline "
+                         "is one pass: use distributed.fit")
     from apache_beam import CombineFn
 
     class Summaries(CombineFn):

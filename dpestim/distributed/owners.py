@@ -6,6 +6,7 @@ The proof, and who is promised what: ``owners.md``.
 import copy
 import hashlib
 import json
+from dataclasses import replace
 from numbers import Integral
 from threading import Lock
 
@@ -111,11 +112,12 @@ class Owner:
             place, honest = keys.index(self.key), _honest_of(self._honest, len(keys))
             _check_estimator(self._estimator)
             reader, summary = _read(_twin(self._estimator, len(keys), honest), X, users)
-            part = _planned(reader, summary).parts[0]
+            plan = _planned(reader, summary)
+            part = plan.parts[0]
             numbers = part.noise.codes(part.numbers)
             self._estimator._made = _made(part.noise, len(numbers))
             terms = _terms(reader, summary, honest, keys)
-            self._estimator._pay()
+            self._estimator._pay(plan.curve)
             masked = numbers.view(np.uint64) + _drawn(part.noise.share, self._source, len(numbers))
             for other, secret in secrets.items():
                 masked += one_sided(place, other, _mask(place, other, secret, terms, len(masked)))
@@ -185,6 +187,7 @@ def combine(estimator, messages):
     for message in messages:
         total += _words(message["masked"], len(total))
     twin._made = _made(noise, len(total))
+    twin._promised = replace(twin._guarantee(), curve=plan.curve)
     noisy = np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
     estimator._keep(twin._result(plan.finish([noise.scaled(noisy)]), names), nothing)
     return estimator

@@ -232,6 +232,7 @@ def test_each_owner_pays_once_before_anything_is_drawn(monkeypatch):
         assert (entry["epsilon"], entry["delta"]) == (1, 0)
     assert found.privacy_.epsilon == 1
     assert found.privacy_ == owners[0]._estimator._promised
+    assert found.privacy_.curve == count().fit(TRUE).privacy_.curve
     assert "up to 1 of the 3 owners" in str(found.privacy_)
     assert "Against one owner more, epsilon is" in str(found.privacy_)
     again = distributed.Owner(count(ledger=ledgers[0]))
