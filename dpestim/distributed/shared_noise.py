@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.signal import fftconvolve
-from scipy.special import betainc
-from scipy.stats import nbinom
+from scipy.special import betainc, betaincc
 
 from dpestim.distributed.exact_share import polya_share
 from dpestim.privacy.rounding import float_up
@@ -85,11 +83,21 @@ def _half_width(rate, shares, confidence):
     """Return a width that X - X' exceeds with probability 1 - confidence at most, both NB(shares, 1 - e^-rate)."""
     wanted, success = 1 - confidence, -math.expm1(-rate)
     if wanted < _LEAST:
-        return float(nbinom.isf(wanted / 2 * (1 - _LEAST), shares, success)) + 1
+        return float(_tail(shares, success, wanted / 2 * (1 - _LEAST)))
     block = max(1, int(1 / (rate * _BLOCKS)))
-    last = int(nbinom.isf(_OFF / 100, shares, success)) // block + 2
-    upto = betainc(shares, np.arange(1, last + 1) * float(block), success)  # P[X < k block]
-    law = np.diff(upto, prepend=0.0)
-    apart = fftconvolve(law, law[::-1])[last - 1 :]  # of F - F' = 0, 1, ...
+    last = _tail(shares, success, _OFF / 100) // block + 2
+    law = np.diff(betainc(shares, np.arange(1, last + 1) * float(block), success), prepend=0.0)  # of F
+    apart = np.fft.irfft(np.abs(np.fft.rfft(law, 2 * last)) ** 2, 2 * last)[:last]  # of F - F' = 0, 1, ...
     inside = np.cumsum(apart * np.where(np.arange(last), 2.0, 1.0))
     return float((np.argmax(inside >= confidence + _OFF) + 1) * block - 1)
+
+
+def _tail(shares, success, wanted):
+    """Return the least k for which P[X >= k] is at most this, of X of NB(shares, success)."""
+    low, high = 0, 1
+    while betaincc(shares, float(high), success) > wanted:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if betaincc(shares, float(middle), success) > wanted else (low, middle)
+    return high
