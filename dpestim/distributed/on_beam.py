@@ -4,12 +4,12 @@ Beam may run a step twice. So nothing is drawn or charged in the pipeline: it ad
 has the ledger releases them, once.
 """
 
-import copy
 from contextlib import suppress
 from functools import reduce
 
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.distributed.parts import Split, added, frame_of, frame_of_records, made_up
+from dpestim.passes import Blueprint, Summarize
 from dpestim.summaries import Mergeable
 
 
@@ -54,7 +54,10 @@ def combine_fn(estimator, example, y=None):
                          "distributed.fit with batches, files, or data of Dask or Spark")
     split = Split.by(y, None)
     example = split(made_up(_frame(example)))
-    request = _asked(copy.copy(estimator), example)
+    request = _asked(Blueprint.of(estimator).build(), example)
+    if not isinstance(request, Summarize):
+        raise ValueError(f"{type(estimator).__name__} asks rows more than once with these parameters, and a pipeline "
+                         "is one pass: use distributed.fit")
     from apache_beam import CombineFn
 
     class Summaries(CombineFn):

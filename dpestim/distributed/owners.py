@@ -6,6 +6,7 @@ The proof, and who is promised what: ``owners.md``.
 import copy
 import hashlib
 import json
+from dataclasses import replace
 from numbers import Integral
 from threading import Lock
 
@@ -31,15 +32,15 @@ class Owner:
     Every owner makes one, and sends its `key` to all others. `answer` of the list of all keys then gives the message of
     this owner, and `combine` of all messages the statistic. A message tells nothing without those of all others.
 
-    **Privacy.** (epsilon, delta) of the statistic, against the aggregator and all but `honest` owners together. The
-    ledger of this owner's estimator is charged by `answer`. The proof: ``owners.md``.
+    **Privacy.** Pure epsilon of the statistic, against the aggregator and all but `honest` owners together. The ledger
+    of this owner's estimator is charged by `answer`. The proof: ``owners.md``.
 
     Parameters
     ----------
     estimator : estimator of `dpestim.statistics`
         `Count`, `Sum`, `Mean`, `Histogram` or `ContingencyTable`; for neighbours "add_remove" also `Covariance`,
-        `Correlation`, `Variance` and `StandardDeviation`. All owners have the same parameters, and a delta, such as
-        1e-12.
+        `Correlation`, `Variance` and `StandardDeviation`. All owners have the same parameters. A delta is charged and
+        buys nothing, because noise is discrete Laplace in any case.
     honest : int, default=None
         How many owners follow the protocol and tell nobody their secrets, at least. None: all but one, so that no owner
         learns from the release more than the guarantee. The variance of the noise is n_owners / honest times that of
@@ -58,10 +59,10 @@ class Owner:
     --------
     >>> from dpestim import distributed
     >>> from dpestim.statistics import Count
-    >>> owners = [distributed.Owner(Count(1.0, delta=1e-12)) for _ in range(3)]
+    >>> owners = [distributed.Owner(Count(1.0)) for _ in range(3)]
     >>> keys = [owner.key for owner in owners]
     >>> messages = [owner.answer(keys, [True] * 500 + [False] * 100) for owner in owners]
-    >>> count = distributed.combine(Count(1.0, delta=1e-12), messages)
+    >>> count = distributed.combine(Count(1.0), messages)
     >>> 1400 < count.value_ < 1600
     True
     """
@@ -111,13 +112,13 @@ class Owner:
             place, honest = keys.index(self.key), _honest_of(self._honest, len(keys))
             _check_estimator(self._estimator)
             reader, summary = _read(_twin(self._estimator, len(keys), honest), X, users)
-            part = _planned(reader, summary).parts[0]
+            plan = _planned(reader, summary)
+            part = plan.parts[0]
             numbers = part.noise.codes(part.numbers)
-            made, terms = _made(reader, part.noise, len(numbers)), _terms(reader, summary, honest, keys)
-            share = part.noise.share  # (may fail)
-            self._estimator._made = made
-            self._estimator._pay()
-            masked = numbers.view(np.uint64) + _drawn(share, self._source, len(numbers)).view(np.uint64)
+            self._estimator._made = _made(part.noise, len(numbers))
+            terms = _terms(reader, summary, honest, keys)
+            self._estimator._pay(plan.curve)
+            masked = numbers.view(np.uint64) + _drawn(part.noise.share, self._source, len(numbers))
             for other, secret in secrets.items():
                 masked += one_sided(place, other, _mask(place, other, secret, terms, len(masked)))
             self.message = {
@@ -185,7 +186,8 @@ def combine(estimator, messages):
     total = np.zeros(len(noise.codes(plan.parts[0].numbers)), np.uint64)
     for message in messages:
         total += _words(message["masked"], len(total))
-    twin._made = _made(twin, noise, len(total))
+    twin._made = _made(noise, len(total))
+    twin._promised = replace(twin._guarantee(), curve=plan.curve)
     noisy = np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
     estimator._keep(twin._result(plan.finish([noise.scaled(noisy)]), names), nothing)
     return estimator
@@ -204,9 +206,6 @@ def _check_estimator(estimator):
         raise ValueError(f"estimator must add noise to sums of parts, and {type(estimator).__name__} does not with "
                          "these parameters: take Count, Sum, Mean, Histogram or ContingencyTable, or one of moments "
                          'with neighbours="add_remove"')
-    if not estimator._budget()[1]:
-        raise ValueError("delta must be declared, because shares of noise are made of words of 128 bits: set "
-                         "delta=1e-12, which is enough for an epsilon up to 20")
 
 
 def _checked_keys(keys):
@@ -282,17 +281,13 @@ def _planned(twin, summary):
     return plan
 
 
-def _made(twin, noise, size):
-    """Return the note that says what holds against whom, or raise ValueError where delta does not pay for words."""
-    _, delta, _ = twin._budget()
+def _made(noise, size):
+    """Return the note that says what holds against whom."""
     m, honest = noise.n_owners, noise.honest
-    if noise.delta(size, noise.epsilon_left(size, honest)) > delta:
-        raise ValueError("delta is too small, or epsilon too large, for shares of noise, because these are made of "
-                         "words of 128 bits: raise delta")
     others = f"up to {m - honest} of the {m} owners" if m > honest else f"none of the {m} owners"
     note = f"Noise came in shares: it holds against the aggregator and {others} together, for the rows of the others."
-    if honest > 1 and noise.delta(size, left := noise.epsilon_left(size, honest - 1)) <= delta:
-        note += f" Against one owner more, epsilon is {bound(left)}."
+    if honest > 1:
+        note += f" Against one owner more, epsilon is {bound(noise.epsilon_left(size, honest - 1))}."
     return (note,)
 
 
@@ -310,8 +305,5 @@ def _mask(place, other, secret, terms, size):
 
 
 def _drawn(share, source, size):
-    """Return a share of the noise of so many integers."""
-    out = np.zeros(size, np.int64)
-    rows, noise = share.draw(source.reader().words(0, 0, 0, size))
-    out[rows] = noise
-    return out
+    """Return a share of the noise of so many integers, modulo 2^64."""
+    return share.draw(source, size)

@@ -2,17 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.signal import fftconvolve
-from scipy.special import betainc
-from scipy.stats import nbinom
+from scipy.special import betainc, betaincc
 
-from dpestim.privacy.exact import exp_upper
+from dpestim.distributed.exact_share import polya_share
 from dpestim.privacy.rounding import float_up
-from dpestim.shuffle.sums.polya import epsilon_of_share, polya_noise
+from dpestim.shuffle.sums.polya import epsilon_of_share
 from dpestim.statistics.calibrated_noise import Noise, noise_for
 
 #: Blocks in the scale of the noise; tails below `_LEAST` have another bound, and floats are off by less than `_OFF`.
@@ -36,7 +33,7 @@ class SharedNoise:
 
     @classmethod
     def maker(cls, n_owners, honest):
-        """Return what stands in for `noise_for`: a declared delta pays for words, and not for another law."""
+        """Return what stands in for `noise_for`: of one law, whatever delta is declared."""
         return lambda epsilon, delta, *change: cls(noise_for(epsilon, 0, *change), n_owners, honest)
 
     @property
@@ -46,8 +43,8 @@ class SharedNoise:
 
     @property
     def share(self):
-        """What one owner adds, a `PolyaNoise`."""
-        return polya_noise(self.law.rate_of_decay, self.honest)
+        """What one owner adds, a `PolyaShare`."""
+        return polya_share(self.law.rate_of_decay, self.honest)
 
     @property
     def variance(self):
@@ -80,23 +77,27 @@ class SharedNoise:
         moved = min(size, steps)
         return moved * epsilon_of_share(self.law.rate_of_decay, -(-steps // moved), honest / self.honest)
 
-    def delta(self, size, epsilon):
-        """Return the delta that words cost for so many integers at an epsilon, a float, rounded up."""
-        if epsilon > 700:
-            return 1.0
-        return min(1.0, float_up(size * exp_upper(Fraction(epsilon)) + size) * self.share.distance * (1 + 2.0**-40))
-
 
 @lru_cache(maxsize=128)
 def _half_width(rate, shares, confidence):
     """Return a width that X - X' exceeds with probability 1 - confidence at most, both NB(shares, 1 - e^-rate)."""
     wanted, success = 1 - confidence, -math.expm1(-rate)
     if wanted < _LEAST:
-        return float(nbinom.isf(wanted / 2 * (1 - _LEAST), shares, success)) + 1
+        return float(_tail(shares, success, wanted / 2 * (1 - _LEAST)))
     block = max(1, int(1 / (rate * _BLOCKS)))
-    last = int(nbinom.isf(_OFF / 100, shares, success)) // block + 2
-    upto = betainc(shares, np.arange(1, last + 1) * float(block), success)  # P[X < k block]
-    law = np.diff(upto, prepend=0.0)
-    apart = fftconvolve(law, law[::-1])[last - 1 :]  # of F - F' = 0, 1, ...
+    last = _tail(shares, success, _OFF / 100) // block + 2
+    law = np.diff(betainc(shares, np.arange(1, last + 1) * float(block), success), prepend=0.0)  # of F
+    apart = np.fft.irfft(np.abs(np.fft.rfft(law, 2 * last)) ** 2, 2 * last)[:last]  # of F - F' = 0, 1, ...
     inside = np.cumsum(apart * np.where(np.arange(last), 2.0, 1.0))
     return float((np.argmax(inside >= confidence + _OFF) + 1) * block - 1)
+
+
+def _tail(shares, success, wanted):
+    """Return the least k for which P[X >= k] is at most this, of X of NB(shares, success)."""
+    low, high = 0, 1
+    while betaincc(shares, float(high), success) > wanted:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if betaincc(shares, float(middle), success) > wanted else (low, middle)
+    return high

@@ -14,6 +14,7 @@ from dpestim.central.stability.rows import RowMechanism
 from dpestim.cluster import DPKMeans
 from dpestim.decomposition import DPPCA
 from dpestim.distributed.on_beam import combine_fn
+from dpestim.ensemble import DPRandomForestClassifier
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.statistics import ContingencyTable, Count, Mean
@@ -149,6 +150,7 @@ def test_strict_mode_and_relation_travel(tmp_path):
     (lambda: GRRFrequencyEstimator(1.0, categories=[["a"]]), "no sums that a pipeline adds up"),
     (lambda: DPKMeans(2, bounds=BOUNDS), "no sums that a pipeline adds up"),
     (lambda: DPPCA(1, bounds=BOUNDS, method="power", delta=1e-6), "needs the rows again"),
+    (lambda: DPRandomForestClassifier(1.0, classes=[0, 1], bounds=BOUNDS), "max_depth|more than once"),
     (lambda: Count(1.0, max_rows_per_user=2, neighbours="add_remove"), "max_rows_per_user must be None"),
     (lambda: Mean(1.0, bounds="private"), "declare bounds"),
     (lambda: ContingencyTable(1.0), "categories must be"),
