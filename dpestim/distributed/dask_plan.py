@@ -27,8 +27,8 @@ class Part(NamedTuple):
         return not self.given
 
 
-def parts_of(graph, keys):
-    """Return the parts of a graph, one for each tuple of keys."""
+def parts_of(graph, keys, *, free=True):
+    """Return the parts of a graph, one for each tuple of keys; `free`: whether tasks may be run within another task."""
     from dask.core import get_dependencies
 
     def needs_of(todo):
@@ -43,7 +43,7 @@ def parts_of(graph, keys):
     keys = [tuple(_meant(graph, key) for key in own) for own in keys]
     needs = [needs_of(own) for own in keys]
     used = Counter(key for own in needs for key in own)
-    return [_part(graph, need, used, own) for own, need in zip(keys, needs)]
+    return [_part(graph, need, used, own) if free else Part({}, own, own) for own, need in zip(keys, needs)]
 
 
 def _part(graph, needs, used, keys):

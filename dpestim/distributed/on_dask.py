@@ -103,10 +103,14 @@ class DaskParts:
 
     @cached_property
     def _parts(self):
-        graph = {}
+        """How each part is had."""
+        graph, layers = {}, []
         for own in self._pieces:
             graph |= own[0].dask if own else {}
-        return parts_of(graph, [tuple(piece.key for piece in own) for own in zip(*self._pieces)])
+            layers += getattr(own[0].dask, "layers", {}).values() if own else []
+        # (tasks of which the user has said where they run must stay tasks)
+        return parts_of(graph, list(zip(*[[piece.key for piece in own] for own in self._pieces])),
+                        free=not any(layer.annotations for layer in layers))
 
     def _graph(self, name, layer):
         """Return what Dask computes: tasks, with the graphs of the data (the parts of one have one)."""
@@ -151,17 +155,22 @@ def _frame(rows):
 
 def _answer(split, parts, request, *given):
     """Return the answer of parts, each (place, part), which are made one after the other from what is given."""
+    given, total = iter(given), None
+    for place, part in parts:  # (no name here holds a part: it must be gone when the next is made)
+        total = added(request, total, request(split(_made(part, [next(given) for _ in part.given])), place))
+    return total
+
+
+def _made(part, given):
+    """Return the rows of a part, or a tuple (rows, targets)."""
     import dask
 
-    given, total = iter(given), None
-    for place, part in parts:
-        rows = {key: next(given) for key in part.given}
-        if part.tasks:
-            known = {key: (partial(_same, own),) for key, own in rows.items()}
-            rows = dict(zip(part.keys, dask.get({**part.tasks, **known}, list(part.keys))))
-        X, *targets = [rows[key] for key in part.keys]
-        total = added(request, total, request(split((_frame(X), *targets) if targets else _frame(X)), place))
-    return total
+    known = dict(zip(part.given, given))
+    if part.tasks:
+        tasks = {**part.tasks, **{key: (partial(_same, own),) for key, own in known.items()}}
+        known = dict(zip(part.keys, dask.get(tasks, list(part.keys))))
+    X, *targets = [known[key] for key in part.keys]
+    return (_frame(X), *targets) if targets else _frame(X)
 
 
 def _same(rows):
