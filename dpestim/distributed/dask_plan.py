@@ -27,23 +27,21 @@ class Part(NamedTuple):
         return not self.given
 
 
-def parts_of(graph, keys, *, free=True):
-    """Return the parts of a graph, one for each tuple of keys; `free`: whether tasks may be run within another task."""
-    from dask.core import get_dependencies
-
+def parts_of(graph, keys):
+    """Return the parts of a graph, one for each tuple of keys."""
     def needs_of(todo):
         needs, todo = set(), list(todo)
         while todo:
             key = todo.pop()
             if key not in needs:
                 needs.add(key)
-                todo += () if _is_held(graph, key) else get_dependencies(graph, key)
+                todo += () if _is_held(graph, key) else _needs(graph, key)
         return needs
 
     keys = [tuple(_meant(graph, key) for key in own) for own in keys]
     needs = [needs_of(own) for own in keys]
     used = Counter(key for own in needs for key in own)
-    return [_part(graph, need, used, own) if free else Part({}, own, own) for own, need in zip(keys, needs)]
+    return [_part(graph, need, used, own) for own, need in zip(keys, needs)]
 
 
 def _part(graph, needs, used, keys):
@@ -61,9 +59,26 @@ def _meant(graph, key):
     return key
 
 
+def _needs(graph, key):
+    """Return the keys that a task takes, those that are in no graph, too."""
+    from dask.core import get_dependencies
+
+    known = getattr(graph[key], "dependencies", None)
+    return known if isinstance(known, frozenset) else get_dependencies(graph, key)
+
+
 def _is_held(graph, key):
     """Return whether workers hold this already, or will without us."""
     return key not in graph or type(graph[key]).__name__ == "Future"
+
+
+def futures_of(keys):
+    """Return what workers hold under keys that no graph tells of, by key: a task knows it by nothing else."""
+    if not keys:
+        return {}
+    from distributed import Future
+
+    return {key: Future(key, _client()) for key in keys}
 
 
 def groups_of(parts, collections):
@@ -74,8 +89,10 @@ def groups_of(parts, collections):
     threads, holder, alike = client.nthreads(), {}, {}
     if not all(part.is_made for part in parts):
         holder = {key: min(workers) for key, workers in client.who_has(collections).items() if workers}
+    used = Counter(key for part in parts for key in part.given)
     for number, part in enumerate(parts):
-        homes = {holder.get(key) for key in part.given}
+        # (what several parts take does not say where they are)
+        homes = {holder.get(key) if used[key] == 1 else None for key in part.given}
         home = _MADE if part.is_made else homes.pop() if len(homes) == 1 else None
         alike.setdefault(number if home is None else home, []).append(number)
     groups = []

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpestim.distributed.dask_plan import groups_of, parts_of
+from dpestim.distributed.dask_plan import futures_of, groups_of, parts_of
 from dpestim.distributed.parts import Split, added, frame_of, frame_of_records, made_up
 from dpestim.passes import Place, size
 
@@ -73,14 +73,14 @@ class DaskParts:
         names = [(f"answer-{name}", number) for number in range(len(groups))]
         for key, group in zip(names, groups):
             parts = [(Place(0, before[number]) if before else Place(number), self._parts[number]) for number in group]
-            given = [piece for _, part in parts for piece in part.given]
+            given = [self._held.get(piece, piece) for _, part in parts for piece in part.given]
             layer[key] = (partial(_answer, self.split, parts, *known), *asked, *given)
         return layer, names
 
     def _groups(self):
         """Return lists of the numbers of parts that one task answers for."""
         if self._planned is None:
-            groups, final = groups_of(self._parts, [self.data, self.targets])
+            groups, final = groups_of(self._parts, [self.data, self.targets, *self._held.values()])
             if not final:  # (parts are being made: where they will be is not known)
                 return groups
             self._planned = groups
@@ -104,13 +104,12 @@ class DaskParts:
     @cached_property
     def _parts(self):
         """How each part is had."""
-        graph, layers = {}, []
+        graph = {}
         for own in self._pieces:
             graph |= own[0].dask if own else {}
-            layers += getattr(own[0].dask, "layers", {}).values() if own else []
-        # (tasks of which the user has said where they run must stay tasks)
-        return parts_of(graph, list(zip(*[[piece.key for piece in own] for own in self._pieces])),
-                        free=not any(layer.annotations for layer in layers))
+        parts = parts_of(graph, [tuple(piece.key for piece in own) for own in zip(*self._pieces)])
+        self._held = futures_of({key for part in parts for key in part.given}.difference(graph))
+        return parts
 
     def _graph(self, name, layer):
         """Return what Dask computes: tasks, with the graphs of the data (the parts of one have one)."""

@@ -14,7 +14,7 @@ from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.distributed import dask_plan, on_dask
 from dpestim.distributed.parts import Split
-from dpestim.local import GRRFrequencyEstimator
+from dpestim.local import GRRFrequencyEstimator, PMTransformer
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.passes import Blueprint, Place, Summarize
 from dpestim.statistics import ContingencyTable, Mean
@@ -113,10 +113,6 @@ def test_many_parts_are_few_tasks(client, tmp_path, monkeypatch):
     assert _tasks(client, _lazy(tmp_path)) == 3  # (five parts each)
 
 
-def _where(number):
-    return np.full((1, 1), float(number))
-
-
 def _twice(data):
     """Return the same rows, each part of which needs what other parts need, too."""
     return data + 0 * data["hours"].sum()
@@ -124,7 +120,7 @@ def _twice(data):
 
 @pytest.mark.parametrize("change", [
     _twice, lambda data: data.shuffle(on="hours"), lambda data: data.repartition(npartitions=1).shuffle(on="hours"),
-    lambda data: data.shuffle(on="hours").map_partitions(lambda part: part), lambda data: data.repartition(npartitions=3),
+    lambda data: data.shuffle(on="hours").map_partitions(abs), lambda data: data.repartition(npartitions=3),
     lambda data: data.shuffle(on="hours").persist(), lambda data: data.persist()[["age", "hours"]].map_partitions(abs),
     lambda data: dask.dataframe.concat([data.partitions[:5].persist(), data.partitions[5:]]),
 ])
@@ -132,16 +128,28 @@ def test_parts_that_depend_on_others(client, tmp_path, change):
     _tasks(client, change(_lazy(tmp_path)))
 
 
-def test_tasks_stay_where_the_user_wants_them(client):
-    first = max(client.nthreads())
-    with dask.annotate(workers=[first], allow_other_workers=False):
-        parts = [array.from_delayed(dask.delayed(_where)(k), (1, 1), float) for k in range(6)]
-        data = array.concatenate(parts)
-    # (Dask itself forgets such wishes where it makes one task of several)
-    with dask.config.set({"optimization.fuse.active": False}), get_task_stream(client) as stream:
-        distributed.fit(Mean(1.0, bounds=(0, 1e6)), data)
-    made = {task["worker"] for task in stream.data if "_where" in str(task["key"])}
-    assert made == {first}
+@pytest.mark.parametrize("persist", [False, True])
+def test_whatever_holds_the_parts(client, persist):
+    X, pieces = FRAME[NUMBERS].to_numpy(), [FRAME[NUMBERS].iloc[at] for at in (slice(700), slice(0), slice(700, None))]
+    frame, futures = dask.dataframe.from_pandas(FRAME[NUMBERS], npartitions=5), client.scatter(np.array_split(X, 5))
+    for data in (
+        frame, frame["age"].to_frame().assign(hours=frame["hours"]), array.from_array(X, chunks=(1300, 1)) + 0,
+        array.concatenate([array.from_delayed(own, (1000, 2), float) for own in futures]),
+        bags.from_sequence(FRAME[NUMBERS].to_dict("records"), npartitions=3).map(dict),
+        dask.dataframe.from_delayed(client.scatter(pieces), meta=pieces[0].iloc[:0]),
+    ):
+        if persist:
+            data = data.persist()
+        bounds = BOUNDS if hasattr(data, "columns") or hasattr(data, "take") else ([17, 0], [90, 99])
+        found = distributed.fit(Mean(1.0, bounds=bounds, random_state=0), data)
+        assert (found.value_ == Mean(1.0, bounds=BOUNDS, random_state=0).fit(FRAME[NUMBERS]).value_).all(), data
+        reports = distributed.privatize(_pm(bounds), data)
+        here = _pm(bounds).privatize(FRAME[NUMBERS] if bounds is BOUNDS else X)
+        assert (reports.compute() == here).all()
+
+
+def _pm(bounds):
+    return PMTransformer(1.0, bounds=bounds, random_state=1)
 
 
 def test_a_large_request_is_sent_once(client):
