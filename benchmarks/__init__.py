@@ -44,5 +44,6 @@ Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechani
 (kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (one
 model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and transformer beside its
 namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py` (columns of
-strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes).
+strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes), `distributed.py` (what
+Dask and Spark add to a bare loop).
 """

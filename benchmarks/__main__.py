@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     _harness,
     central,
+    distributed,
     distributions,
     encoding,
     family,
@@ -37,7 +38,7 @@ from benchmarks._harness import Settings, header, line, write
 MODULES = {module.__name__.rpartition(".")[2]: module for module in (
     frequencies, family, sketches, longitudinal, numbers, rows, vectors, keyvalue, distributions, personalized, words,
     central, selection, sparse_vector, stability, statistics, shuffle, encoding, ledger, logistic, fits, memory,
-    profile,
+    profile, distributed,
 )}
 #: What runs without a name, each in its short form: one row for what others are compared with, in 60 lines.
 STANDARD = ("frequencies", "numbers", "statistics", "ledger", "fits")

@@ -1,12 +1,23 @@
-"""Parts that Dask holds: a request is a task for each part, and answers are added on the cluster."""
+"""Parts that Dask holds: a request is one graph of few tasks, and answers are added on the cluster.
+
+A task of Dask costs 0.5 to 3 ms, which is as long as a part of a million rows takes to answer. So one task makes a part
+and answers for it, a small request travels within its tasks, and nothing but the sum of all answers is fetched.
+"""
+
+import pickle
+from functools import cached_property, partial, reduce
+from uuid import uuid4
 
 import numpy as np
 
+from dpestim.distributed.dask_plan import futures_of, groups_of, parts_of
 from dpestim.distributed.parts import Split, added, frame_of, frame_of_records, made_up
 from dpestim.passes import Place, size
 
 #: Answers that one task adds.
 _TOGETHER = 16
+#: A request of more bytes is sent once, by a task of its own; others are sent in each task.
+_MOST_BYTES = 4096
 
 
 class DaskParts:
@@ -22,7 +33,7 @@ class DaskParts:
         self.split = Split.by(y, users)
         if users is not None:  # (all rows of a user must meet in one part, and Dask brings them together)
             data = data.shuffle(on=users)
-        self.data = _rows_together(data)
+        self.data, self._planned = _rows_together(data), None
 
     @property
     def example(self):
@@ -32,57 +43,97 @@ class DaskParts:
 
     def answer(self, request):
         """Return the merged answer of all parts."""
-        import dask
+        from dask.delayed import Delayed
 
-        asked, answers = self._answers(request)
-        while len(answers) > 1:
-            answers = [dask.delayed(_total)(asked, answers[at : at + _TOGETHER])
-                       for at in range(0, len(answers), _TOGETHER)]
-        return dask.compute(answers[0])[0] if answers else None
+        layer, names = self._answers(request, self._groups())
+        level = uuid4().hex
+        while len(names) > 1:
+            level = f"total-{level}"
+            groups = [names[at : at + _TOGETHER] for at in range(0, len(names), _TOGETHER)]
+            names = [(level, number) for number in range(len(groups))]
+            layer |= {name: (partial(_total, request.add), group) for name, group in zip(names, groups)}
+        return Delayed(names[0], self._graph(level, layer), layer=level).compute() if names else None
 
     def reports(self, request, width, dtype):
         """Return the reports of all parts, a Dask Array."""
-        import dask
         import dask.array as da
 
-        _, answers = self._answers(request)
-        parts = [da.from_delayed(dask.delayed(_filled)(answer, width, dtype), (np.nan, width), dtype)
-                 for answer in answers]
-        return da.concatenate(parts, allow_unknown_chunksizes=True)
+        layer, names = self._answers(request, [[number] for number in range(len(self._parts))])
+        name = f"reports-{uuid4().hex}"
+        layer |= {(name, number, 0): (partial(_filled, width, dtype), own) for number, own in enumerate(names)}
+        return da.Array(self._graph(name, layer), name, ((np.nan,) * len(names), (width,)), dtype)
 
-    def _answers(self, request):
-        """Return (the request as a task knows it, the answer of each part, to be made)."""
-        import dask
+    def _answers(self, request, groups):
+        """Return (tasks by their keys, the keys of those that answer for a group of parts each)."""
+        name, layer, known, asked = uuid4().hex, {}, (request,), ()
+        if len(pickle.dumps(request)) > _MOST_BYTES:
+            known, asked = (), (f"request-{name}",)
+            layer[asked[0]] = request
+        before = np.cumsum([0, *self._sizes]).tolist() if request.needs_order else None
+        names = [(f"answer-{name}", number) for number in range(len(groups))]
+        for key, group in zip(names, groups):
+            parts = [(Place(0, before[number]) if before else Place(number), self._parts[number]) for number in group]
+            given = [self._held.get(piece, piece) for _, part in parts for piece in part.given]
+            layer[key] = (partial(_answer, self.split, parts, *known), *asked, *given)
+        return layer, names
 
-        pieces = self._pieces()
-        places = [Place(number) for number in range(len(pieces))]
-        if request.needs_order:
-            sizes = dask.compute(*[dask.delayed(_size)(self.split, piece) for piece in pieces])
-            places = [Place(0, int(before)) for before in np.cumsum([0, *sizes[:-1]])]
-        asked = dask.delayed(request, traverse=False)
-        return asked, [dask.delayed(_answer)(asked, self.split, piece, place) for piece, place in zip(pieces, places)]
+    def _groups(self):
+        """Return lists of the numbers of parts that one task answers for."""
+        if self._planned is None:
+            groups, final = groups_of(self._parts, [self.data, self.targets, *self._held.values()])
+            if not final:  # (parts are being made: where they will be is not known)
+                return groups
+            self._planned = groups
+        return self._planned
 
+    @cached_property
+    def _sizes(self):
+        """How many rows each part has."""
+        found = self.answer(_Sizes()) or {}
+        return [found[number] for number in range(len(found))]
+
+    @cached_property
     def _pieces(self):
-        import dask
+        """The parts of the rows and, where there are, of the targets, as Dask makes them with fewest tasks."""
+        pieces = [list(np.ravel(own.to_delayed())) for own in (self.data, self.targets) if own is not None]
+        if len(pieces[0]) != len(pieces[-1]):
+            raise ValueError(f"y must have the parts of the data: {len(pieces[1])} are not {len(pieces[0])}. Rechunk "
+                             "or repartition one like the other")
+        return pieces
 
-        pieces = _delayed(self.data)
-        if self.targets is None:
-            return pieces
-        others = _delayed(self.targets)
-        if len(others) != len(pieces):
-            raise ValueError(f"y must have the parts of the data: {len(others)} are not {len(pieces)}. Rechunk or "
-                             "repartition one like the other")
-        return [dask.delayed(_pair)(X, y) for X, y in zip(pieces, others)]
+    @cached_property
+    def _parts(self):
+        """How each part is had."""
+        graph = {}
+        for own in self._pieces:
+            graph |= own[0].dask if own else {}
+        parts = parts_of(graph, [tuple(piece.key for piece in own) for own in zip(*self._pieces)])
+        self._held = futures_of({key for part in parts for key in part.given}.difference(graph))
+        return parts
+
+    def _graph(self, name, layer):
+        """Return what Dask computes: tasks, with the graphs of the data (the parts of one have one)."""
+        from dask.highlevelgraph import HighLevelGraph
+
+        return HighLevelGraph.from_collections(name, layer, dependencies=[own[0] for own in self._pieces if own])
+
+
+class _Sizes:
+    """Asks how many rows each part has; the answer of an empty part counts, too."""
+
+    needs_order = False
+
+    def __call__(self, rows, place):
+        return {place.part: size(rows)}
+
+    @staticmethod
+    def add(one, other):
+        return one | other
 
 
 def _rows_together(data):
     """Return a collection whose parts are whole rows."""
     return data.rechunk({1: -1}) if getattr(data, "ndim", 0) == 2 and hasattr(data, "rechunk") else data
-
-
-def _delayed(data):
-    pieces = data.to_delayed()
-    return list(pieces.ravel() if isinstance(pieces, np.ndarray) else pieces)
 
 
 def _like(data):
@@ -101,24 +152,34 @@ def _frame(rows):
     return frame_of_records(rows) if isinstance(rows, list) else frame_of(rows)
 
 
-def _pair(X, y):
-    return _frame(X), y
-
-
-def _size(split, piece):
-    return size(split(piece if type(piece) is tuple else _frame(piece)))
-
-
-def _answer(request, split, piece, place):
-    return request(split(piece if type(piece) is tuple else _frame(piece)), place)
-
-
-def _total(request, answers):
-    total = None
-    for answer in answers:
-        total = added(request, total, answer)
+def _answer(split, parts, request, *given):
+    """Return the answer of parts, each (place, part), which are made one after the other from what is given."""
+    given, total = iter(given), None
+    for place, part in parts:  # (no name here holds a part: it must be gone when the next is made)
+        total = added(request, total, request(split(_made(part, [next(given) for _ in part.given])), place))
     return total
 
 
-def _filled(answer, width, dtype):
+def _made(part, given):
+    """Return the rows of a part, or a tuple (rows, targets)."""
+    import dask
+
+    known = dict(zip(part.given, given))
+    if part.tasks:
+        tasks = {**part.tasks, **{key: (partial(_same, own),) for key, own in known.items()}}
+        known = dict(zip(part.keys, dask.get(tasks, list(part.keys))))
+    X, *targets = [known[key] for key in part.keys]
+    return (_frame(X), *targets) if targets else _frame(X)
+
+
+def _same(rows):
+    return rows
+
+
+def _total(plus, answers):
+    found = [answer for answer in answers if answer is not None]
+    return reduce(plus, found) if found else None
+
+
+def _filled(width, dtype, answer):
     return np.empty((0, width), dtype) if answer is None else answer

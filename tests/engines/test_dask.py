@@ -3,6 +3,7 @@
 import inspect
 import os
 import signal
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,12 @@ import pytest
 from dpestim import distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
+from dpestim.distributed import dask_plan, on_dask
+from dpestim.distributed.parts import Split
 from dpestim.linear_model import DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator
+from dpestim.local import GRRFrequencyEstimator, PMTransformer
 from dpestim.naive_bayes import DPGaussianNB
+from dpestim.passes import Blueprint, Place, Summarize
 from dpestim.statistics import ContingencyTable, Mean
 from dpestim.synthesis import MarginalSynthesizer
 from dpestim.tree import DPDecisionTreeClassifier
@@ -31,6 +35,9 @@ FRAME = pandas.DataFrame({
 })
 NUMBERS = ["age", "hours"]
 BOUNDS = {"age": (17, 90), "hours": (0, 99)}
+get_task_stream, wait = cluster.get_task_stream, cluster.wait
+#: parts of `_part` that are in this process
+alive = []
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -82,6 +89,103 @@ def test_models_of_several_rounds(client, est):
     found, expected = distributed.fit(est, frame, y="kind"), made.fit(FRAME[NUMBERS], FRAME["kind"])
     for name in ("values_", "features_", "coef_", "intercept_"):
         assert np.array_equal(getattr(found, name, 0), getattr(expected, name, 0))
+
+
+def _part(number, folder):
+    """Return a part that notes in a file how many parts are alive when it is made."""
+    alive.append(None)
+    rows = FRAME[NUMBERS].iloc[500 * number : 500 * (number + 1)].copy()
+    weakref.finalize(rows, alive.pop)
+    with open(Path(folder) / "alive", "a") as file:
+        file.write(f"{len(alive)} ")
+    return rows
+
+
+def _lazy(folder, n_parts=10):
+    parts = [dask.delayed(_part)(number, str(folder)) for number in range(n_parts)]
+    return dask.dataframe.from_delayed(parts, meta=FRAME[NUMBERS].iloc[:0], verify_meta=False)
+
+
+def _tasks(client, data, **params):
+    """Return how many tasks a fit runs."""
+    mean = Mean(1.0, bounds=BOUNDS, random_state=0, **params)
+    with get_task_stream(client) as stream:
+        distributed.fit(mean, data)
+    assert (mean.value_ == Mean(1.0, bounds=BOUNDS, random_state=0, **params).fit(FRAME[NUMBERS]).value_).all()
+    return len(stream.data)
+
+
+def test_a_task_makes_its_part_and_answers(client, tmp_path):
+    assert _tasks(client, _lazy(tmp_path)) == 11  # (a task for each part, and one for the sum)
+    held = _lazy(tmp_path).persist()
+    wait(held)
+    assert _tasks(client, held) <= 3  # (one for each worker, and one for the sum)
+
+
+def test_a_part_is_gone_when_the_next_of_a_task_is_made(tmp_path):
+    parts = [(Place(number), dask_plan.Part({"rows": (_part, number, str(tmp_path))}, (), ("rows",)))
+             for number in range(5)]
+    on_dask._answer(Split(), parts, Summarize(Blueprint.of(Mean(1.0, bounds=BOUNDS))))
+    assert (tmp_path / "alive").read_text().split() == ["1"] * 5
+
+
+def test_many_parts_are_few_tasks(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_plan, "_TASKS_OF_A_THREAD", 1)
+    assert _tasks(client, _lazy(tmp_path)) == 3  # (five parts each)
+
+
+def _twice(data):
+    """Return the same rows, each part of which needs what other parts need, too."""
+    return data + 0 * data["hours"].sum()
+
+
+@pytest.mark.parametrize("change", [
+    _twice, lambda data: data.shuffle(on="hours"), lambda data: data.repartition(npartitions=1).shuffle(on="hours"),
+    lambda data: data.shuffle(on="hours").map_partitions(abs), lambda data: data.repartition(npartitions=3),
+    lambda data: data.shuffle(on="hours").persist(), lambda data: data.persist()[["age", "hours"]].map_partitions(abs),
+    lambda data: dask.dataframe.concat([data.partitions[:5].persist(), data.partitions[5:]]),
+])
+def test_parts_that_depend_on_others(client, tmp_path, change):
+    _tasks(client, change(_lazy(tmp_path)))
+
+
+@pytest.mark.parametrize("persist", [False, True])
+def test_whatever_holds_the_parts(client, persist):
+    X, pieces = FRAME[NUMBERS].to_numpy(), [FRAME[NUMBERS].iloc[at] for at in (slice(700), slice(0), slice(700, None))]
+    frame, futures = dask.dataframe.from_pandas(FRAME[NUMBERS], npartitions=5), client.scatter(np.array_split(X, 5))
+    for data in (
+        frame, frame["age"].to_frame().assign(hours=frame["hours"]), array.from_array(X, chunks=(1300, 1)) + 0,
+        array.concatenate([array.from_delayed(own, (1000, 2), float) for own in futures]),
+        bags.from_sequence(FRAME[NUMBERS].to_dict("records"), npartitions=3).map(dict),
+        dask.dataframe.from_delayed(client.scatter(pieces), meta=pieces[0].iloc[:0]),
+    ):
+        if persist:
+            data = data.persist()
+        bounds = BOUNDS if hasattr(data, "columns") or hasattr(data, "take") else ([17, 0], [90, 99])
+        found = distributed.fit(Mean(1.0, bounds=bounds, random_state=0), data)
+        assert (found.value_ == Mean(1.0, bounds=BOUNDS, random_state=0).fit(FRAME[NUMBERS]).value_).all(), data
+        reports = distributed.privatize(_pm(bounds), data)
+        here = _pm(bounds).privatize(FRAME[NUMBERS] if bounds is BOUNDS else X)
+        assert (reports.compute() == here).all()
+
+
+def _pm(bounds):
+    return PMTransformer(1.0, bounds=bounds, random_state=1)
+
+
+def test_a_large_request_is_sent_once(client):
+    names = [f"a rather long name of town {number}" for number in range(1000)]
+    frame = pandas.DataFrame({"town": RNG.choice(names, 3000)})
+    params = {"categories": {"town": names}, "random_state": 1}
+    found = distributed.fit(GRRFrequencyEstimator(1.0, **params), dask.dataframe.from_pandas(frame, npartitions=5))
+    assert (found._counts[0] == GRRFrequencyEstimator(1.0, **params).fit(frame)._counts[0]).all()
+
+
+def test_without_a_cluster():
+    with dask.config.set(scheduler="threads"):
+        frame = dask.dataframe.from_pandas(FRAME[["kind"]], npartitions=40)
+        found = distributed.fit(kinds(random_state=1), frame)
+    assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
 
 
 def test_reports(client):
