@@ -1,5 +1,6 @@
 """The body of a survey: everything that follows from a client, as plain values in the order of the file."""
 
+import contextlib
 import datetime
 import json
 import math
@@ -54,10 +55,22 @@ def body_of(description, *, name, valid_from, valid_until, questions):
             "client": description, **follows, "columns": columns}
 
 
+#: What parameters of other types may raise somewhere, where an estimator does not look at their types first.
+_STRANGE = (TypeError, AttributeError, LookupError, ArithmeticError)
+
+
 @lru_cache(maxsize=16)
 def _following(text, known):
     """Return what follows from the canonical form of a description; `known` are the classes that were registered."""
-    description = json.loads(text)
+    description, found = json.loads(text), None
+    with contextlib.suppress(*_STRANGE):
+        found = _worked_out(description)
+    if found is None:
+        raise ValueError("client must have parameters of the types that its class takes")
+    return found
+
+
+def _worked_out(description):
     estimator = made(description)
     differs = first_difference(described(estimator), description)
     if differs is not None:

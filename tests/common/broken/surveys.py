@@ -48,18 +48,19 @@ class OneBit(GRR):
         return (Field("code", 1, 2),)
 
 
-class WithSteps(GRRFrequencyEstimator):
-    """Divides by a parameter that may be 0, and looks up another one in a list of known ones."""
+class DislikesOthers(GRRFrequencyEstimator):
+    """Raises what is no ValueError where a parameter is another one."""
 
-    def __init__(self, epsilon=1.0, *, steps=-1, note="", categories="auto", postprocess=None, sparse_output=False,
+    def __init__(self, epsilon=1.0, *, note="", categories="auto", postprocess=None, sparse_output=False,
                  ledger=None, random_state=None, n_jobs=None):
         super().__init__(epsilon, categories=categories, postprocess=postprocess, sparse_output=sparse_output,
                          ledger=ledger, random_state=random_state, n_jobs=n_jobs)
-        self.steps = steps
         self.note = note
 
     def _share(self, n_columns):
-        return super()._share(n_columns) / (1 // self.steps) ** 2 * {NOTE: 1}[self.note]
+        if self.note != NOTE:
+            raise RuntimeError("another note")
+        return super()._share(n_columns)
 
 
 NOTE = "a long note, of which every edit is another one" * 100
@@ -69,6 +70,6 @@ BROKEN = [
     (ReportsAsItLikes, PLAIN, "check_survey_client_sends_the_same"),
     (CountsAsItLikes, PLAIN, "check_survey_server_counts_the_same"),
     (face_of(FrequencyEstimator, OneBit), PLAIN, "check_messages_are_reports"),
-    (WithSteps, {**PLAIN, "note": NOTE}, "check_survey_refuses_changes"),
-    (WithSteps, {**PLAIN, "note": NOTE}, "check_survey_survives_noise"),
+    (DislikesOthers, {**PLAIN, "note": NOTE}, "check_survey_refuses_changes"),
+    (DislikesOthers, {**PLAIN, "note": NOTE}, "check_survey_survives_noise"),
 ]
