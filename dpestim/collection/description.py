@@ -8,7 +8,7 @@ import inspect
 from numbers import Real
 
 import dpestim.local
-from dpestim.collection.values import fraction_text, from_plain, read_fraction, to_plain
+from dpestim.collection.values import fraction_text, from_plain, read_fraction, read_number, shortest, to_plain
 from dpestim.inputs import Numbers, is_by_column
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
@@ -49,12 +49,13 @@ def described(client):
             why = error
         if why is not None:
             raise ValueError(f"{parameter} of {name} {why}" if str(why).startswith("has ") else str(why))
-    return {"class": name, "parameters": out}
+    state = client.public_state() if hasattr(client, "public_state") else None
+    return {"class": name, "parameters": out} | ({} if state is None else {"round": _state(state, shortest)})
 
 
 def made(description):
     """Return the client that a description says, or raise ValueError; all `FREE` parameters have their defaults."""
-    if not isinstance(description, dict) or set(description) != {"class", "parameters"} or not isinstance(
+    if not isinstance(description, dict) or set(description) - {"round"} != {"class", "parameters"} or not isinstance(
             description["parameters"], dict) or not isinstance(description["class"], str):
         raise ValueError("client must have a class and parameters")
     cls = classes().get(description["class"])
@@ -77,7 +78,21 @@ def made(description):
             why = error
         if why is not None:
             raise ValueError(f"client.parameters.{name}: {why}")
-    return cls(**parameters)
+    client = cls(**parameters)
+    if "round" not in description:
+        return client
+    if not hasattr(client, "resume_at"):
+        raise ValueError(f"client.round must not be there: {cls.__name__} has no rounds")
+    return client.resume_at(_state(description["round"], read_number))
+
+
+def _state(value, each):
+    """Return a public state with floats as decimals, or with decimals as floats."""
+    if isinstance(value, dict):
+        return {key: _state(part, each) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_state(part, each) for part in value]
+    return each(value) if isinstance(value, float | str) else value
 
 
 def _settled(client):

@@ -17,6 +17,7 @@ from dpestim.local.client import Client
 from dpestim.local.extend import registered
 from dpestim.local.law import Randomizer
 from dpestim.local.server import Server
+from dpestim.models import PrivateModel
 
 FORMAT, VERSION = "dpestim survey", "1.0"
 #: Characters of a name and of a question.
@@ -25,7 +26,8 @@ _LONGEST_TEXT = 10_000
 
 def columns_of(estimator):
     """Return the `Columns` of a client, or of the client in a server, or raise ValueError where none are declared."""
-    client = inner(estimator)
+    client = estimator.transformer_ if hasattr(estimator, "transformer_") and isinstance(
+        estimator, PrivateModel) else inner(estimator)
     if not isinstance(client, Client):
         raise ValueError("client must be a client of dpestim.local with one law for all users: a frequency estimator, "
                          "a transformer of numbers, a key-value estimator, LDPNaiveBayes, MixedEstimator, or a "

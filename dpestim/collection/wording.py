@@ -19,7 +19,7 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
     bits : int
         Of a report.
     n_columns, n_sampled : int, int or None
-        How many questions there are, and how many of them a person reports.
+        How many columns there are, and how many of them a person reports.
     states : bool
         Whether clients keep answers between reports.
     permanent : Fraction, math.inf or None
@@ -33,8 +33,8 @@ def _what_leaves(bits, n_columns, n_sampled):
     size = "1 bit" if bits == 1 else f"{bits} bits"
     yield f"Your answers stay on your device. What leaves the device is a report of {size}, drawn at random there."
     if n_sampled is not None:
-        yield (f"The device first draws {n_sampled} of the {n_columns} questions, without a look at your answers, and "
-               "reports on these only. The report says which questions were drawn.")
+        yield (f"The device first draws {n_sampled} of the {n_columns} parts of your answers, without a look at them, "
+               "and reports on these only. The report says which parts were drawn.")
 
 
 def _what_it_tells(guarantee):

@@ -5,6 +5,7 @@ the same numbers. Nothing can be slipped in: every other number or word in the f
 survey by itself.
 """
 
+import copy
 import hashlib
 import importlib
 import json
@@ -25,6 +26,8 @@ _N, _EDITS = 200, 20
 def travels(estimator):
     """Tell whether an estimator sends reports that a server counts, by one law for all users."""
     package = importlib.import_module("dpestim.collection.file")
+    if _answers_rounds(estimator):
+        return True
     try:
         package.columns_of(estimator)
     except (ValueError, AttributeError):
@@ -36,8 +39,19 @@ class Traveller:
     """An estimator, its survey, and the survey that the file of it makes."""
 
     def __init__(self, estimator):
-        self.estimator = estimator
-        self._kept = {}
+        self._given, self._kept = estimator, {}
+
+    @property
+    def estimator(self):
+        """The estimator; of a model in rounds one whose second round is open."""
+        return self._known("estimator", lambda: _second_round(self._given, self.rows) if _answers_rounds(
+            self._given) else self._given)
+
+    def fresh(self, **params):
+        """Return another one like it, with other parameters of what randomises."""
+        if _answers_rounds(self._given):
+            return copy.deepcopy(self.estimator).set_params(**{"random_state": 0, **params})
+        return fresh(self._given, **params)
 
     @property
     def survey(self):
@@ -53,16 +67,16 @@ class Traveller:
     @property
     def rows(self):
         """What `privatize` takes."""
-        return self._known("rows", lambda: _rows(self.estimator, _N))
+        return self._known("rows", lambda: _rows(self._given, _N))
 
     @property
     def reports(self):
         """What the estimator makes of the rows under a seed."""
-        return self._known("reports", lambda: _own(fresh(self.estimator, random_state=3)).privatize(*self.rows))
+        return self._known("reports", lambda: _own(self.fresh(random_state=3)).privatize(*self.rows))
 
     def _known(self, name, make):
         if name not in self._kept:
-            _register(self.estimator)
+            _register(self._given)
             try:
                 self._kept[name] = make()
             except ValueError as error:
@@ -80,7 +94,7 @@ def check_survey_survives_its_file(traveller):
     require(loaded.to_json() == survey.to_json(), "a survey that was read must be written as it was")
     same = loaded.layout.columns.same_law(_columns(traveller.estimator))
     require(same, "the file must make the law and the domain of the client")
-    promised = _promise(traveller.estimator).epsilon
+    promised = _promise(traveller).epsilon
     require(loaded.privacy_.epsilon == promised, "the file must promise what the client does")
     said = json.loads(survey.to_json())
     require(canonical(said) == survey.canonical_json.decode("utf-8"), "the canonical form is not that of the format")
@@ -98,7 +112,7 @@ def check_survey_client_sends_the_same(traveller):
     rows, loaded = traveller.rows, traveller.loaded
     book, other = Book(), Book()
     sent = loaded.client(random_state=3, ledger=book).privatize(*rows)
-    _own(fresh(traveller.estimator, random_state=3, ledger=other)).privatize(*rows)
+    _own(traveller.fresh(random_state=3, ledger=other)).privatize(*rows)
     right = sent.dtype == traveller.reports.dtype and np.array_equal(sent, traveller.reports)
     require(right, "the client of a survey must send what the original client sends")
     require(book.paid and same_state(book.paid, other.paid), "the client of a survey must charge as the original does")
@@ -110,7 +124,7 @@ def check_survey_client_sends_the_same(traveller):
     if not loaded.keeps_answers:
         return
     sent = []
-    for client in (loaded.client(random_state=3), _own(fresh(traveller.estimator, random_state=3))):
+    for client in (loaded.client(random_state=3), _own(traveller.fresh(random_state=3))):
         state = client.client_state(*rows)
         sent.append([client.privatize(*rows, state=state) for _ in range(2)])
     require(same_state(*sent), "the client of a survey must keep what the original client keeps")
@@ -122,7 +136,7 @@ def check_survey_server_counts_the_same(traveller):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         counted = traveller.loaded.server().aggregate(reports)
-        own = fresh(traveller.estimator)
+        own = traveller.fresh()
         own = own if hasattr(own, "aggregate") else traveller.survey.server()
         own = own.aggregate(reports)
     require(all(map(np.array_equal, _counts(counted), _counts(own))), "the server of a survey must count the same")
@@ -274,12 +288,25 @@ def _columns(estimator):
     return importlib.import_module("dpestim.collection.file").columns_of(estimator)
 
 
-def _promise(estimator):
+def _answers_rounds(estimator):
+    """Tell whether it is a model that learns from answers in rounds."""
+    return hasattr(estimator, "public_state") and hasattr(estimator, "predict")
+
+
+def _second_round(estimator, rows):
+    """Return a model whose first round was answered, and whose second one is open."""
+    model = fresh(estimator, random_state=1)
+    model.next_round(n_features=rows[0].shape[1])
+    model.aggregate(model.privatize(*rows)).next_round()
+    return model
+
+
+def _promise(traveller):
     """Return what a client promises; one that asks for rows first, what its columns do."""
     try:
-        return fresh(estimator, random_state=None).privacy_
+        return traveller.fresh(random_state=None).privacy_
     except ValueError:
-        return _columns(estimator).guarantee(False)
+        return _columns(traveller.estimator).guarantee(False)
 
 
 def _register(estimator):
@@ -302,7 +329,7 @@ def _rows(estimator, n):
 
 
 def _counts(server):
-    return server._counts
+    return server._group._counts if _answers_rounds(server) else server._counts
 
 
 def _at(value, path):
