@@ -45,7 +45,7 @@ def _what_it_tells(guarantee):
         yield "A report can show for certain that you have, or do not have, some of the answers."
     if guarantee.relaxation is not None:
         yield ("More is promised about some answers only. The name of this promise says which answers: "
-               f"{guarantee.relaxation}. For them the following holds.")
+               f"{guarantee.relaxation}. For these answers the following holds.")
         yield _times(guarantee.relaxed_epsilon, "the other answers")
 
 
