@@ -1,19 +1,23 @@
 """The body of a survey: everything that follows from a client, as plain values in the order of the file."""
 
+import contextlib
 import datetime
 import json
 import math
 from fractions import Fraction
+from functools import lru_cache
 
-from dpestim.collection.canonical import LARGEST, check_plain, first_difference
+from dpestim.collection.canonical import LARGEST, canonical, check_plain, first_difference
 from dpestim.collection.description import described, inner, made
 from dpestim.collection.layout import Layout
 from dpestim.collection.table import shortened
 from dpestim.collection.values import fraction_text, shortest, to_plain
 from dpestim.collection.wording import text_of
 from dpestim.local.client import Client
+from dpestim.local.extend import registered
 from dpestim.local.law import Randomizer
 from dpestim.local.server import Server
+from dpestim.models import PrivateModel
 
 FORMAT, VERSION = "dpestim survey", "1.0"
 #: Characters of a name and of a question.
@@ -22,7 +26,8 @@ _LONGEST_TEXT = 10_000
 
 def columns_of(estimator):
     """Return the `Columns` of a client, or of the client in a server, or raise ValueError where none are declared."""
-    client = inner(estimator)
+    client = estimator.transformer_ if hasattr(estimator, "transformer_") and isinstance(
+        estimator, PrivateModel) else inner(estimator)
     if not isinstance(client, Client):
         raise ValueError("client must be a client of dpestim.local with one law for all users: a frequency estimator, "
                          "a transformer of numbers, a key-value estimator, LDPNaiveBayes, MixedEstimator, or a "
@@ -38,12 +43,36 @@ def columns_of(estimator):
 
 
 def body_of(description, *, name, valid_from, valid_until, questions):
-    """Return all of a survey but its id, or raise ValueError."""
+    """Return all of a survey but its id, or raise ValueError; parts may be those of other bodies: none is changed."""
     _check_text(name, "name")
     for day, what in ((valid_from, "valid_from"), (valid_until, "valid_until")):
         _check_day(day, what)
     if valid_from is not None and valid_until is not None and valid_from > valid_until:
         raise ValueError("valid_until must not be before valid_from")
+    follows = _following(canonical(description), tuple(registered().items()))
+    asked = _questions(questions, [column["name"] for column in follows["columns"]])
+    columns = [{"name": column["name"], "question": question, **column} for column, question in zip(
+        follows["columns"], asked)]
+    return {"format": FORMAT, "version": VERSION, "name": name, "valid_from": valid_from, "valid_until": valid_until,
+            "client": description, **follows, "columns": columns}
+
+
+#: What parameters of other types may raise somewhere, where an estimator does not look at their types first.
+_STRANGE = (TypeError, AttributeError, LookupError, ArithmeticError)
+
+
+@lru_cache(maxsize=16)
+def _following(text, known):
+    """Return what follows from the canonical form of a description; `known` are the classes that were registered."""
+    description, found = json.loads(text), None
+    with contextlib.suppress(*_STRANGE):
+        found = _worked_out(description)
+    if found is None:
+        raise ValueError("client must have parameters of the types that its class takes")
+    return found
+
+
+def _worked_out(description):
     estimator = made(description)
     differs = first_difference(described(estimator), description)
     if differs is not None:
@@ -52,15 +81,12 @@ def body_of(description, *, name, valid_from, valid_until, questions):
     if columns.inferred:
         raise ValueError("client must declare its domain, which was learned from private data")
     layout, labels, units = Layout(columns), labels_of(estimator, columns), units_of(estimator)
-    asked = _questions(questions, labels)
     states = any(law.keeps_answers for law in columns.laws)
     guarantee = estimator.privacy_
-    body = {
-        "format": FORMAT, "version": VERSION, "name": name, "valid_from": valid_from, "valid_until": valid_until,
-        "client": description,
-        "columns": [{"name": label, "question": question, "domain": _domain(column.domain, units.get(_key(label))),
+    found = {
+        "columns": [{"name": label, "domain": _domain(column.domain, units.get(_key(label))),
                      "law": law_of(column.law), "fields": [_field(field) for field in fields]}
-                    for label, question, column, fields in zip(labels, asked, columns, layout.fields)],
+                    for label, column, fields in zip(labels, columns, layout.fields)],
         "sampled": columns.n_sampled,
         "report": {"bits": layout.bits, "bytes": layout.bytes, "states": states},
         "guarantee": {
@@ -69,8 +95,8 @@ def body_of(description, *, name, valid_from, valid_until, questions):
             "text": text_of(guarantee, bits=layout.bits, n_columns=len(columns), n_sampled=columns.n_sampled,
                             states=states, permanent=_permanent(columns) if states else None)},
     }
-    check_plain(body)
-    return body
+    check_plain(found)
+    return found
 
 
 def as_file(body, survey_id):

@@ -17,6 +17,9 @@ from dpestim.local.numbers.transformer import NumberClient
 from dpestim.local.server import Server
 from dpestim.tables import Table
 
+#: What is read of a file before anything is worked out.
+_PARTS = ("id", "name", "valid_from", "valid_until", "client", "columns")
+
 
 class Survey(Table):
     """What clients and a server of one collection must agree on: mechanism, domain, epsilon, bits of a report.
@@ -120,15 +123,13 @@ class Survey(Table):
         """
         said = parsed(text)
         _check_format(said)
-        try:
-            questions = [column["question"] for column in said["columns"]]
-            body = body_of(said["client"], name=said["name"], valid_from=said["valid_from"],
-                           valid_until=said["valid_until"], questions=questions)
-        except (KeyError, TypeError):
-            body = None
-        if body is None:
+        columns = said.get("columns")
+        if not {*_PARTS} <= {*said} or not isinstance(columns, list) or not all(
+                isinstance(column, dict) and "question" in column for column in columns):
             raise ValueError("text must have all parts of a survey: id, format, version, name, valid_from, "
                              "valid_until, client, columns, sampled, report, guarantee")
+        body = body_of(said["client"], name=said["name"], valid_from=said["valid_from"],
+                       valid_until=said["valid_until"], questions=[column["question"] for column in columns])
         wrong = first_difference(body, {key: part for key, part in said.items() if key != "id"})
         if wrong is not None:
             raise ValueError(f"{wrong} does not follow from the client that this survey names: the survey was changed, "

@@ -6,8 +6,7 @@ words need another version of the format.
 
 import math
 
-from dpestim.collection.values import fraction_text
-from dpestim.privacy.text import odds, posterior
+from dpestim.privacy.text import bound, odds, posterior
 
 
 def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
@@ -20,7 +19,7 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
     bits : int
         Of a report.
     n_columns, n_sampled : int, int or None
-        How many questions there are, and how many of them a person reports.
+        How many columns there are, and how many of them a person reports.
     states : bool
         Whether clients keep answers between reports.
     permanent : Fraction, math.inf or None
@@ -32,28 +31,28 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
 
 def _what_leaves(bits, n_columns, n_sampled):
     size = "1 bit" if bits == 1 else f"{bits} bits"
-    yield f"Your answers stay on your device. What leaves the device is one report of {size}, drawn at random there."
+    yield f"Your answers stay on your device. What leaves the device is a report of {size}, drawn at random there."
     if n_sampled is not None:
-        yield (f"The device first draws {n_sampled} of the {n_columns} questions, without a look at your answers, and "
-               "reports on these only. The report says which questions were drawn.")
+        yield (f"The device first draws {n_sampled} of the {n_columns} parts of your answers, without a look at them, "
+               "and reports on these only. The report says which parts were drawn.")
 
 
 def _what_it_tells(guarantee):
     if guarantee.epsilon != math.inf:
-        yield ("Every report that your device can send could also have come from any other answers. "
-               + _times(guarantee.epsilon, "with any other answers"))
+        yield "Every report that your device can send could also have come from any other answers."
+        yield _times(guarantee.epsilon, "any other answers")
     else:
-        yield "Some reports can show for certain that you do not have, or that you do have, some of the answers."
+        yield "A report can show for certain that you have, or do not have, some of the answers."
     if guarantee.relaxation is not None:
-        yield ("A stronger promise holds for some answers only: "
-               + _times(guarantee.relaxed_epsilon, f"with other answers, as {guarantee.relaxation} allows"))
+        yield ("More is promised about some answers only. The name of this promise says which answers: "
+               f"{guarantee.relaxation}. For these answers the following holds.")
+        yield _times(guarantee.relaxed_epsilon, "the other answers")
 
 
 def _times(epsilon, others):
-    size = odds(epsilon).removeprefix(" = ")
-    times = f"{size} times" if size else f"e^{fraction_text(epsilon)} times"
-    return (f"No report is more than {times} as likely with your answers as {others} (epsilon = "
-            f"{fraction_text(epsilon)}). Whoever held two answers for equally likely before the report is at most "
+    size, amount = odds(epsilon).removeprefix(" = "), bound(epsilon)
+    return (f"No report is more than {size or f'e^{amount}'} times as likely with your answers as with {others} "
+            f"(epsilon = {amount}). Whoever thought two answers equally likely before the report can be at most "
             f"{posterior(epsilon)} percent sure of one of them after the report.")
 
 
@@ -61,9 +60,8 @@ def _more(states, permanent):
     if not states:
         yield "If you report again, the epsilons of your reports add up."
         return
-    yield ("The device keeps a random answer in place of yours, and all of its reports are drawn from that random "
-           "answer.")
-    if permanent not in (None, math.inf):
+    yield ("The device keeps a random answer in place of yours, and draws all of its reports from that random answer.")
+    if permanent != math.inf:
         yield ("As long as your answers stay the same, all of your reports together have an epsilon of at most "
-               f"{fraction_text(permanent)}.")
-    yield "Reports can show that an answer has changed. If your answers change, epsilons add up."
+               f"{bound(permanent)}.")
+    yield "Reports can show that an answer has changed. When your answers change, epsilons add up."

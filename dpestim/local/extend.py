@@ -25,6 +25,7 @@ __all__ = [
     "WindowRandomizer",
     "register",
     "registered",
+    "unregister",
 ]
 
 #: Classes of clients that surveys may name, besides those of `dpestim.local`.
@@ -55,6 +56,16 @@ def register(cls):
         raise ValueError(f"cls must have a name of its own: dpestim.local has a {name}")
     _registered[name] = cls
     return cls
+
+
+def unregister(cls):
+    """Let surveys no longer name a class that `register` was told.
+
+    Parameters
+    ----------
+    cls : class
+    """
+    _registered.pop(cls.__name__, None)
 
 
 def registered():

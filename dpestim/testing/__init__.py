@@ -33,6 +33,7 @@ an estimator can do decides which:
     shuffled     what puts a local estimator behind a shuffler
     statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
     statistic_samples  ... releases against their laws, errors, intervals
+    surveys      what randomises rows on devices: the file that both sides agree on, and reports as messages
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a
 law whose epsilon is 0.7 or 1.3 times the true one. Samples are drawn once for each setting and shared by its checks
@@ -63,6 +64,7 @@ from dpestim.testing import (
     shuffled,
     stability,
     statistics,
+    surveys,
     synthesis,
 )
 from dpestim.testing.aggregates import SERVER_CHECKS
@@ -107,7 +109,11 @@ def mechanism_checks(estimator):
         For a setting outside these; it says nothing about the mechanism.
     """
     checks, subject = _checks_for(estimator)
-    return [(check.__name__, partial(check, subject)) for check in checks]
+    found = [(check.__name__, partial(check, subject)) for check in checks]
+    if surveys.travels(estimator):
+        traveller = surveys.Traveller(estimator)
+        found += [(check.__name__, partial(check, traveller)) for check in surveys.CHECKS]
+    return found
 
 
 def check_mechanism(estimator):

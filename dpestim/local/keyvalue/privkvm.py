@@ -36,6 +36,12 @@ class Feedback(Asked):
             raise ValueError("a report of a later round must say a sign")
 
 
+def _feedback(law, means):
+    """Return the law of the round after these means were published."""
+    places = np.rint((means + 1) / 2 * STEPS).astype(np.int64)
+    return Feedback.make(law.epsilon, law.n_keys, tuple(places.tolist()))
+
+
 class PrivKVMEstimator(PrivKVEstimator):
     """Estimate frequencies and means of keys by PrivKV in rounds with feedback (PrivKVM).
 
@@ -118,8 +124,7 @@ class PrivKVMEstimator(PrivKVEstimator):
                                  "estimator with more rounds")
             column = self._columns.columns[0]
             means = published_means(column.law, self._counts[0], self._n_users)
-            places = np.rint((means + 1) / 2 * STEPS).astype(np.int64)
-            law = Feedback.make(column.law.epsilon, column.law.n_keys, tuple(places.tolist()))
+            law = _feedback(column.law, means)
             rounds = (*self._rounds, (self._columns, self._counts, self._n_users))
             published = (*self._published, means)
             kept = self._seeds, self._seeded, self._lineage, self._reports_each
@@ -138,6 +143,29 @@ class PrivKVMEstimator(PrivKVEstimator):
             twin._rounds, twin._published, twin._answered = ((),) * len(self._rounds), self._published, self._answered
             twin._freeze(self._columns, None)
         return twin
+
+    def public_state(self):
+        """Return what was published for the open round, a dict of lists of floats; None in the first round."""
+        return {"published": [means.tolist() for means in self._published]} if self._published else None
+
+    def resume_at(self, state):
+        """Begin the round of a public state in this estimator, which has seen nothing; returns self, as `client` does.
+
+        Raises ValueError for what is no state of this estimator.
+        """
+        published = state.get("published") if isinstance(state, dict) and len(state) == 1 else None
+        column, times, means = self._columns_now().columns[0], self._checked_rounds(), None
+        try:
+            means = np.asarray(published, np.float64)
+        except (ValueError, TypeError):
+            means = None
+        if means is None or means.ndim != 2 or not 1 <= len(means) < times or means.shape[1] != column.law.n_keys or (
+                not (np.abs(means) <= 1).all()):
+            raise ValueError(f"round must have published: means from -1 to 1 of {column.law.n_keys} keys for each of "
+                             f"the closed rounds, of which there are fewer than {times}")
+        self._rounds, self._published, self._answered = ((),) * len(means), tuple(means), times
+        self._freeze(Columns([column.with_law(_feedback(column.law, means[-1]))]), None)
+        return self
 
     def fit(self, X, y=None):
         """Run all rounds on the rows of X; forgets what was seen before."""

@@ -14,6 +14,7 @@ from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
+from dpestim.local.learning.told import Told
 from dpestim.models import PrivateModel, checked_number
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
@@ -34,7 +35,7 @@ _GROUPS = 1 << 40
 _FREE = ("ledger", "random_state", "n_jobs", "verbose", "n_rounds", "warm_start")
 
 
-class GradientModel(PrivateModel):
+class GradientModel(Told, PrivateModel):
     """Linear model of users who answer once, with a noisy gradient; a sub-class knows targets and loss (`sgd.md`).
 
     It brings `_link` (of the classes, or None), `_targets` (as the link takes them, and what `_declared_domain` says:

@@ -41,7 +41,7 @@ class NumberClient(Client):
             keys, pairs = in_order(bounds, "pairs", names, name="bounds")
             more = {"missing": in_order(bounds, "missing", names, name="bounds")[1]}
             bounds = tuple(zip(*pairs))
-            n_columns = len(pairs) if n_columns is None else n_columns
+            n_columns = len(pairs)  # (one entry by place is not one for all columns)
         if n_columns is None:
             n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
         if isinstance(bounds, Numbers):

@@ -29,11 +29,12 @@ from broken import (
     shuffled,
     stability,
     statistics,
+    surveys,
     synthesis,
     trees,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
-           answers, encoders)
+           answers, encoders, surveys)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
