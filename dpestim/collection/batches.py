@@ -9,6 +9,8 @@ times tell who was asked with whom). The metadata of its schema hold the survey,
 import contextlib
 import os
 import secrets
+import shutil
+import tempfile
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +26,7 @@ def arrow():
     """Return the module pyarrow, or raise ImportError that says what to install."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError("Arrow and Parquet need pyarrow: pip install 'dpestim[arrow]'") from error
@@ -56,24 +59,38 @@ def metadata_of(survey):
     return {SURVEY: survey.canonical_json, BATCH: secrets.token_hex(16)}
 
 
-def write(survey, path, tables):
-    """Write tables, made by `to_arrow`, into one Parquet file: under another name first, so that it is there whole."""
-    pa, writer = arrow(), None
-    draft = f"{os.fspath(path)}.{secrets.token_hex(8)}.new"
+def write(path, tables, before=None):
+    """Write tables, made by `to_arrow`, into one Parquet file: under another name first, so that it is there whole.
+
+    ``before()`` is called before the file gets its name; what it raises leaves no file. `path` may be a binary file
+    that is open: it gets all bytes at the end.
+    """
+    pa, writer, is_path = arrow(), None, isinstance(path, str | os.PathLike)
+    draft = f"{os.fspath(path)}.{secrets.token_hex(8)}.new" if is_path else tempfile.TemporaryFile()  # noqa: SIM115
     try:
         for table in tables:
             if writer is None:  # (codes of reports are noise: a dictionary of them takes time and saves little)
-                writer = pa.parquet.ParquetWriter(draft, table.schema, compression="zstd", use_dictionary=["batch"])
-            writer.write_table(table.replace_schema_metadata(writer.schema.metadata))
+                schema = table.schema
+                writer = pa.parquet.ParquetWriter(draft, schema, compression="zstd", use_dictionary=["batch"])
+            writer.write_table(table.replace_schema_metadata(schema.metadata))
         if writer is None:
             raise ValueError("tables must be at least one")
         writer.close()
-        os.replace(draft, path)
+        if before is not None:
+            before()
+        if is_path:
+            os.replace(draft, path)
+        else:
+            draft.seek(0)
+            shutil.copyfileobj(draft, path)
     finally:
         if writer is not None and writer.is_open:
             writer.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
+        if is_path:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft)
+        else:
+            draft.close()
 
 
 def _binary(rows, width):
