@@ -16,6 +16,7 @@ Nothing here is pickled, evaluated or imported by a name that a file says: names
 """
 
 from dpestim.collection.collector import Collector
+from dpestim.collection.privatizing import privatize_csv
 from dpestim.collection.survey import Survey
 
-__all__ = ["Collector", "Survey"]
+__all__ = ["Collector", "Survey", "privatize_csv"]

@@ -1,4 +1,4 @@
-"""A CSV file of raw rows to a Parquet file of reports, block by block: what a site runs that holds rows of many people.
+"""A CSV file of raw rows to a file of reports, block by block: what a site runs that holds rows of many people.
 
 The raw file is read once, and nothing of it but line numbers is ever in a message. Reports go into a draft. When all
 rows are read the ledger is charged, where there is one, and then the draft gets its name: a file that cannot be read
@@ -7,6 +7,8 @@ to its end costs nothing, and nobody gets reports that were not charged.
 
 import contextlib
 import os
+import sys
+import time
 from csv import reader
 from functools import partial
 
@@ -16,15 +18,18 @@ from dpestim.collection import batches
 from dpestim.collection.file import labels_of
 from dpestim.inputs.safe_errors import attempt
 from dpestim.local.columns import passing
+from dpestim.progress import check_verbose
 from dpestim.rng import WordSource
 
 #: Bytes of the file that are read at a time.
 _BLOCK_BYTES = 1 << 23
+#: Seconds between two lines of progress.
+_TELL = 2
 
 
 def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, n_jobs=None, batch=None,
-                  received_on=None, nonces=False):
-    """Randomise the rows of a CSV file and write their reports into a Parquet file; returns the number of rows.
+                  received_on=None, nonces=None, verbose=0):
+    """Randomise the rows of a CSV file and write their reports into a file; returns the number of rows.
 
     Columns are found by their names in the first line where the survey names them; else the file must have the columns
     of the survey, in order. Every line after the first is a row: a value is the text of a category, a number, or
@@ -35,15 +40,20 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
     path_in : path-like or binary file
     survey : Survey
     path_out : path-like or binary file
-        A path is there whole or not at all.
+        A path is there whole or not at all: Parquet, or lines where its name ends in ``.csv`` or ``.jsonl``. A binary
+        file gets JSON lines, at the end.
     ledger : Ledger, default=None
         Charged once, for all rows together.
     random_state : int or Generator, default=None
         None draws from the system's secure source. Anything else is reproducible, and must not be published.
     n_jobs : int, default=None
         Threads.
-    batch, received_on, nonces
+    batch, received_on
         As ``survey.to_arrow`` takes them.
+    nonces : bool, default=None
+        Whether each report gets a nonce. None: in files of lines, which carry no name that tells two of them apart.
+    verbose : int, default=0
+        1: lines with the number of rows and rows a second on standard error, every two seconds.
 
     Returns
     -------
@@ -61,13 +71,21 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
     client = survey.client(ledger, random_state, n_jobs)
     client._check_call_parameters()
     columns, n_rows = survey.layout.columns, 0
-    source = WordSource(random_state)
+    check_verbose(verbose)
+    source, start, told = WordSource(random_state), time.perf_counter(), 0.0
+    if nonces is None:
+        nonces = not isinstance(path_out, str | os.PathLike) or os.fsdecode(path_out).lower().endswith(
+            (".csv", ".jsonl"))
 
     def tables():
-        nonlocal n_rows
+        nonlocal n_rows, told
         for data, n in _data(path_in, survey, n_jobs):
             reports = columns.randomize(data, source, n_rows, n_jobs)
             n_rows += n
+            seconds = time.perf_counter() - start
+            if verbose and seconds > told + _TELL:
+                told = seconds
+                print(f"[privatize] {n_rows:,} rows, {n_rows / seconds:.3g} a second", file=sys.stderr, flush=True)
             yield survey.to_arrow(reports, batch=batch, received_on=received_on, nonces=nonces)
 
     def charge():

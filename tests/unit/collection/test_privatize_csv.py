@@ -1,6 +1,7 @@
 """CSV to Parquet: the reports are those of `privatize`, and what is wrong has a line number and no content."""
 
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpestim.accounting import Ledger
-from dpestim.collection import Survey, privatizing
+from dpestim.collection import Collector, Survey, privatizing
+from dpestim.collection.messages import from_text
 from dpestim.collection.privatizing import privatize_csv
 from dpestim.exceptions import BudgetExceededError
 from dpestim.inputs import Domain, Numbers
@@ -57,7 +59,23 @@ def test_reports_are_those_of_privatize(tmp_path, monkeypatch, size):
     assert Survey.of_arrow(table) == survey
     out = io.BytesIO()
     assert privatize_csv(io.BytesIO((tmp_path / "in.csv").read_bytes()), survey, out, random_state=7) == 300
-    assert pq.read_table(io.BytesIO(out.getvalue()))["report"].to_pylist() == table["report"].to_pylist()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert from_text([line["report"] for line in lines]) == table["report"].to_pylist()
+    assert len({line["nonce"] for line in lines}) == 300
+    for kind in ("csv", "jsonl"):
+        privatize_csv(tmp_path / "in.csv", survey, tmp_path / f"out.{kind}", random_state=7, batch=', "',
+                      received_on="2026-11-26")
+        collector = Collector(survey, tmp_path / f"{kind}.sqlite")
+        assert collector.add_file(tmp_path / f"out.{kind}") == (300, {}, 0, 0)
+        assert all(map(np.array_equal, collector.server()._counts, survey.server().aggregate(table)._counts))
+
+
+def test_progress_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(privatizing, "_BLOCK_BYTES", 1 << 8)
+    monkeypatch.setattr(privatizing, "_TELL", -1)
+    rows(100).to_csv(tmp_path / "in.csv", index=False)
+    privatize_csv(tmp_path / "in.csv", row_survey(), tmp_path / "out.parquet", verbose=1)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("[privatize] 100 rows, ")
 
 
 @pytest.mark.parametrize("client", [
