@@ -8,13 +8,15 @@
     collector.py    `Collector`: counts of what arrives, each report once; `sources.py`: files, whole or growing,
                     `store.py`: the state file, `merging.py`: those of several machines
     incoming.py     what is wrong with a report, and the counts of those with which nothing is
-    batches.py      reports as Arrow tables and Parquet; `rows.py`: as CSV and JSON lines
+    batches.py      reports as Arrow tables and Parquet; `rows.py`: as CSV and JSON lines; `privatizing.py`: a CSV file
+                    of raw rows to a Parquet file of reports
 
 Nothing here is pickled, evaluated or imported by a name that a file says: names of classes are looked up among those of
 `dpestim.local` and those that `dpestim.local.extend.register` was told.
 """
 
 from dpestim.collection.collector import Collector
+from dpestim.collection.privatizing import privatize_csv
 from dpestim.collection.survey import Survey
 
-__all__ = ["Collector", "Survey"]
+__all__ = ["Collector", "Survey", "privatize_csv"]

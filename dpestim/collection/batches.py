@@ -9,11 +9,14 @@ times tell who was asked with whom). The metadata of its schema hold the survey,
 import contextlib
 import os
 import secrets
+import shutil
+import tempfile
 from functools import lru_cache
 
 import numpy as np
 
 from dpestim.collection.incoming import CODES, MALFORMED, NO_DAY, Block, day_of, row_count
+from dpestim.collection.rows import lines_into
 from dpestim.collection.survey import Survey
 
 #: Names in the metadata of a schema.
@@ -24,6 +27,7 @@ def arrow():
     """Return the module pyarrow, or raise ImportError that says what to install."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError("Arrow and Parquet need pyarrow: pip install 'dpestim[arrow]'") from error
@@ -56,24 +60,45 @@ def metadata_of(survey):
     return {SURVEY: survey.canonical_json, BATCH: secrets.token_hex(16)}
 
 
-def write(survey, path, tables):
-    """Write tables, made by `to_arrow`, into one Parquet file: under another name first, so that it is there whole."""
+def write(path, tables, before=None):
+    """Write tables, made by `to_arrow`, into one file: under another name first, so that it is there whole or not.
+
+    A name that ends in ``.csv`` or ``.jsonl`` gets lines, any other one Parquet. `path` may be an open binary file: it
+    gets JSON lines, at the end. ``before()`` is called before anybody gets the file; what it raises leaves none.
+    """
+    is_path = isinstance(path, str | os.PathLike)
+    kind = os.path.splitext(os.fsdecode(path))[1].lower() if is_path else ".jsonl"
+    draft = f"{os.fsdecode(path)}.{secrets.token_hex(8)}.new" if is_path else None
+    with open(draft, "xb") if is_path else tempfile.TemporaryFile() as file:
+        try:
+            (lines_into if kind in (".csv", ".jsonl") else _parquet_into)(file, tables, kind)
+            if before is not None:
+                before()
+            if is_path:
+                file.flush()
+                os.replace(draft, path)
+            else:
+                file.seek(0)
+                shutil.copyfileobj(file, path)
+        finally:
+            if is_path:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(draft)
+
+
+def _parquet_into(file, tables, kind):
     pa, writer = arrow(), None
-    draft = f"{os.fspath(path)}.{secrets.token_hex(8)}.new"
     try:
         for table in tables:
             if writer is None:  # (codes of reports are noise: a dictionary of them takes time and saves little)
-                writer = pa.parquet.ParquetWriter(draft, table.schema, compression="zstd", use_dictionary=["batch"])
-            writer.write_table(table.replace_schema_metadata(writer.schema.metadata))
+                schema = table.schema
+                writer = pa.parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=["batch"])
+            writer.write_table(table.replace_schema_metadata(schema.metadata))
         if writer is None:
             raise ValueError("tables must be at least one")
-        writer.close()
-        os.replace(draft, path)
     finally:
-        if writer is not None and writer.is_open:
+        if writer is not None:
             writer.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
 
 
 def _binary(rows, width):

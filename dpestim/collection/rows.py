@@ -7,13 +7,14 @@ columns are not read. About 300,000 lines a second; Arrow and Parquet are a hund
 """
 
 import csv
+import io
 import json
 import re
 
 import numpy as np
 
 from dpestim.collection.incoming import CODES, MALFORMED, NO_DAY, TRUNCATED, day_of, of_messages
-from dpestim.collection.messages import from_text
+from dpestim.collection.messages import from_text, to_text
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -75,6 +76,30 @@ def _take_payloads(survey, block, messages, nonces, whole):
                 block.nonces[row], block.has_nonce[row] = int.from_bytes(nonces[row], "little"), True
         elif len(message) < size and message[:3] != b"DPR":
             block.reasons[row] = CODES[TRUNCATED]
+
+
+def lines_into(file, tables, kind):
+    """Write Arrow tables of reports as lines into a binary file: ".csv" or ".jsonl"."""
+    names = None
+    for table in tables:
+        if names is None:
+            names = table.column_names
+            if kind == ".csv":
+                file.write((",".join(names) + "\r\n").encode())
+        cells = [_texts(table[name]) for name in names]
+        if kind == ".csv":
+            text = io.StringIO(newline="")
+            csv.writer(text).writerows(zip(*cells))
+            file.write(text.getvalue().encode())
+        else:
+            file.write("".join(json.dumps(dict(zip(names, row))) + "\n" for row in zip(*cells)).encode())
+    if names is None:
+        raise ValueError("tables must be at least one")
+
+
+def _texts(column):
+    values = column.to_pylist()
+    return to_text(values) if values and isinstance(values[0], bytes) else list(map(str, values))
 
 
 def is_header(line):

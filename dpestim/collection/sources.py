@@ -228,8 +228,7 @@ class _Lines:
                     self.collector._enter(execute, tally, ahead.digest())
                     total += tally.n
                     store.add_batch(execute, ahead.digest(), tally.n, length=end, total=total)
-                if last:
-                    source.note(execute)
+                source.note(execute, None if last else "")
                 changes = store.changes_of(execute)
             out += Added(tally.n, dict(tally.rejected))
             start, sha = end, ahead

@@ -311,7 +311,7 @@ class Survey(Table):
         """
         from dpestim.collection import batches
 
-        batches.write(self, path, [self.to_arrow(reports, **columns)])
+        batches.write(path, [self.to_arrow(reports, **columns)])
 
     def _checked(self, reports):
         return self.layout.columns.check_reports(reports)

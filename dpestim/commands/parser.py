@@ -130,7 +130,8 @@ example:
 def _privatize(commands):
     parser = _command(commands, "privatize", "reports:privatize", "randomise the rows of a CSV file into reports", """\
 Each row is one user's. The columns of the survey are found by name; others are not read. Run the command once for
-each row: two reports of one row cost twice. The ledger, if one is given, is charged before the first row.
+each row: two reports of one row cost twice. The ledger, if one is given, is charged when all rows are read, before
+there is an output: rows that cannot be read cost nothing.
 
 examples:
   dpestim privatize in.csv -s survey.json -o reports.parquet

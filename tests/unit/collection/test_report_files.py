@@ -203,7 +203,7 @@ def test_files_that_are_none(survey, collector, tmp_path):
 
 def test_writing_leaves_nothing_behind(survey, tmp_path):
     with pytest.raises(ValueError, match="at least one"):
-        batches.write(survey, tmp_path / "x.parquet", [])
+        batches.write(tmp_path / "x.parquet", [])
     with pytest.raises(ValueError, match="batch must be a string"):
         survey.write(tmp_path / "x.parquet", reports_of(survey, 3), batch=3)
     assert list(tmp_path.iterdir()) == []
