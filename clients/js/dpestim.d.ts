@@ -16,7 +16,7 @@ export interface Question {
 
 /**
  * An answer to one question. Categories: one of `domain.values` (0.5 may stand for {"number": "0.5"}). Numbers: a
- * finite number, or null where the domain says that a value may be missing. Keys: the pairs of key and value that the person
+ * finite number, or null where a value may be missing. Keys: the pairs of key and value that the person
  * has, as an object, a Map or a list of pairs; no pair is an answer, too.
  */
 export type Answer = Plain | bigint | Map<Plain, number> | [Plain, number][];
