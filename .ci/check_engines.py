@@ -1,4 +1,4 @@
-"""Run the tests of Dask, Spark, Beam and Node with the wheel that `make wheel` built, in an environment of their own."""
+"""Run the tests of Dask, Spark, Beam and Node with the wheel of `make wheel`, in an environment of their own."""
 
 import os
 import subprocess
