@@ -4,7 +4,7 @@
  */
 import { createCipheriv } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const here = new URL(".", import.meta.url);
 
@@ -65,7 +65,8 @@ async function each(list, task) {
 	return out;
 }
 
-if (process.argv[2] === "-") {
+const isProgram = process.argv[1] === fileURLToPath(import.meta.url);
+if (isProgram && process.argv[2] === "-") {
 	const runs = JSON.parse(readFileSync(0, "utf8"));
 	const found = await each(runs, async ({ module, vectors, samples, surveys }) => {
 		const loaded = await import(module ? pathToFileURL(module) : new URL("../dpestim.mjs", here));
@@ -76,7 +77,7 @@ if (process.argv[2] === "-") {
 		};
 	});
 	process.stdout.write(JSON.stringify(found));
-} else if (process.argv[1] === new URL(import.meta.url).pathname) {
+} else if (isProgram) {
 	const found = Object.entries(await compare(await import(new URL("../dpestim.mjs", here))));
 	const wrong = found.filter(([, [, n]]) => n);
 	const total = found.reduce((sum, [, [n]]) => sum + n, 0);
