@@ -7,6 +7,7 @@ import math
 import pandas as pd
 import pytest
 
+from dpestim.accounting import Ledger
 from dpestim.collection import Collector, Survey
 from dpestim.commands import main
 from dpestim.commands.parser import DONE, FAILED, REJECTED, USAGE
@@ -130,3 +131,40 @@ def test_collect_and_report(files, capsys, monkeypatch):
     assert f"{found['rows'][0]['value']:.3g}"[:4] in page
     assert run(capsys, "report", files / "none")[0] == FAILED
     assert run(capsys, "report", survey_path)[0] == FAILED
+
+
+def test_privatize(files, capsys, monkeypatch):
+    survey, ledger = files / "survey.json", files / "ledger.sqlite"
+    new(capsys, files, "-o", survey)
+    rows = "id,age,drink\n" + "".join(f"{i},{20 + i % 50},{('tea', 'water')[i % 2]}\n" for i in range(300))
+    (files / "rows.csv").write_text(rows)
+    Ledger(1.0, path=ledger)
+    code, out, err = run(capsys, "privatize", files / "rows.csv", "-s", survey, "-o", files / "a.parquet", "--ledger",
+                         ledger)
+    assert (code, out) == (DONE, "")
+    assert "300 reports of" in err
+    assert Ledger.open(ledger).spent().epsilon * 3 == 1
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    out = io.TextIOWrapper(io.BytesIO())
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", out)
+        assert main(["privatize", "-", "-s", str(survey), "-o", "-", "--quiet"]) == DONE
+    lines = out.buffer.getvalue().decode().splitlines()
+    assert len(lines) == 300
+    assert set(json.loads(lines[0])) == {"report", "nonce"}
+    (files / "b.jsonl").write_text("\n".join(lines) + "\n")
+    code, out, _ = run(capsys, "collect", files / "a.parquet", files / "b.jsonl", "-s", survey, "--state",
+                       files / "state.sqlite", "--json", "--quiet")
+    assert (code, json.loads(out)["reports"]) == (DONE, 600)
+    (files / "rows.csv").write_text(rows.replace("7,27,water", "7,27,secret"))
+    code, _, err = run(capsys, "privatize", files / "rows.csv", "-s", survey, "-o", files / "c.parquet")
+    assert (code, "line 9" in err, "secret" in err, (files / "c.parquet").exists()) == (FAILED, True, False, False)
+    assert run(capsys, "privatize", "-", "-s", "-", "-o", "-")[0] == FAILED
+
+
+def test_demo(tmp_path, capsys):
+    code, out, err = run(capsys, "demo", "--output", tmp_path)
+    assert code == DONE
+    assert "height" in out
+    assert err.count("$ dpestim") == 5
+    assert (tmp_path / "report.html").stat().st_size > 1000
