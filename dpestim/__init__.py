@@ -31,11 +31,11 @@
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
 
-Layers, of which each imports only those below it: distributed, inspection, model_selection -> audit, pipeline,
-collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree, cluster,
-covariance, synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing, anonymity
--> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and bits, and no
-epsilon).
+Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> audit,
+pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree,
+cluster, covariance, synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing,
+anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and
+bits, and no epsilon).
 """
 
 import importlib
