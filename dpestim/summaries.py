@@ -19,6 +19,13 @@ _RELEASES = 1 << 41
 _counting = Lock()
 
 
+def refuse_too_many(n_rows):
+    """Return the number of rows, or raise ValueError where sums over so many might not fit into 64 bits."""
+    if n_rows >= MOST_ROWS:
+        raise ValueError(TOO_MANY_ROWS)
+    return n_rows
+
+
 class Summary:
     """What is kept of rows: as secret as the rows. Two of one identity add up to that of all rows.
 
@@ -39,9 +46,7 @@ class Summary:
     """
 
     def __init__(self, identity, n_rows, totals, lineage=None, names=None, target=None):
-        if n_rows >= MOST_ROWS:
-            raise ValueError(TOO_MANY_ROWS)
-        self.identity, self.n_rows, self.totals = identity, n_rows, totals
+        self.identity, self.n_rows, self.totals = identity, refuse_too_many(n_rows), totals
         self.lineage, self.names, self.target = lineage or Lineage.new(), names, target
 
     @property

@@ -19,7 +19,7 @@ from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.row_moments import checked_box
-from dpestim.summaries import read_schema
+from dpestim.summaries import read_schema, refuse_too_many
 
 #: Deviations of a cluster that a row counts at most; with 4 centers were noisier, and no better where tails are heavy.
 _FAR = 2.0
@@ -157,7 +157,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         trial = self._trial(*example)
         trial._checked_X(example[0], reset=True, total=self._is_strict())
         blueprint = replace(Blueprint.of(self), state=read_schema(trial))
-        n_rows = ask(CountRows(blueprint))
+        n_rows = refuse_too_many(ask(CountRows(blueprint)))
         n_rows = n_rows if self._replaces else None
 
         def asked(low, high, free, answers):

@@ -2,6 +2,7 @@
 
     fit          what `fit` of the estimator does, of rows in parts
     privatize    reports of rows in parts, made where the rows are
+    transform    what a fitted estimator makes of rows in parts, where they are
     aggregate    counts of reports in parts
     Owner        one of several owners of rows, who do not trust each other: sums with a share of the noise, under masks
     combine      the statistic that the messages of all owners add up to
@@ -15,17 +16,25 @@ the local model each part sends counts of reports only. The noise of a row follo
 that a part that an engine reads twice gives the same reports, and is counted once.
 """
 
+import os
 from dataclasses import replace
+
+from sklearn.utils.validation import check_is_fitted
 
 from dpestim.base import PrivateEstimator
 from dpestim.distributed.engines import parts_of
 from dpestim.distributed.owners import Owner, combine
-from dpestim.passes import Blueprint, CountGiven, Privatize, names_in
+from dpestim.distributed.parts import Shown
+from dpestim.distributed.watch import Watch
+from dpestim.passes import Blueprint, CountGiven, InProcesses, Place, Privatize, Transform, names_in
 
-__all__ = ["Owner", "aggregate", "combine", "fit", "privatize"]
+__all__ = ["Owner", "aggregate", "combine", "fit", "privatize", "transform"]
+
+#: What `transform` calls.
+_METHODS = ("transform", "predict", "predict_proba", "predict_log_proba", "decision_function")
 
 
-def fit(estimator, data, y=None, *, users=None):
+def fit(estimator, data, y=None, *, users=None, columns=None, check_first=True, verbose=0):
     """Fit an estimator to rows in parts; returns it.
 
     Parameters
@@ -41,6 +50,16 @@ def fit(estimator, data, y=None, *, users=None):
     users : str, default=None
         The column that says whose row each is, for statistics with `max_rows_per_user`; Dask and Spark bring all rows
         of a user together.
+    columns : list of str, default=None
+        The columns of the features, in this order. Dask, Spark, Parquet files and datasets read no others. None: all
+        columns but that of `y` or `users`.
+    check_first : bool, default=True
+        Whether a local estimator reads all rows once before it charges, so that a value that is refused costs nothing.
+        False saves this reading. Data that can be read once only, such as a generator, are never read before.
+    verbose : int, default=0
+        1 prints a line on standard error for each second and each reading of the data, 2 one for each part: how many
+        parts were read, and rows a second where the number of rows is public. Dask and Spark show their own progress
+        within a reading.
 
     Returns
     -------
@@ -73,26 +92,33 @@ def fit(estimator, data, y=None, *, users=None):
     if not hasattr(estimator, "fit_parts"):
         why = getattr(estimator, "_not_in_parts", PrivateEstimator._not_in_parts)
         raise ValueError(f"{type(estimator).__name__} {why}")
+    watch = Watch(estimator, verbose)
     _check_users(estimator, users)
-    parts = parts_of(data, y, users)
+    parts = parts_of(data, y, users, columns)
     example = parts.example
 
     def ask(request):
-        answer = parts.answer(request)
+        if isinstance(request, InProcesses):
+            request.call()
+            return getattr(parts, "in_processes", lambda call: None)(request.call)
+        if getattr(request, "spared", False) and (not check_first or getattr(parts, "once", False)):
+            return None
+        with watch.reading(parts):
+            answer = parts.answer(request)
         return request.of_nothing(example) if answer is None else answer
 
     estimator.fit_parts(ask, example)
     return estimator
 
 
-def privatize(estimator, data, y=None):
+def privatize(estimator, data, y=None, *, columns=None):
     """Return reports of rows in parts, each part as the engine has it; the ledger is charged at once, for all of them.
 
     Parameters
     ----------
     estimator : estimator of `dpestim.local` with `privatize`
         Its domain must be declared.
-    data, y : as for `fit`
+    data, y, columns : as for `fit`
 
     Returns
     -------
@@ -122,11 +148,78 @@ def privatize(estimator, data, y=None):
     if client_here is None:
         raise ValueError(f"{type(estimator).__name__} makes no reports of rows in parts: take an estimator of "
                          "dpestim.local that is fitted to them, or a transformer")
-    parts, client = parts_of(data, y), client_here()
+    parts, client = parts_of(data, y, None, columns), client_here()
     estimator._as_rows(*parts.example)
-    columns = client._columns_like(parts.example[0])
-    request = replace(client._asks(Privatize, estimator, columns), names=names_in(parts.example[0]))
-    return parts.reports(request, columns.report_width, columns.dtype)
+    law = client._columns_like(parts.example[0])
+    request = replace(client._asks(Privatize, estimator, law), names=names_in(parts.example[0]))
+    return parts.reports(request, lambda: Shown("report", law.report_width, law.dtype))
+
+
+def transform(estimator, data, *, columns=None, method="transform"):
+    """Return what a fitted estimator makes of rows in parts, each part as the engine has it.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of dpestim
+    data, columns : as for `fit`
+        Targets of pairs (X, y) are left out.
+    method : {"transform", "predict", "predict_proba", "predict_log_proba", "decision_function"}, default="transform"
+
+    Returns
+    -------
+    dask.array.Array, Spark DataFrame, or iterator
+        Dask: an array of a row for each row, lazy. Spark: one column with the name of the method, lazy, in the order of
+        the rows. All else: what the method returns for each batch, made when it is asked for.
+
+    Raises
+    ------
+    ValueError
+        Where the method does not turn each row by itself.
+
+    Notes
+    -----
+    Where `transform` randomises rows, as that of local estimators does, this is `privatize`: the ledger is charged at
+    once for all rows, a part that is made again has the same reports, and rows must not change in between. All else is
+    **not private**, as in the method itself: strict mode enters one call in the ledger. The engine moves the fitted
+    estimator to the workers, without its ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim import distributed
+    >>> from dpestim.preprocessing import DPStandardScaler
+    >>> rows = np.random.default_rng(0).uniform(size=(6, 100, 2))
+    >>> scaler = distributed.fit(DPStandardScaler(1.0, bounds=(0, 1), random_state=0), list(rows))
+    >>> [part.shape for part in distributed.transform(scaler, list(rows))][:2]
+    [(100, 2), (100, 2)]
+    """
+    if method not in _METHODS or not hasattr(estimator, method):
+        have = [name for name in _METHODS if hasattr(estimator, name)]
+        raise ValueError(f"method must be one that {type(estimator).__name__} has: "
+                         f"{' or '.join(map(repr, have)) or 'it has none that turns rows'}")
+    if not hasattr(estimator, "_randomises"):
+        raise ValueError(f"{type(estimator).__name__} is no estimator of dpestim: transform the parts by each of its "
+                         "estimators, one after the other")
+    check_is_fitted(estimator)
+    parts = parts_of(data, None, None, columns)
+    blueprint, example, randomises = Blueprint.of(estimator, True), parts.example[0], estimator._randomises(method)
+    request = Privatize(blueprint, os.urandom(32), False, names_in(example), True) if randomises else Transform(
+        blueprint, method)
+    strict = replace(request, blueprint=replace(blueprint, strict=True))
+
+    def made_up():
+        try:  # (a made-up row may have values that are refused; strict mode refuses none)
+            return strict((example,), Place())
+        except ValueError:
+            return request((example,), Place())
+
+    if randomises:
+        made_up()  # (columns that are refused cost nothing)
+        paid = estimator._asks(Privatize, estimator, estimator._columns)
+        request = replace(request, key=paid.key, seeded=paid.seeded)
+    elif estimator._is_strict() and hasattr(estimator, "_note_predictions"):
+        estimator._note_predictions(None)
+    return parts.reports(request, lambda: Shown.like(method, made_up()))
 
 
 def aggregate(estimator, reports):

@@ -5,6 +5,7 @@ and answers for it, a small request travels within its tasks, and nothing but th
 """
 
 import pickle
+from contextlib import suppress
 from functools import cached_property, partial, reduce
 from uuid import uuid4
 
@@ -23,14 +24,16 @@ _MOST_BYTES = 4096
 class DaskParts:
     """A Dask DataFrame or Series, an Array in blocks of rows, or a Bag of records (dicts)."""
 
-    def __init__(self, data, y=None, users=None):
+    def __init__(self, data, y=None, users=None, columns=None):
         self.targets = None
         if users is not None and (y is not None or not hasattr(data, "columns")):
             raise ValueError("users must name a column of a Dask DataFrame, without y: Dask brings the rows of a user "
                              "together by this column")
         if y is not None and not isinstance(y, str):
             y, self.targets = None, _rows_together(y)
-        self.split = Split.by(y, users)
+        self.split = Split.by(y, users, columns)
+        if hasattr(data, "columns"):
+            data = self.split.project(data)
         if users is not None:  # (all rows of a user must meet in one part, and Dask brings them together)
             data = data.shuffle(on=users)
         self.data, self._planned = _rows_together(data), None
@@ -40,6 +43,11 @@ class DaskParts:
         """One made-up row of the columns and types that Dask knows of."""
         X = _like(self.data)
         return self.split(X if self.targets is None else (X, _like(self.targets)))
+
+    @property
+    def n_parts(self):
+        """How many parts there are."""
+        return self.data.npartitions
 
     def answer(self, request):
         """Return the merged answer of all parts."""
@@ -54,14 +62,24 @@ class DaskParts:
             layer |= {name: (partial(_total, request.add), group) for name, group in zip(names, groups)}
         return Delayed(names[0], self._graph(level, layer), layer=level).compute() if names else None
 
-    def reports(self, request, width, dtype):
-        """Return the reports of all parts, a Dask Array."""
+    @staticmethod
+    def in_processes(call):
+        """Call a function in each worker, where there is a cluster."""
+        with suppress(Exception):  # (a fit that was paid must not end because a worker did)
+            from distributed import default_client
+
+            default_client().run(call)
+
+    def reports(self, request, shown):
+        """Return what the rows of all parts are turned into, a Dask Array."""
         import dask.array as da
 
+        like = shown()
         layer, names = self._answers(request, [[number] for number in range(len(self._parts))])
-        name = f"reports-{uuid4().hex}"
-        layer |= {(name, number, 0): (partial(_filled, width, dtype), own) for number, own in enumerate(names)}
-        return da.Array(self._graph(name, layer), name, ((np.nan,) * len(names), (width,)), dtype)
+        name, chunks = f"reports-{uuid4().hex}", ((np.nan,) * len(names), *((n,) for n in like.shape))
+        ends = (0,) * len(like.shape)
+        layer |= {(name, number, *ends): (like.filled, own) for number, own in enumerate(names)}
+        return da.Array(self._graph(name, layer), name, chunks, like.dtype)
 
     def _answers(self, request, groups):
         """Return (tasks by their keys, the keys of those that answer for a group of parts each)."""
@@ -179,7 +197,3 @@ def _same(rows):
 def _total(plus, answers):
     found = [answer for answer in answers if answer is not None]
     return reduce(plus, found) if found else None
-
-
-def _filled(width, dtype, answer):
-    return np.empty((0, width), dtype) if answer is None else answer

@@ -15,8 +15,11 @@ _MOST_ROWS, _MOST_BYTES = 1 << 18, 1 << 25
 class SparkParts:
     """A Spark DataFrame."""
 
-    def __init__(self, data, y=None, users=None):
-        self.split = Split.by(y, users)
+    def __init__(self, data, y=None, users=None, columns=None):
+        self.split = Split.by(y, users, columns)
+        if columns is not None:
+            self.split.check(data.columns)
+            data = data.select(*[f"`{name.replace('`', '``')}`" for name in self.split.wanted])
         # (all rows of a user must meet in one part, and Spark brings them together)
         self.data = data if users is None else data.repartition(data[users])
 
@@ -46,8 +49,10 @@ class SparkParts:
             total = added(request, total, pickle.loads(bytes(row["answer"])))
         return total
 
-    def reports(self, request, width, dtype):
-        """Return a Spark DataFrame with one column of bytes, "report"."""
+    def reports(self, request, shown):
+        """Return a Spark DataFrame with one column of what the rows are turned into; reports are bytes."""
+        like = shown()
+        kind = None if like.name == "report" else _kind_of(like)
         before, split = self._sizes() if request.needs_order else {}, self.split
 
         def ask(batches):
@@ -59,9 +64,10 @@ class SparkParts:
                 if batch.num_rows:
                     found = request(split(batch), Place(0, before[part] + seen) if before else Place(part, seen))
                     seen += batch.num_rows
-                    yield _batch({"report": ([row.tobytes() for row in found], pyarrow.binary())})
+                    values = [row.tobytes() for row in found] if kind is None else like.filled(found).tolist()
+                    yield _batch({like.name: (values, *([pyarrow.binary()] if kind is None else []))})
 
-        return self.data.mapInArrow(ask, "report binary")
+        return self.data.mapInArrow(ask, f"{like.name} {kind or 'binary'}")
 
     def _sizes(self):
         """Return how many rows come before each part."""
@@ -92,6 +98,12 @@ def _joined(batches, *, everything):
             found, n_rows, n_bytes = [], 0, 0
     if found:
         yield pyarrow.Table.from_batches(found)
+
+
+def _kind_of(like):
+    """Return what Spark calls the type of what rows are turned into."""
+    kind = {"f": "double", "i": "bigint", "u": "bigint", "b": "boolean"}.get(like.dtype.kind, "string")
+    return kind if like.width is None else f"array<{kind}>"
 
 
 def _batch(columns):

@@ -7,7 +7,7 @@ of all parts, None where there is no row.
 import glob
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -25,38 +25,109 @@ class Split:
     name : str or None
         The column of the targets, or of the users.
     of : {"y", "users"}
+    columns : tuple of str or None
+        The columns of X, in this order; None: all others.
     """
 
     name: str | None = None
     of: str = "y"
+    columns: tuple | None = None
 
     @classmethod
-    def by(cls, y, users):
+    def by(cls, y, users, columns=None):
         """Return that for these arguments of `fit`, or raise ValueError."""
         for name, value in (("y", y), ("users", users)):
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name} must be the name of a column of the data")
         if y is not None and users is not None:
             raise ValueError("y or users must be None: statistics take users, and models take y")
-        return cls(y) if users is None else cls(users, "users")
+        name, of = (y, "y") if users is None else (users, "users")
+        if columns is not None:
+            wrong = not isinstance(columns, list | tuple) or not columns or not all(
+                isinstance(own, str) for own in columns)
+            if wrong or len({*columns, name}) <= len(columns):
+                raise ValueError("columns must be a list of different names of columns of the data, without that of "
+                                 "y or users")
+            columns = tuple(columns)
+        return cls(name, of, columns)
+
+    @property
+    def wanted(self):
+        """The names of all columns that are read, a list; None: all."""
+        return None if self.columns is None else [*self.columns, *([] if self.name is None else [self.name])]
+
+    def check(self, names):
+        """Raise ValueError unless each column that is wanted is among these names, once."""
+        names = list(names)
+        if self.name is not None and names.count(self.name) != 1:
+            raise ValueError(f"{self.of} must be the name of a column of the data, and of one column only")
+        for name in self.columns or ():
+            if names.count(name) != 1:
+                raise ValueError(f"columns must be names of columns of the data, and each of one column only: change "
+                                 f"{name!r}, or give parts that have such a column. Arrays have no names")
+
+    def project(self, rows):
+        """Return a frame or a table of the columns that are wanted; an engine then reads no others."""
+        if self.columns is None:
+            return rows
+        if hasattr(rows, "column_names"):  # (of Arrow)
+            self.check(rows.column_names)
+            return rows.select(self.wanted)
+        self.check(getattr(rows, "columns", ()))
+        return rows[self.wanted]
 
     def __call__(self, rows):
         """Return (X,), (X, y) or (X, users)."""
         if type(rows) is tuple:
-            return rows
-        rows = frame_of(rows)
+            if self.columns is None:
+                return rows
+            return frame_of(replace(self, name=None).project(rows[0])), *rows[1:]
+        rows = frame_of(self.project(rows))
         if self.name is None:
             return (rows,)
-        if not hasattr(rows, "columns") or list(rows.columns).count(self.name) != 1:
-            raise ValueError(f"{self.of} must be the name of a column of the data, and of one column only")
+        self.check(getattr(rows, "columns", ()))
         return rows[[name for name in rows.columns if name != self.name]], rows[self.name]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a row is turned into: a number (or text), or so many numbers; engines must know it before the rows.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, where an engine holds a frame.
+    width : int or None
+    dtype : dtype
+    """
+
+    name: str
+    width: int | None
+    dtype: np.dtype
+
+    @classmethod
+    def like(cls, name, rows):
+        """Return that of an array of what some rows are turned into."""
+        if issparse(rows):
+            raise ValueError("Dask and Spark take dense arrays: set sparse_output=False")
+        rows = np.asarray(rows)
+        return cls(name, rows.shape[1] if rows.ndim > 1 else None, rows.dtype)
+
+    @property
+    def shape(self):
+        """The shape of a row."""
+        return () if self.width is None else (self.width,)
+
+    def filled(self, rows):
+        """Return rows as an array, also where there are none."""
+        return np.empty((0, *self.shape), self.dtype) if rows is None else np.asarray(rows)
 
 
 class Batches:
     """Batches in this process, one after the other: frames, Arrow tables or record batches, arrays, (X, y) pairs."""
 
-    def __init__(self, batches, y=None, users=None):
-        self.split = Split.by(y, users)
+    def __init__(self, batches, y=None, users=None, columns=None):
+        self.split = Split.by(y, users, columns)
         if users is not None:
             raise ValueError("users needs all rows of a user in one part: give one frame to fit, or use an engine "
                              "that shuffles by a column (Dask, Spark)")
@@ -85,10 +156,14 @@ class Batches:
             rows = self.split(batch)
             place = Place(0, before) if request.needs_order else Place(number, 0)
             total, before = added(request, total, request(rows, place)), before + size(rows)
+            self.done(size(rows))
         return total
 
-    def reports(self, request, width, dtype):
-        """Yield the reports of each batch."""
+    def done(self, n_rows):
+        """Hear that one more part was read; whoever watches replaces this."""
+
+    def reports(self, request, shown):
+        """Yield what the rows of each batch are turned into."""
         before = 0
         for number, batch in enumerate(self.batches):
             rows = self.split(batch)
@@ -101,7 +176,7 @@ class Batches:
 class Files(Batches):
     """A `pyarrow.dataset.Dataset`, or Parquet files by names or patterns: record batches, in constant memory."""
 
-    def __init__(self, source, y=None, users=None, batch_rows=1 << 20):
+    def __init__(self, source, y=None, users=None, columns=None, batch_rows=1 << 20):
         import pyarrow.dataset
 
         if not hasattr(source, "get_fragments"):
@@ -117,11 +192,11 @@ class Files(Batches):
                                  "name that stands twice or meets a pattern")
             source = pyarrow.dataset.dataset(names, format="parquet")
         self.dataset, self.batch_rows = source, batch_rows
-        super().__init__(self, y, users)
+        super().__init__(self, y, users, columns)
 
     def __iter__(self):
         """Return an iterator over record batches, from the first on."""
-        return iter(self.dataset.to_batches(batch_size=self.batch_rows))
+        return iter(self.dataset.to_batches(columns=self.split.wanted, batch_size=self.batch_rows))
 
     @property
     def example(self):

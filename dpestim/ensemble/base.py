@@ -16,11 +16,12 @@ from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs, one_thread
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows
+from dpestim.passes import NO_TARGETS, Blueprint, CountRows, InProcesses
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
+from dpestim.summaries import refuse_too_many
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 from dpestim.tree.importances import shares
 
@@ -180,13 +181,13 @@ class Boosting(BinnedColumns, CentralModel):
         known = {name: vars(trial)[name] for name in names if name in vars(trial)}
         known = {**known, "_terms": list(trial._terms), "_sides": list(trial._sides)}
         blueprint = replace(Blueprint.of(trial), state=known)
-        n_rows = ask(CountRows(blueprint))
+        n_rows = refuse_too_many(ask(CountRows(blueprint)))
         n_rows = n_rows if self._replaces else None
         try:
             self._fit_to(lambda sizes, *more: PartHistograms(ask, blueprint, sizes, kind, *more),
                          lambda first: trial._terms[first:], trial, kind, learned, n_rows, (None, epsilon))
         finally:
-            forget()
+            ask(InProcesses(forget))
 
     def _read_part(self, rows):
         """Return ((numbers, columns of categories), targets) of a part, with the columns of the others."""

@@ -15,6 +15,7 @@ from dpestim.ensemble.votes import alike, balanced, evened, halved, levels, toge
 from dpestim.parallel import check_n_jobs
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows, Summarize
 from dpestim.statistics.one_pass import OnePassModel
+from dpestim.summaries import refuse_too_many
 from dpestim.tree.base import (
     BINS,
     CLASSES,
@@ -160,7 +161,8 @@ class Forest(BinnedModel, OnePassModel):
         self._check_summed()
         trial = self._trial()
         if self.max_depth is None or self.n_estimators is None:
-            trial.n_estimators, trial.max_depth = self._shape(ask(CountRows(Blueprint.of(self))))
+            n_rows = refuse_too_many(ask(CountRows(Blueprint.of(self))))
+            trial.n_estimators, trial.max_depth = self._shape(n_rows)
         self._fit_summary(ask(Summarize(Blueprint.of(trial))))
 
     def _read_part(self, rows):

@@ -2,12 +2,15 @@
 
 Scores of rows follow from the terms that were added, one after the other. A request has all that was done so far, and
 one question; a part does what is new to it, and answers in exact integers. A worker keeps the scores of the parts of
-the last fit that it saw. Where they are lost, a part starts anew and comes to the same scores.
+the last fit that it saw, until the fit ends or asks nothing for a minute. Where they are lost, a part starts anew and
+comes to the same scores.
 """
 
 import threading
+import time
 import uuid
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -16,7 +19,9 @@ from dpestim.passes import Blueprint, Request, size
 
 #: Bytes of parts that a process keeps. A part for which there is no room is read again for each question.
 _MOST_BYTES = 1 << 30
-_kept, _lock = {}, threading.Lock()
+#: Seconds after the last question, from which on a process drops them: an engine cannot tell each that a fit is over.
+_IDLE = 60.0
+_kept, _lock, _clock = {}, threading.Lock(), SimpleNamespace(last=0.0, thread=None)
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,10 @@ class Question(Request):
                 del _kept[key]
             if part.n_bytes + sum(other.n_bytes for other in _kept.values()) <= _MOST_BYTES:
                 _kept[self.fit, place] = part
+            _clock.last = time.monotonic()
+            if _kept and (_clock.thread is None or not _clock.thread.is_alive()):  # (a fork has no thread)
+                _clock.thread = threading.Thread(target=_drop_when_idle, daemon=True)
+                _clock.thread.start()
         return answer
 
     @staticmethod
@@ -73,6 +82,17 @@ def forget():
     """Drop what this process keeps of parts: a fit that has ended leaves no rows behind."""
     with _lock:
         _kept.clear()
+
+
+def _drop_when_idle():
+    while True:
+        with _lock:
+            left = _clock.last + _IDLE - time.monotonic()
+            if left <= 0 or not _kept:
+                _kept.clear()
+                _clock.thread = None
+                return
+        time.sleep(left)
 
 
 class Part:

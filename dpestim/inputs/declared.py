@@ -16,6 +16,7 @@ from numbers import Integral
 import numpy as np
 
 from dpestim.inputs.domain import Domain
+from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.kinds import KINDS, Categories, Keys, Numbers, is_number
 from dpestim.inputs.numbers import bound_array
 from dpestim.inputs.safe_errors import attempt
@@ -380,6 +381,8 @@ def settle(estimator, X, y=None):
 
 def columns_seen(X, y=None):
     """Return (the names of the columns of X or None, how many there are, the name of y or None)."""
+    refuse_parts(X, "X")
+    refuse_parts(y, "y")
     names = names_of_columns(X)
     return names, width_of(X) if names is None else len(names), name_of_target(y)
 

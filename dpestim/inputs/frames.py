@@ -69,14 +69,28 @@ def columns_of(X):
     return [X[:, j] for j in range(X.shape[1])]
 
 
+def take(data, at):
+    """Return the rows at some positions, in the container that they came in; None stays None."""
+    if data is None:
+        return None
+    if hasattr(data, "iloc"):
+        return data.iloc[at]
+    return data[at] if hasattr(data, "shape") else [data[i] for i in at.tolist()]
+
+
 def is_frame(data):
     """Tell whether this is a pandas or polars frame."""
-    return len(getattr(data, "shape", ())) == 2 and (hasattr(data, "iloc") or hasattr(data, "get_column"))
+    return _n_axes(data) == 2 and (hasattr(data, "iloc") or hasattr(data, "get_column"))
 
 
 def is_series(data):
     """Tell whether this is a pandas or polars series."""
-    return len(getattr(data, "shape", ())) == 1 and (hasattr(data, "iloc") or hasattr(data, "null_count"))
+    return _n_axes(data) == 1 and (hasattr(data, "iloc") or hasattr(data, "null_count"))
+
+
+def _n_axes(data):
+    shape = getattr(data, "shape", ())
+    return len(shape) if isinstance(shape, tuple) else 0  # (a frame of Spark Connect has an attribute of any name)
 
 
 def refuse_parts(data, name):

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
 from dpestim.local.pivots import detect
-from dpestim.passes import CountReports, words_of
+from dpestim.passes import Blueprint, CheckRows, CountReports, words_of
 from dpestim.privacy.lineage import Lineage
 from dpestim.summaries import refuse_other_names
 
@@ -201,7 +201,10 @@ class Server(PrivateEstimator):
         return self
 
     def fit_parts(self, ask, example):
-        """Fit to rows in parts (`dpestim.passes`), which are asked once: charges before, for all rows that answer.
+        """Fit to rows in parts (`dpestim.passes`): charges for all rows before the first report is made.
+
+        Rows are read once before, so that what is refused costs nothing. Data that can be read once only, such as a
+        generator, are charged before they are read.
 
         {fit of parts}
         """
@@ -209,6 +212,7 @@ class Server(PrivateEstimator):
         client = self._client(restart=True)
         columns = client._columns_like(example[0])
         self._check_columns(columns)
+        ask(CheckRows(Blueprint.of(self)))
         found = ask(client._asks(CountReports, self, columns))
         self._bind_as(client)
         with self._alone():

@@ -28,15 +28,6 @@ def count_rows(X):
     return len(X)
 
 
-def take(data, at):
-    """Return the rows at some positions, in the container that they came in; None stays None."""
-    if data is None:
-        return None
-    if hasattr(data, "iloc"):
-        return data.iloc[at]
-    return data[at] if hasattr(data, "shape") else [data[i] for i in at.tolist()]
-
-
 def split(n, n_aside, source):
     """Return (positions to train on, positions set aside), drawn from words and numbers of rows alone."""
     words = source.reader().dense(Stage.NOISE, 0, 0, 0, n)

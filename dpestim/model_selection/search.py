@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.base import PrivateEstimator
 from dpestim.central import PermuteAndFlip
 from dpestim.exact_reals import BitStream
+from dpestim.inputs.frames import take
 from dpestim.model_selection.plan import Prepaid, declared_ledger, give_back, plan_of, rehearsed, set_all
 from dpestim.model_selection.runs import best_of, expected_runs
-from dpestim.model_selection.scores import count_rows, size_aside, split, take, with_rows
+from dpestim.model_selection.scores import count_rows, size_aside, split, with_rows
 from dpestim.pipeline import check_pipeline
 from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpestim._core import cells
 from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
+from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.safe_errors import attempt
 from dpestim.rng import Stage, WordSource
 from dpestim.statistics.keys import key_of
@@ -120,6 +121,7 @@ def point_counts(rows, grids):
 
 def read_rows(x, strict):
     """Return x as a table, and whether it was one column without a second axis."""
+    refuse_parts(x, "X")
     one = len(getattr(x, "shape", ())) == 1 or (isinstance(x, list | tuple) and not any(
         hasattr(row, "__len__") and not isinstance(row, str | bytes) for row in x))
     if one and hasattr(x, "to_frame"):

@@ -20,7 +20,7 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.results import Part, named
 from dpestim.rng import check_random_state
-from dpestim.summaries import read_schema
+from dpestim.summaries import read_schema, refuse_too_many
 from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
 from dpestim.synthesis.estimate import Model
 from dpestim.synthesis.scores import (
@@ -150,7 +150,7 @@ class Synthesizer(CentralModel):
                 for some in few_at_a_time(sets, sizes):
                     yield from ask(replace(request, sets=some))
 
-            return ask(CountRows(request.blueprint, (columns,))), count
+            return refuse_too_many(ask(CountRows(request.blueprint, (columns,)))), count
 
         self._fit_to(read, columns, schema, read_schema(trial))
 

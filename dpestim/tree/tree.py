@@ -14,7 +14,7 @@ from dpestim.passes import NO_TARGETS, Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel
-from dpestim.summaries import MOST_ROWS, TOO_MANY_ROWS, read_schema
+from dpestim.summaries import read_schema, refuse_too_many
 from dpestim.tree.base import BINS, CLASSES, NEIGHBOURS, TARGET, BinnedModel, ClassTarget, NumberTarget
 from dpestim.tree.leaves import leaf_noise, leaf_plan
 from dpestim.tree.rounds import CountNodes, PartRows, Rows
@@ -78,9 +78,7 @@ class Tree(BinnedModel):
         epsilon, delta = self._check()
         trial = self._declared_trial(X, y)
         data, n_rows, n_columns = trial._read(X, y, True)
-        if n_rows >= MOST_ROWS:
-            raise ValueError(TOO_MANY_ROWS)
-        draw = trial._planned(data, n_rows, trial._domain(n_columns, data), epsilon)
+        draw = trial._planned(data, refuse_too_many(n_rows), trial._domain(n_columns, data), epsilon)
         return self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)
 
     # ---------------------------------------------------------------- inside
@@ -117,9 +115,7 @@ class Tree(BinnedModel):
         domain = trial._domain(trial.n_features_in_)
         known = {**read_schema(trial), "bins_": domain.bins, "_may_be_missing": trial._may_be_missing}
         request = CountNodes(replace(Blueprint.of(trial), state=known), domain)
-        n_rows = ask(CountRows(request.blueprint, (domain,)))
-        if n_rows >= MOST_ROWS:
-            raise ValueError(TOO_MANY_ROWS)
+        n_rows = refuse_too_many(ask(CountRows(request.blueprint, (domain,))))
         rows = PartRows(ask, request, len(trial._numbers(domain.target)[0]))
         draw = trial._drawn(rows, n_rows, domain, epsilon)
         self._keep(self._promised(draw, epsilon, delta), n_rows, read_schema(trial), draw)

@@ -2,9 +2,11 @@
 
 import pickle
 import re
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,9 +29,16 @@ from dpestim.ensemble import (
 from dpestim.ensemble import parts as parts_of_boosting
 from dpestim.exceptions import BudgetExceededError
 from dpestim.linear_model import DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PrivatizedColumns, PrivKVMEstimator
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    LDPSGDClassifier,
+    LDPSGDRegressor,
+    MixedEstimator,
+    PrivatizedColumns,
+    PrivKVMEstimator,
+)
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.passes import Blueprint, Place
+from dpestim.passes import Blueprint, CountRows, Place
 from dpestim.statistics import ContingencyTable, Mean
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
 from dpestim.testing.tools import same_state
@@ -138,6 +147,7 @@ def test_parts_are_what_one_machine_has(est):
 
 
 @pytest.mark.parametrize("est", [param for param in REGISTRY if param.values[0].merges != "reports"
+                                 and getattr(param.values[0], "_trust", "") != "local"
                                  and not isinstance(param.values[0], RowMechanism)])
 def test_no_answer_follows_from_places_of_rows(est):
     """Parts of an engine may follow from values: a row that is replaced then moves, and shifts all others."""
@@ -237,6 +247,7 @@ def drinks(**params):
 
 CUPS = [np.array([["tea"]] * 30), np.array([["coffee"]] * 50), np.array([["tea"]] * 7)]
 NUMBERS = np.random.default_rng(0).uniform(size=(4, 25))
+PAIRS = [(NUMBERS, np.arange(4) % 2)] * 2
 
 
 class Attempts:
@@ -244,11 +255,9 @@ class Attempts:
 
     example = (CUPS[0][:1],)
 
-    def __init__(self):
-        self.first, self.last = [], []
-
     def answer(self, request):
         request = pickle.loads(pickle.dumps(request))  # as an engine sends it
+        self.first, self.last = [], []
         for number, part in reversed(list(enumerate(CUPS))):
             for kept in (self.first, self.last):
                 kept.append(request((part,), Place(number)))
@@ -267,6 +276,37 @@ def test_a_part_that_is_read_twice_gives_the_same_reports_and_is_counted_once():
     again = Attempts()
     distributed.fit(drinks(), again)  # another release, with other words
     assert [a._counts[0].tolist() for a in parts.last] != [a._counts[0].tolist() for a in again.last]
+
+
+class TwiceInRounds:
+    """Parts of rows and targets of an engine that asks each part twice, and keeps who answered."""
+
+    def __init__(self, n_rows):
+        X = np.random.default_rng(0).uniform(-1, 1, size=(n_rows, 2))
+        self.parts = [(own, (own[:, 0] > 0).astype(int)) for own in np.array_split(X, 3)]
+        self.example, self.answered = tuple(own[:1] for own in self.parts[0]), 0
+
+    def answer(self, request):
+        total = None
+        for number, part in enumerate(self.parts):
+            first, last = (pickle.loads(pickle.dumps(request))(part, Place(number)) for _ in range(2))
+            if hasattr(first, "_counts"):
+                assert [own.tolist() for own in first._counts] == [own.tolist() for own in last._counts]
+                self.answered += first.n_users_
+            total = added(request, total, last)
+        return total
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "duchi", "pm"])
+def test_each_user_of_gradients_answers_in_one_round_and_alike_when_asked_again(mechanism):
+    parts = TwiceInRounds(900)
+    with Ledger(1.0) as ledger:
+        model = LDPSGDClassifier(1.0, bounds=(-1, 1), classes=[0, 1], n_rounds=5, mechanism=mechanism)
+        distributed.fit(model, parts)
+        assert len(ledger.entries()) == 1
+    assert parts.answered == 900
+    assert np.isfinite(model.coef_).all()
+    assert model.n_rounds_ == 5
 
 
 def test_targets_that_an_estimator_does_not_need_are_ignored():
@@ -383,6 +423,8 @@ def test_files_and_batches_of_libraries(tmp_path):
      "users needs all rows of a user in one part"),
     (lambda: distributed.fit(mean(max_rows_per_user=1), list(NUMBERS), y="y", users="u"), "y or users"),
     (lambda: distributed.fit(PrivKVMEstimator(1.0, keys=2), iter([csr_array(np.eye(2))] * 3)), "more than once"),
+    (lambda: distributed.fit(LDPSGDClassifier(1.0, classes=[0, 1]), PAIRS), "all rows at once to find data_norm"),
+    (lambda: distributed.fit(LDPSGDClassifier(1.0, data_norm=1.0, classes=[0, 1]), list(NUMBERS)), "y must be given"),
     (lambda: distributed.privatize(mean(), list(NUMBERS)), "makes no reports"),
     (lambda: distributed.privatize(PrivatizedColumns(**PrivatizedColumns._test_params()[0]), list(NUMBERS)),
      "makes no reports"),
@@ -408,7 +450,8 @@ ROUNDS = [DPKMeans(epsilon=1.0, n_clusters=2, bounds=(-2, 2)),
           MultiplicativeWeights(1.0, bounds=(-2, 2), bins=4, neighbours="add_remove"),
           DPLogisticRegression(1.0, delta=1e-6, data_norm=2.0, classes=[0, 1], perturbation="gradient"),
           DPLogisticRegression(1.0, bounds=(-2, 2), classes=[0, 1], perturbation="functional"),
-          PrivKVMEstimator(1.0, keys=2, n_rounds=2)]
+          PrivKVMEstimator(1.0, keys=2, n_rounds=2), LDPSGDClassifier(1.0, bounds=(-2, 2), classes=[0, 1], n_rounds=3),
+          LDPSGDRegressor(1.0, data_norm=2.0, target_bounds=(0, 1), mechanism="pm")]
 
 
 @pytest.mark.parametrize("est", ROUNDS)
@@ -438,6 +481,56 @@ def test_scores_that_a_worker_has_lost_are_made_again(monkeypatch, room):
     assert (found.scores_ == expected.scores_).all()
     assert (found.intercept_ == expected.intercept_).all()
     assert not parts_of_boosting._kept  # (no rows are left in this process)
+
+
+def test_a_process_that_is_asked_nothing_drops_codes_and_scores(monkeypatch):
+    monkeypatch.setattr("dpestim.ensemble.parts._IDLE", 0.2)
+    monkeypatch.setattr("dpestim.ensemble.parts._clock", SimpleNamespace(last=0.0, thread=None))
+    X = np.random.default_rng(1).uniform(-1, 1, size=(90, 2))
+    asked = []
+
+    class Unreached:
+        """A process that nobody tells when a fit is over."""
+
+        example = X[:1], np.zeros(1, int)
+
+        def answer(self, request):
+            answer = request((X, (X[:, 0] > 0).astype(int)), Place(0))
+            asked.append(len(parts_of_boosting._kept))
+            return answer
+
+    monkeypatch.setattr("dpestim.ensemble.base.forget", int)
+    model = DPGradientBoostingClassifier(5.0, classes=[0, 1], bounds=(-1, 1), max_iter=1)
+    distributed.fit(model, Unreached())
+    assert max(asked) == 1
+    for _ in range(100):
+        time.sleep(0.02)
+        if not parts_of_boosting._kept:
+            break
+    assert not parts_of_boosting._kept
+
+
+class Enormous:
+    """Parts with more rows than sums of 64 bits are made for (a grid of gradients follows from the number of rows)."""
+
+    example = np.zeros((1, 2)), np.zeros(1, int)
+
+    def answer(self, request):
+        if not isinstance(request, CountRows):
+            raise AssertionError("rows were asked after they were counted")
+        return 1 << 31
+
+
+@pytest.mark.parametrize("est", [est for est in ROUNDS if getattr(est, "_trust", "local") == "central"
+                                 and not isinstance(est, DPLogisticRegression)])
+def test_more_rows_than_sums_hold_are_refused_before_the_charge(est):
+    for relation in ("substitution", "add_remove"):
+        model = fresh(est)
+        if hasattr(est, "neighbours"):
+            model.set_params(neighbours=relation)
+        with Ledger(9.0, delta=0.1) as ledger, pytest.raises(ValueError, match=r"fewer than|neighbours="):
+            distributed.fit(model, Enormous())
+        assert not ledger.entries()
 
 
 @pytest.mark.parametrize("est", ROUNDS)

@@ -13,9 +13,12 @@ from dpestim import distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.distributed import dask_plan, on_dask
+from dpestim.distributed.engines import parts_of
 from dpestim.distributed.parts import Split
+from dpestim.ensemble import DPGradientBoostingClassifier
+from dpestim.ensemble import parts as boosting
 from dpestim.linear_model import DPLogisticRegression
-from dpestim.local import GRRFrequencyEstimator, PMTransformer
+from dpestim.local import GRRFrequencyEstimator, LDPSGDClassifier, PMTransformer
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.passes import Blueprint, Place, Summarize
 from dpestim.statistics import ContingencyTable, Mean
@@ -199,6 +202,52 @@ def test_reports(client):
         assert ledger.spent().epsilon == 1
     assert (reports.compute() == reports.compute()).all()  # (what is lazy is made again, with the same words)
     assert distributed.aggregate(kinds(), reports).n_users_ == 5000
+
+
+def test_rows_are_turned_where_they_are(client):
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=5)
+    fitted = distributed.fit(model(), frame, y="kind", columns=NUMBERS)
+    assert (fitted.theta_ == model().fit(FRAME[NUMBERS], FRAME["kind"]).theta_).all()
+    labels = distributed.transform(fitted, frame, columns=NUMBERS, method="predict")
+    assert (labels.compute() == fitted.predict(FRAME[NUMBERS])).all()
+    shares = distributed.transform(fitted, frame, columns=NUMBERS, method="predict_proba")
+    assert shares.shape[1] == 2
+    assert np.allclose(shares.compute(), fitted.predict_proba(FRAME[NUMBERS]))
+    est = kinds(random_state=1).fit(FRAME[["kind"]])
+    found = distributed.transform(est, frame, columns=["kind"])
+    assert (found.compute() == est.transform(FRAME[["kind"]])).all()
+
+
+def test_columns_that_are_not_wanted_are_not_read(client, tmp_path):
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=2)
+    frame.to_parquet(tmp_path)
+    parts = parts_of(dask.dataframe.read_parquet(tmp_path), "kind", None, ["hours"])
+    assert "columns=['hours', 'kind']" in str(parts.data.optimize().expr.tree_repr())
+    for columns, y in ((["none"], "kind"), (["hours"], "none")):
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="must be"):
+            distributed.fit(model(), frame, y=y, columns=columns)
+        assert not ledger.entries()
+
+
+def gradients():
+    return LDPSGDClassifier(2.0, classes=["a", "b"], bounds=BOUNDS, n_rounds=4, random_state=1)
+
+
+def test_users_of_gradients_answer_where_they_are(client):
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=5)
+    found = distributed.fit(gradients(), frame, y="kind", columns=NUMBERS)
+    assert (found.coef_ == gradients().fit(FRAME[NUMBERS], FRAME["kind"]).coef_).all()
+
+
+def _kept():
+    return len(boosting._kept)
+
+
+def test_a_fit_of_boosting_leaves_nothing_on_workers(client):
+    frame = dask.dataframe.from_pandas(FRAME, npartitions=4)
+    trees = DPGradientBoostingClassifier(1.0, classes=["a", "b"], bounds=BOUNDS, random_state=1, max_iter=1)
+    distributed.fit(trees, frame, y="kind", columns=NUMBERS)
+    assert set(client.run(_kept).values()) == {0}
 
 
 def test_all_rows_of_a_user_meet(client):

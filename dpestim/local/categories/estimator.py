@@ -145,6 +145,14 @@ class FrequencyEstimator(TransformerMixin, Frequencies, Server, CategoryClient):
 
     # ---------------------------------------------------------------- inside
 
+    def _randomises(self, method):
+        self._check_support(restart=False)  # (what it refuses costs nothing)
+        return True
+
+    def _transformed_reports(self, reports, X):
+        """Return what `transform` makes of the reports of rows."""
+        return self._support(reports)
+
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""

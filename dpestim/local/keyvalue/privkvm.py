@@ -9,7 +9,7 @@ from dpestim.local.columns import Columns
 from dpestim.local.keyvalue.estimates import Estimates, estimate
 from dpestim.local.keyvalue.law import STEPS, Cell
 from dpestim.local.keyvalue.privkv import Asked, PrivKVEstimator, published_means
-from dpestim.passes import Blueprint, CountReports, CountRows
+from dpestim.passes import Blueprint, CheckRows, CountReports, CountRows
 from dpestim.privacy.exact import WORD, canonical_epsilon
 from dpestim.privacy.key_value_weights import sign_weight
 from dpestim.rng import WordSource
@@ -190,8 +190,8 @@ class PrivKVMEstimator(PrivKVEstimator):
         self._as_rows(*example)
         times, columns = self._checked_rounds(), self._client(restart=True)._columns_like(example[0])
         self._check_columns(columns)
-        if times > 1:  # (rows are read in each round: what can be read once, or not at all, is refused unpaid)
-            ask(CountRows(Blueprint.of(self)))
+        # (rows are read in each round: what can be read once, or not at all, is refused unpaid)
+        ask((CountRows if times > 1 else CheckRows)(Blueprint.of(self)))
         if self._find_ledger() is not None:
             self._charge(columns.guarantee(self.random_state is not None, times), None, columns.names)
         source = WordSource(self.random_state)

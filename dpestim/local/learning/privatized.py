@@ -242,6 +242,13 @@ class PrivatizedColumns(TransformerMixin, Client):
 
     # ---------------------------------------------------------------- inside
 
+    def _randomises(self, method):
+        return self.predict_on == "privatized"
+
+    def _transformed_reports(self, reports, X):
+        """Return the features of the reports of rows, and the columns that pass through."""
+        return self._features(reports, self._rest(X))
+
     def _learn(self, X):
         """Validate, charge, randomise, then freeze; returns (reports, columns that pass through)."""
         data, columns, chosen = self._read(X, restart=True)

@@ -14,28 +14,27 @@ from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
+from dpestim.local.learning.groups import CENTRE, GROUPS, Groups, InParts
 from dpestim.local.learning.told import Told
 from dpestim.models import PrivateModel, checked_number
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
-from dpestim.rng import Stage, WordSource, check_random_state
+from dpestim.rng import WordSource, check_random_state
 
 #: Rounds of a `fit`, how many of the first steps are cut to the longest one, and the exponent of the average.
 _FEWEST, _MOST, _FIRST, _TAIL = 4, 256, 4, 8
-#: The part of a fit's users whose rows make a centre, and the most noise (its square) that this may have.
-_CENTRE, _UNCLEAR = 0.05, 0.25
+#: The most noise (its square) that a centre may have.
+_UNCLEAR = 0.25
 #: Where weights are kept: no fit comes near it, and floats stay finite whatever the noise.
 _RADIUS = 1e4
 #: Users whose gradients are held at a time have so many numbers together.
 _CELLS = 1 << 22
-#: From here on parts of a call's words say who is in which group; no round has such a number.
-_GROUPS = 1 << 40
 #: Parameters that may change between rounds.
 _FREE = ("ledger", "random_state", "n_jobs", "verbose", "n_rounds", "warm_start")
 
 
-class GradientModel(Told, PrivateModel):
+class GradientModel(Told, InParts, PrivateModel):
     """Linear model of users who answer once, with a noisy gradient; a sub-class knows targets and loss (`sgd.md`).
 
     It brings `_link` (of the classes, or None), `_targets` (as the link takes them, and what `_declared_domain` says:
@@ -45,8 +44,6 @@ class GradientModel(Told, PrivateModel):
     _checked_as = "rounds"
     _advice = FILL
     _trust, _neighbours = "local", Neighbours.LOCAL
-    _not_in_parts = ("draws groups from all rows at once: call partial_fit with each part, whose rows are then one "
-                     "group")
     #: The round that is open, the reports of its users so far, and the average of all weights.
     _round = _group = _average = None
     #: What the rows were read by: (norm, classes, (middle, half)); and classes that only `partial_fit` was told.
@@ -142,7 +139,7 @@ class GradientModel(Told, PrivateModel):
         trial = self._resumed()
         rows, targets = trial._read(X, y, declared=True)
         round_ = trial._round if round_ is None else round_
-        _whole("round_.number", round_.number, 0, _GROUPS - 1)
+        _whole("round_.number", round_.number, 0, GROUPS - 1)
         weights, error = attempt(lambda: np.asarray(round_.weights, np.float64))
         if error or weights.shape != trial._round.weights.shape:
             raise ValueError(f"round_ must have weights of shape {trial._round.weights.shape}, all of them numbers")
@@ -193,17 +190,36 @@ class GradientModel(Told, PrivateModel):
             raise ValueError(f"strict mode: declare {' and '.join(trial._inferred())}, which cannot be inferred from "
                              "the data")
         rows, targets = trial._read(X, y)
-        n_centre = 0 if one_group else trial._n_centre(len(rows))
-        n_rounds = 1 if one_group else min(trial._n_rounds(len(rows) - n_centre), max(1, len(rows)))
+
+        def answers(groups, source):
+            members = groups.of_rows(source, len(rows))
+
+            def answer(k, round_):
+                few = members[k]
+                if len(few):
+                    trial.aggregate(trial._answers(rows[few], targets[few], round_, source))
+                return trial._group
+
+            return answer
+
+        return self._play(trial, len(rows), answers, one_group)
+
+    def _play(self, trial, n_rows, answers, one_group=False):
+        """Pay, and play both sides through.
+
+        ``answers(groups, source)(k, round_)`` returns the counts of the reports of group k, or None.
+        """
+        n_centre = 0 if one_group else trial._n_centre(n_rows)
+        n_rounds = 1 if one_group else min(trial._n_rounds(n_rows - n_centre), max(1, n_rows))
         trial._made = promise = trial._promised()
-        self._charge(promise, len(rows), getattr(trial, "feature_names_in_", ()))
+        self._charge(promise, n_rows, getattr(trial, "feature_names_in_", ()))
         trial._warn_if_inferred()
-        source, progress = WordSource(self.random_state), Progress(self, n_rounds + (n_centre > 0))
-        groups = _groups(source.part(_GROUPS + trial._round.number), len(rows), n_rounds, n_centre)
-        for k, group in enumerate(groups):
-            round_ = trial.next_round(centre=n_centre > 0 and k == 0)
-            if len(group):
-                trial.aggregate(trial._answers(rows[group], targets[group], round_, source))
+        progress = Progress(self, n_rounds + (n_centre > 0))
+        groups = Groups(trial._round.number, n_rounds, n_centre > 0)
+        answer = answers(groups, WordSource(self.random_state))
+        for k in range(len(groups)):
+            round_ = trial.next_round(centre=groups.centre and k == 0)
+            trial._group = answer(k, round_)
             progress.done(k + 1)
         trial.next_round()
         trial._publish()
@@ -218,7 +234,7 @@ class GradientModel(Told, PrivateModel):
 
     # ---------------------------------------------------------------- inside: users
 
-    def _read(self, X, y, declared=False):
+    def _read(self, X, y, declared=False, made_up=False):
         """Return (rows of norm at most 1, targets), and open the first round where none is; nothing is spent."""
         self._check_parameters()
         strict = self._is_strict()
@@ -230,15 +246,15 @@ class GradientModel(Told, PrivateModel):
         X = self._checked_X(X, reset=self._round is None, total=strict)
         if self._scale is not None:
             X = self._scale.rows(X)
-        targets, *rest = self._targets(y, len(X), strict)
+        targets, *rest = self._targets(y, len(X), strict or made_up)
         if self._round is None:
             self._leaks = tuple(self._inferred())
             self._domain = longest(X) if self._norm() is None else self._norm(), *rest
             self._open()
         return clipped_rows(X, self._domain[0], self._tail()), targets
 
-    def _answers(self, rows, targets, round_, source):
-        """Return the reports of users in a round."""
+    def _answers(self, rows, targets, round_, source, first=0):
+        """Return the reports of users in a round, of whom so many come before the first."""
         link, columns = self._link(self._domain[1]), self.transformer_._columns_now()
         shift = np.zeros(rows.shape[1])
         if round_.centre is not None and self.fit_intercept:
@@ -253,7 +269,7 @@ class GradientModel(Told, PrivateModel):
             else:
                 gradients = gradients_of(link, rows[few], targets[few], round_.weights, shift)
             read = columns.read(columns.parts(gradients), self.n_jobs, True)
-            parts.append(columns.randomize(read, source, at, self.n_jobs))
+            parts.append(columns.randomize(read, source, first + at, self.n_jobs))
         return np.concatenate(parts) if parts else np.empty((0, columns.report_width), columns.dtype)
 
     # ---------------------------------------------------------------- inside: the server
@@ -312,7 +328,7 @@ class GradientModel(Told, PrivateModel):
 
     def _n_centre(self, n_rows):
         """Return how many users of a `fit` answer with their rows: none where their mean would be noise."""
-        n = int(_CENTRE * n_rows)
+        n = n_rows // CENTRE
         useful = self.fit_intercept and not self._round.number and self._group is None and n
         return n if useful and self.n_features_in_ * self._noise() / n <= _UNCLEAR else 0
 
@@ -440,14 +456,6 @@ class GradientModel(Told, PrivateModel):
         check_random_state(self.random_state)
         parallel.check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-
-
-def _groups(source, n_rows, n_groups, n_first):
-    """Return the rows of each group, and before them those of the first: drawn, as rows may come sorted, unseen."""
-    order = np.arange(n_rows)
-    if n_groups > 1:
-        order = source.reader().dense(Stage.SUBSET, 0, 0, 0, n_rows).argsort(kind="stable")
-    return [order[:n_first]] * bool(n_first) + np.array_split(order[n_first:], n_groups)
 
 
 def _whole(name, value, least, most):

@@ -165,6 +165,13 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
 
     # ---------------------------------------------------------------- inside
 
+    def _randomises(self, method):
+        return True
+
+    def _transformed_reports(self, reports, X):
+        """Return what `transform` makes of the reports of rows."""
+        return self.decode(reports)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []

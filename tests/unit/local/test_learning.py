@@ -180,7 +180,9 @@ def test_a_fit_of_many_begins_with_a_centre_and_takes_steps_about_it():
         asked.append((r, Z, t)), LDPSGDClassifier._answers(self, Z, t, r, s))[1]})
     whole.fit(X, y)
     assert [r.centre is None for r, _, _ in asked] == [True, False, False, False]
-    assert [len(t) for _, _, t in asked] == [60, 380, 380, 380]
+    sizes, shares = np.array([len(t) for _, _, t in asked]), np.array([60, 380, 380, 380])
+    assert sizes.sum() == 1200  # (each user is in one group, which is drawn: 5 standard deviations)
+    assert (np.abs(sizes - shares) < 5 * np.sqrt(shares)).all()
     assert np.abs(asked[1][0].centre - asked[0][1][:, :3].mean(axis=0)).max() < 0.5
     server = model()
     for k, (round_, Z, targets) in enumerate(asked):
@@ -267,7 +269,7 @@ def test_few_rows_and_constant_columns_give_a_model(make, n):
     X, y = rows(n)
     est = make(warm_start=True).fit(np.zeros_like(X), y)
     assert np.isfinite(est.coef_).all()
-    assert est.n_rounds_ == n
+    assert 1 <= est.n_rounds_ <= n  # (a group that is drawn may have no user)
     assert np.isfinite(est.fit(X, y).predict(X)).all()
 
 
