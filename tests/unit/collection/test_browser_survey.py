@@ -8,12 +8,16 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpestim.collection import Collector, Survey
+from dpestim.collection.messages import from_text
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "examples" / "browser_survey"
@@ -70,71 +74,64 @@ def test_the_page_sends_nothing_but_the_message_and_stores_nothing():
     assert not re.search(r"localStorage|sessionStorage|cookie|sendBeacon|XMLHttp|innerHTML|Math\.random", page)
 
 
-@pytest.fixture
-def client(tmp_path):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The server on a port of this machine: (its address, its collector)."""
     pytest.importorskip("starlette", reason="the example needs starlette")
-    testclient = pytest.importorskip("starlette.testclient", reason="the example's test needs httpx",
-                                     exc_type=(ImportError, RuntimeError))
-    collector = Collector(EXAMPLE["survey"](), tmp_path / "state.sqlite")
-    yield testclient.TestClient(EXAMPLE["application"](collector)), collector
+    uvicorn = pytest.importorskip("uvicorn", reason="the example needs uvicorn")
+    collector = Collector(EXAMPLE["survey"](), tmp_path_factory.mktemp("served") / "state.sqlite")
+    server = uvicorn.Server(uvicorn.Config(EXAMPLE["application"](collector), port=0, log_level="error",
+                                           access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    for _ in range(600):
+        if server.started:
+            break
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", collector
+    server.should_exit = True
+    thread.join(30)
     collector.close()
 
 
-def test_the_server_takes_one_report_at_a_time_and_counts_it_once(client):
-    web, collector = client
-    survey = Survey.from_json(web.get("/survey.json").text)
+def ask(address, content=None):
+    """Return (status, headers, body) of a request."""
+    try:
+        with urllib.request.urlopen(address, content, timeout=30) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, b""
+
+
+def test_the_server_takes_one_report_at_a_time_and_counts_it_once(served):
+    address, collector = served
+    survey = Survey.from_json(ask(f"{address}/survey.json")[2])
     assert survey == collector.survey
-    assert web.get("/estimates").json() == {"n": 0, "rejected": 0, "questions": {}}
+    assert json.loads(ask(f"{address}/estimates")[2]) == {"n": 0, "rejected": 0, "questions": {}}
     (text,) = messages(survey, [{"way": "by car", "copied": "yes", "sleep": 6.5}])
-    sent = survey.decode_text(text)
-    assert web.post("/reports", content=_bytes(text)).status_code == 202
-    assert web.post("/reports", content=_bytes(text)).status_code == 400  # its nonce came before
-    assert web.post("/reports", content=b"a report").status_code == 400
-    assert web.post("/reports", content=bytes(10_000)).status_code == 413
-    assert (collector.n_reports_, sum(collector.rejected_.values())) == (len(sent), 2)
-    assert web.get("/estimates").json()["n"] == 1
-    assert web.get("/examples/browser_survey/collect.py").status_code == 404
-    for response in (web.get("/", follow_redirects=True), web.get("/clients/js/dpestim.mjs")):
-        assert response.status_code == 200
-        assert "set-cookie" not in response.headers
-
-
-def _bytes(text):
-    from dpestim.collection.messages import from_text
-
-    return from_text(text)[0]
+    (message,) = from_text(text)
+    # (what came twice has a nonce that came before)
+    statuses = [ask(f"{address}/reports", body)[0] for body in (message, message, b"a report", bytes(10_000))]
+    assert statuses == [202, 400, 400, 413]
+    assert (collector.n_reports_, sum(collector.rejected_.values())) == (1, 2)
+    assert json.loads(ask(f"{address}/estimates")[2])["n"] == 1
+    assert ask(f"{address}/examples/browser_survey/collect.py")[0] == 404
+    for page in ("", "/clients/js/dpestim.mjs", "/examples/browser_survey/page.mjs"):
+        status, headers, body = ask(f"{address}{page}")
+        assert (status, "set-cookie" in headers, len(body) > 1000) == (200, False, True)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_a_visit_in_a_browser_is_counted(tmp_path):
-    pytest.importorskip("starlette", reason="the example needs starlette")
-    uvicorn = pytest.importorskip("uvicorn", reason="the example needs uvicorn")
-    collector = Collector(EXAMPLE["survey"](), tmp_path / "state.sqlite")
-    server = uvicorn.Server(uvicorn.Config(EXAMPLE["application"](collector), port=0, log_level="error",
-                                           access_log=False))
-    ready = threading.Event()
-    startup = server.startup
-
-    async def started(**given):
-        await startup(**given)
-        ready.set()
-
-    server.startup = started
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        assert ready.wait(30)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-             "--virtual-time-budget=20000", "--dump-dom", f"http://127.0.0.1:{port}/#demo"],
-            capture_output=True, text=True, check=False, timeout=120)
-    finally:
-        server.should_exit = True
-        thread.join(30)
+def test_a_visit_in_a_browser_is_counted(served, tmp_path):
+    address, collector = served
+    before = collector.n_reports_
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+         "--virtual-time-budget=20000", "--dump-dom", f"{address}/#demo"],
+        capture_output=True, text=True, check=False, timeout=120)
     assert 'data-demo="done"' in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
     assert "The report was sent" in done.stdout
-    assert "1 reports so far" in done.stdout
+    assert f"{before + 1} reports so far" in done.stdout
     assert "the report would say" in done.stdout
-    assert collector.n_reports_ == 1
-    collector.close()
+    assert collector.n_reports_ == before + 1
