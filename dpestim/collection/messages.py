@@ -20,8 +20,9 @@ import numpy as np
 from dpestim._core import wire
 
 MAGIC, VERSION, NONCE_BYTES, CHECK_BYTES = b"DPR", 1, 8, 4
-#: Where the parts of a message begin.
-_VERSION_AT, _FLAGS_AT, _ID_AT, HEAD_BYTES = 3, 4, 5, 21
+#: Bytes of magic, version, flags and id.
+HEAD_BYTES = 21
+_NO_NONCES = np.empty((0, NONCE_BYTES), np.uint8)
 #: Why a message is refused, by number; 0: it is not.
 REASONS = ("", "malformed", "newer", "foreign", "damaged")
 _SENTENCES = {
@@ -47,14 +48,11 @@ class Opened(NamedTuple):
 
 def sealed(payloads, survey_id, nonces=None):
     """Return messages, an (n, size) array of uint8: a row is a message."""
-    head = MAGIC + bytes([VERSION, nonces is not None]) + bytes.fromhex(survey_id)
-    n, start = len(payloads), HEAD_BYTES + (0 if nonces is None else NONCE_BYTES)
-    out = np.empty((n, start + payloads.shape[1] + CHECK_BYTES), np.uint8)
-    out[:, :HEAD_BYTES] = np.frombuffer(head, np.uint8)
-    if nonces is not None:
-        out[:, HEAD_BYTES:start] = nonces
-    out[:, start:-CHECK_BYTES] = payloads
-    wire.write_checks(out, HEAD_BYTES, zlib.crc32(head))
+    n = len(payloads)
+    nonces = _NO_NONCES if nonces is None else np.ascontiguousarray(nonces)
+    head = _head(survey_id, len(nonces) > 0)
+    out = np.empty((n, HEAD_BYTES + NONCE_BYTES * (len(nonces) > 0) + payloads.shape[1] + CHECK_BYTES), np.uint8)
+    wire.seal(np.frombuffer(head, np.uint8), zlib.crc32(head), nonces, np.ascontiguousarray(payloads), out)
     return out
 
 
@@ -94,27 +92,14 @@ def _opened_rows(rows, survey_id, n_bytes):
     out, size = _nothing(len(rows), n_bytes), rows.shape[1]
     if not len(rows) or size < HEAD_BYTES + CHECK_BYTES:
         return out
-    # (what is compared is small: views of parts of a row)
-    is_ours = (rows[:, :3] == np.frombuffer(MAGIC, np.uint8)).all(axis=1)
-    newer = is_ours & ((rows[:, _VERSION_AT] > VERSION) | (rows[:, _FLAGS_AT] > 1))
-    nonce = (rows[:, _FLAGS_AT] & 1).astype(bool)
-    fits = size - HEAD_BYTES - CHECK_BYTES - NONCE_BYTES * nonce == n_bytes
-    own = np.frombuffer(bytes.fromhex(survey_id), np.uint8)
-    foreign = (rows[:, _ID_AT:HEAD_BYTES] != own).any(axis=1)
-    wrong = np.empty(len(rows), np.uint8)
-    wire.compare_checks(rows, wrong)
-    reasons = np.where(~is_ours | (rows[:, _VERSION_AT] == 0), 1, np.where(newer, 2, np.where(
-        wrong.astype(bool), 4, np.where(foreign, 3, np.where(fits, 0, 1)))))
-    out.reasons[:] = reasons
-    good = reasons == 0
-    for flag in (False, True):
-        at = good & (nonce == flag)
-        if at.any():
-            start = HEAD_BYTES + NONCE_BYTES * flag
-            out.payloads[at] = rows[at, start : start + n_bytes]
-            if flag:
-                out.nonces[at], out.has_nonce[at] = rows[at, HEAD_BYTES:start], True
+    heads = [_head(survey_id, flag) for flag in (False, True)]
+    wire.open_(rows, np.frombuffer(heads[0], np.uint8), *map(zlib.crc32, heads), out.reasons, out.payloads, out.nonces,
+               out.has_nonce.view(np.uint8))
     return out
+
+
+def _head(survey_id, nonce):
+    return MAGIC + bytes([VERSION, nonce]) + bytes.fromhex(survey_id)
 
 
 def refuse(reasons):
