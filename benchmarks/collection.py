@@ -91,7 +91,7 @@ def files(settings, folder):
     for key, name in (("collect", "Collector.add_file"), ("aggregate", "aggregate of record batches")):
         yield Row(f"{name}, {n:,} GRR reports", ours=times[key], peer="pyarrow reads the file", baseline=times["read"],
                   ratio=times["read"] / times[key], repeats=repeats,
-                  note=f"{n / times[key] / 1e6:.0f} million reports a second; file of {path.stat().st_size / 1e6:.0f} MB"
+                  note=f"{n / times[key] / 1e6:.0f} million a second; file of {path.stat().st_size / 1e6:.0f} MB"
                   ).judge(settings, 0.5)
     yield memory(settings, path)
 

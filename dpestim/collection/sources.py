@@ -163,7 +163,8 @@ class _Whole:
         self.file.seek(0)
         if self.suffix == ".parquet":
             # (without a buffer of its own a column of a row group is read at once)
-            parquet = pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False)
+            parquet = pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False,
+                                            page_checksum_verification=True)
             groups, skip = range(parquet.num_row_groups), done
             while groups and skip >= parquet.metadata.row_group(groups[0]).num_rows:
                 skip -= parquet.metadata.row_group(groups[0]).num_rows
