@@ -76,7 +76,7 @@ class Layout:
         What the laws allow is for `Columns.check_reports` to say.
         """
         payloads = np.ascontiguousarray(payloads)
-        if self.bits % 8 and len(payloads) and int(payloads[:, -1].max()) >> (self.bits % 8):
+        if self.bits % 8 and len(payloads) and (payloads[:, -1] >> (self.bits % 8)).any():
             raise ValueError("a report must have zeros behind its last bit")
         dtype, width = self.columns.dtype, self.columns.report_width
         if self.is_memory:
