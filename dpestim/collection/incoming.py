@@ -163,8 +163,7 @@ class Examiner:
 
     def __init__(self, survey, keeps_nonces, keeps_rejected):
         self.survey, self.keeps_nonces, self.keeps_rejected = survey, keeps_nonces, keeps_rejected
-        server = survey.server()
-        self.columns, self.n_jobs = server._client()._columns_now(), getattr(server, "n_jobs", None)
+        self.columns, self.n_jobs = survey.layout.columns, None
         # (a day is another one elsewhere on earth)
         first, last = day_of(survey.valid_from), day_of(survey.valid_until)
         self.first = None if first is None else first - 1
