@@ -90,9 +90,14 @@ def _parquet_into(file, tables, kind):
     pa, writer = arrow(), None
     try:
         for table in tables:
-            if writer is None:  # (codes of reports are noise: a dictionary of them takes time and saves little)
-                schema = table.schema
-                writer = pa.parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=["batch"])
+            if writer is None:
+                # reports are noise: a dictionary of them takes time and saves little, and so does compression of bytes
+                # whose bits are all used
+                schema, layout = table.schema, survey_in(table).layout
+                plain = {"nonce", "report"} if layout.bits > 7 * layout.bytes else {"nonce"}
+                writer = pa.parquet.ParquetWriter(
+                    file, schema, use_dictionary=["batch"], write_page_checksum=True,
+                    compression={name: "none" if name in plain else "zstd" for name in schema.names})
             writer.write_table(table.replace_schema_metadata(schema.metadata))
         if writer is None:
             raise ValueError("tables must be at least one")

@@ -122,8 +122,8 @@ class Collector:
 
     # ---------------------------------------------------------------- reports come in
 
-    def add(self, batch, *, name=None):
-        """Count a batch that is handed over, in one transaction; it is on the disk when this returns.
+    def add(self, batch, *, name=None, durable=True):
+        """Count a batch that is handed over, in one transaction.
 
         Parameters
         ----------
@@ -135,6 +135,10 @@ class Collector:
             batch of which nobody knows whether it was counted can be added again. The same name with other content is
             a ValueError. Without a name, content that was counted before is rejected as a "repeated batch": two
             batches of few reports without nonces may be equal by chance, so give them names.
+        durable : bool, default=True
+            Whether the batch is on the disk when this returns. Otherwise the last batches, each as a whole, may be lost
+            where the machine loses its power before `flush`; a process that is killed loses nothing either way. Add
+            many batches without, then flush, and only then forget them.
 
         Returns
         -------
@@ -161,7 +165,7 @@ class Collector:
         for block in parts:
             self._examiner.add(block, tally, day)
             n_rows += len(block)
-        with self._store.transaction() as execute:
+        with self._store.transaction(durable=durable) as execute:
             self._check_name(execute, name, identity)
             if known(execute):
                 if name is not None:
@@ -218,9 +222,13 @@ class Collector:
         finally:
             watch.close()
         if total.n or total.rejected:
-            with self._store.transaction() as execute:  # (to the disk, with all those before)
-                store.touch(execute)
+            self.flush()
         return total
+
+    def flush(self):
+        """Wait until all that was counted is on the disk."""
+        with self._store.transaction() as execute:
+            store.touch(execute)
 
     # ---------------------------------------------------------------- what is known
 
@@ -328,7 +336,7 @@ class Collector:
             sha.update((parts[0].schema.metadata or {}).get(batches.BATCH, b""))
         blocks = [batches.block_of(self.survey, part) for part in parts]
         for block in blocks:
-            for own in (block.payload, block.nonces, block.days, block.reasons):
+            for own in (block.payload, block.nonces, block.days, None if block.fine() is None else block.reasons):
                 if own is not None:
                     sha.update(memoryview(np.ascontiguousarray(own)).cast("B") if len(own) else b"")
         return sha.digest(), blocks

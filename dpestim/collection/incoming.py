@@ -74,17 +74,36 @@ class Block:
     """
 
     def __init__(self, payload, reasons=None, nonces=None, has_nonce=None, days=None, raw=None):
-        self.payload, self.nonces, self.days = payload, nonces, days
-        self.reasons = np.zeros(len(payload), np.uint8) if reasons is None else reasons
-        self.has_nonce = np.ones(len(payload), bool) if has_nonce is None else has_nonce
-        self.raw = raw or (lambda row: self.payload[row].tobytes())
+        self.payload, self.nonces, self.days, self.has_nonce = payload, nonces, days, has_nonce
+        self._reasons = reasons
+        self._raw = raw  # (no closure of this object: a circle would keep its memory until somebody looks for circles)
 
     def __len__(self):
         return len(self.payload)
 
+    def raw(self, row):
+        """Return the bytes that came."""
+        return self.payload[row].tobytes() if self._raw is None else self._raw(row)
+
+    def came_as(self, raw):
+        """Take another function for `raw`."""
+        self._raw = raw
+
+    @property
+    def reasons(self):
+        """The codes of reasons, made when they are asked for."""
+        if self._reasons is None:
+            self._reasons = np.zeros(len(self.payload), np.uint8)
+        return self._reasons
+
+    def fine(self):
+        """Return the rows that have no reason, or None: all."""
+        return None if self._reasons is None or not self._reasons.any() else np.flatnonzero(self._reasons == 0)
+
     def reject(self, mask, reason):
         """Give a reason to those of a mask that have none yet."""
-        self.reasons[mask & (self.reasons == 0)] = CODES[reason]
+        if mask.any():
+            self.reasons[mask & (self.reasons == 0)] = CODES[reason]
 
 
 def row_count(survey):
@@ -96,8 +115,8 @@ def of_messages(survey, given):
     """Return the block of messages: bytes of any length, or rows of an array of one length."""
     found = messages.opened(given, survey.id, survey.report_bytes)
     reasons = _OF_MESSAGES[found.reasons]
-    block = Block(found.payloads, reasons, has_nonce=found.has_nonce)
-    block.raw = (lambda row: given[row].tobytes()) if isinstance(given, np.ndarray) else given.__getitem__
+    raw = (lambda row: given[row].tobytes()) if isinstance(given, np.ndarray) else given.__getitem__
+    block = Block(found.payloads, reasons, has_nonce=found.has_nonce, raw=raw)
     for row in np.flatnonzero((reasons == CODES[MALFORMED]) | (reasons == CODES[DAMAGED])).tolist():
         fault = _fault(block.raw(row), survey)
         if fault == TRUNCATED or reasons[row] == CODES[MALFORMED]:
@@ -144,8 +163,7 @@ class Examiner:
 
     def __init__(self, survey, keeps_nonces, keeps_rejected):
         self.survey, self.keeps_nonces, self.keeps_rejected = survey, keeps_nonces, keeps_rejected
-        server = survey.server()
-        self.columns, self.n_jobs = server._client()._columns_now(), getattr(server, "n_jobs", None)
+        self.columns, self.n_jobs = survey.layout.columns, None
         # (a day is another one elsewhere on earth)
         first, last = day_of(survey.valid_from), day_of(survey.valid_until)
         self.first = None if first is None else first - 1
@@ -154,26 +172,38 @@ class Examiner:
     def add(self, block, tally, day):
         """Add what a block says, or why it is not counted; `day`: of those that do not say when they were received."""
         self._check_dates(block, day)
-        at = np.flatnonzero(block.reasons == 0)
-        if len(at):
-            reports, fine = self.reports_of(block.payload if len(at) == len(block) else block.payload[at])
+        at = block.fine()
+        if len(block) if at is None else len(at):
+            reports, fine = self.reports_of(block.payload if at is None else block.payload[at])
             if fine is not None:
+                at = np.arange(len(block)) if at is None else at
                 block.reasons[at[~fine]] = CODES[IMPOSSIBLE]
                 at = at[fine]
-        if len(at):
-            tally.add_counts(self.columns.count(reports, self.n_jobs), len(at))
-            if self.keeps_nonces and block.nonces is not None:
-                own = block.has_nonce[at]
-                if own.any():
-                    rows = at[own]
-                    tally.nonces.append((digests_of(block.nonces[rows]), reports[own], rows, block.raw))
+            if reports is not None:
+                tally.add_counts(self.columns.count(reports, self.n_jobs), len(reports))
+                self._note_nonces(block, at, reports, tally)
+        self._note_rejected(block, tally)
+
+    def _note_nonces(self, block, at, reports, tally):
+        """Keep the reports with nonces, of these rows, until the nonces of others are known."""
+        if not self.keeps_nonces or block.nonces is None:
+            return
+        rows = np.arange(len(block)) if at is None else at
+        if block.has_nonce is not None:
+            own = block.has_nonce[rows]
+            rows, reports = rows[own], reports[own]
+        if len(rows):
+            tally.nonces.append((digests_of(block.nonces[rows]), reports, rows, block.raw))
+
+    def _note_rejected(self, block, tally):
+        if block.fine() is None:
+            return
         bad = np.flatnonzero(block.reasons)
-        if len(bad):
-            codes = block.reasons[bad]
-            for code in np.unique(codes).tolist():
-                tally.rejected[_NAMES[code]] += int((codes == code).sum())
-            if self.keeps_rejected:
-                tally.kept += [(_NAMES[code], block.raw(row)) for code, row in zip(codes.tolist(), bad.tolist())]
+        codes = block.reasons[bad]
+        for code in np.unique(codes).tolist():
+            tally.rejected[_NAMES[code]] += int((codes == code).sum())
+        if self.keeps_rejected:
+            tally.kept += [(_NAMES[code], block.raw(row)) for code, row in zip(codes.tolist(), bad.tolist())]
 
     def reports_of(self, payload):
         """Return (reports as the columns take them, None), or (those that a client could have sent, a mask of them)."""

@@ -55,7 +55,7 @@ def of_lines(survey, lines, kind, header=None):
         nonces.append(nonce)
         days.append(day)
     block = of_messages(survey, messages)
-    block.raw = lines.__getitem__
+    block.came_as(lines.__getitem__)
     if kind != "txt":
         _take_payloads(survey, block, messages, nonces, whole)
     block.days = np.array(days, np.int64)

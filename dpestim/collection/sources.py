@@ -139,7 +139,8 @@ class _Whole:
         """Yield (record batch, None) of the rows after `done`; at last (None, None), or (None, (reason, number))."""
         try:
             schema, n_rows, parts = self._open(done)
-        except Exception:  # whatever a parser makes of a hostile file
+        except Exception as error:  # (a parser of hostile bytes may raise anything)
+            _raise_of_system(error)
             yield None, (self._fault(), 1)
             return
         if not batches.is_of(self.collector.survey, schema):
@@ -150,7 +151,8 @@ class _Whole:
                 batch = next(parts, None)
                 if batch is not None:
                     batch.validate()
-            except Exception:
+            except Exception as error:
+                _raise_of_system(error)
                 yield None, (self._fault(), 1)
                 return
             yield batch, None
@@ -163,7 +165,8 @@ class _Whole:
         self.file.seek(0)
         if self.suffix == ".parquet":
             # (without a buffer of its own a column of a row group is read at once)
-            parquet = pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False)
+            parquet = pa.parquet.ParquetFile(self.file, buffer_size=1 << 20, pre_buffer=False,
+                                            page_checksum_verification=True)
             groups, skip = range(parquet.num_row_groups), done
             while groups and skip >= parquet.metadata.row_group(groups[0]).num_rows:
                 skip -= parquet.metadata.row_group(groups[0]).num_rows
@@ -183,6 +186,12 @@ class _Whole:
         head = self.file.read(len(magic))
         self.file.seek(max(0, self.source.size - len(magic)))
         return TRUNCATED if head == magic[: len(head)] and self.file.read() != magic else MALFORMED
+
+
+def _raise_of_system(error):
+    """Raise again what the system says of a disk, which is no fault of the file; Arrow's own OSError has no number."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
 
 
 def _without(n_rows, parts):

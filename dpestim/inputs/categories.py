@@ -15,6 +15,8 @@ from dpestim.inputs.domains import MISSING, category_array
 _LARGEST_TABLE = 1 << 22
 #: Threads share a column in multiples of so many rows; fewer are encoded before another thread has woken up.
 _TASK_ROWS = 1 << 18
+#: Categories whose list of Python values is kept.
+_KEPT = 1 << 16
 #: Types of categories of which the kernels know what equals a number (a Decimal or a Fraction may, too).
 _SIMPLE = (int, float, np.integer, np.floating, np.bool_, np.datetime64, str, bytes, tuple, datetime.date,
            datetime.time, datetime.timedelta)
@@ -110,9 +112,17 @@ class CategoryEncoder:
         return {**vars(self), "_slots": {}}
 
     def plain_categories(self):
-        """Return the categories as Python values that compare, whatever a date is made of; None for the missing one."""
-        return [None if is_missing(value) else next(iter(other_names(value)), value)
-                for value in plain_values(self.categories)]
+        """Return the categories as Python values that compare, whatever a date is made of; None for the missing one.
+
+        A list that nobody changes: it is made once, unless it is long, as servers compare it for every batch.
+        """
+        plain = self._slots.get("plain")
+        if plain is None:
+            plain = [None if is_missing(value) else next(iter(other_names(value)), value)
+                     for value in plain_values(self.categories)]
+            if len(plain) <= _KEPT:
+                self._slots["plain"] = plain
+        return plain
 
     @property
     def domain(self):

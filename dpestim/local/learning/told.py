@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import Round
 
 
@@ -47,4 +48,10 @@ class Told:
             raise ValueError(f"centre of a round must be {self.n_features_in_} numbers, one number or null")
         centre = centre if centre is None or centre.ndim else float(centre)
         self._round, self._average, self._n_steps = Round(state["number"], weights, centre), average, state["steps"]
+        return self
+
+    def _take_counts(self, counts, n, n_batches, names):
+        """Be as if the open round had n reports, which were checked and counted elsewhere; returns self."""
+        self._group = MeanEstimator(self.transformer_)._take_counts(counts, n, n_batches, names)
+        self._made = self._promised(elsewhere=True)
         return self

@@ -19,7 +19,7 @@ from dpestim.collection import Collector, Survey
 from dpestim.collection.incoming import REASONS, Examiner
 from dpestim.collection.messages import sealed
 from dpestim.exceptions import CollectionError
-from dpestim.local import GRRFrequencyEstimator, MixedEstimator, PMTransformer
+from dpestim.local import GRRFrequencyEstimator, LDPSGDClassifier, MixedEstimator, PMTransformer
 
 DRINKS = ["tea", "coffee", "water", "milk", "wine"]
 SECRET = "vodka"
@@ -124,6 +124,20 @@ def test_a_clone_of_a_worker_goes_on(collector):
         pool.apply(collector.add, (collector.survey.encode(reports[60:]),))
     assert same_counts(collector.server(), reports)
     twin.close()
+
+
+def test_a_round_of_learning_is_collected(tmp_path):
+    model = LDPSGDClassifier(4.0, data_norm=2.0, classes=[0, 1])
+    X, y = model._test_data(300)
+    model.next_round(n_features=X.shape[1])
+    survey = Survey(model, name="round")
+    reports, collector = survey.client().privatize(X, y), Collector(survey, tmp_path / "state")
+    collector.add(survey.to_arrow(reports))
+    expected, server = survey.server().aggregate(survey.to_arrow(reports)), collector.server()
+    for one in (expected, server):
+        one.next_round()
+    assert np.array_equal(server.coef_, expected.coef_)
+    assert server.coef_.any()
 
 
 # -------------------------------------------------------------------- what is rejected

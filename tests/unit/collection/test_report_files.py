@@ -319,3 +319,20 @@ def test_a_folder_is_scanned_with_lines_of_progress(survey, collector, tmp_path,
     assert collector.scan(str(tmp_path / "*.parquet")) == (0, {}, 20, 0)
     assert capsys.readouterr() == ("", "")
     assert collector.scan(tmp_path / "nothing*", verbose=2) == (0, {}, 0, 0)
+
+
+def test_a_disk_that_fails_is_no_fault_of_the_file(survey, collector, tmp_path, monkeypatch):
+    path, left = tmp_path / "x.parquet", [True]
+    survey.write(path, reports_of(survey, 10))
+    opened = pq.ParquetFile
+
+    def failing(*args, **options):
+        if left.pop():
+            raise OSError(5, "Input/output error")
+        return opened(*args, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", failing)
+    with pytest.raises(OSError, match="Input/output"):
+        collector.add_file(path)
+    left.append(False)
+    assert collector.add_file(path) == (10, {}, 0, 0)
