@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -77,6 +78,7 @@ class Survey(Table):
     """
 
     _n_labels = 1
+    _plotted = ("epsilon", None, None)
 
     def __init__(self, client, *, name, valid_from=None, valid_until=None, questions=None):
         self._take(body_of(described(client), name=name, valid_from=_day_text(valid_from, "valid_from"),
@@ -330,20 +332,23 @@ class Survey(Table):
     def __repr__(self):
         return f"Survey(name={self.name!r}, client={self._body['client']['class']}, id={self.id!r})"
 
+    @property
+    def privacy(self):
+        """What the survey promises, as other results say it."""
+        return self.privacy_
+
+    def _about(self):
+        return f"What users are asked in the survey {self.name!r}, and how the answers are randomised."
+
     def _head(self):
         return ("column", "domain", "law", "epsilon", "bits")
 
     def _rows(self):
         for column, fields in zip(self._body["columns"], self.layout.fields):
             bits = sum(field.bits * field.count for field in fields)
+            epsilon = column["law"]["epsilon"]
             yield (str(column["name"]), column["domain"]["kind"], column["law"]["name"],
-                   column["law"]["epsilon"] or "none", str(bits))
-
-    def _columns(self):
-        return self._head()
-
-    def _records(self):
-        return self._rows()
+                   None if epsilon is None else float(Fraction(epsilon)), bits)
 
     def _remarks(self):
         yield f"Survey {self.name!r}, id {self.id}."

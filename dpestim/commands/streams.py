@@ -6,7 +6,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from dpestim.tables import Table
+from dpestim.tables import as_lines, as_text
 
 
 def read_text(path):
@@ -64,14 +64,17 @@ def plain(value):
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-class Facts(Table):
-    """Named columns and rows, for results that no class has."""
+class Facts:
+    """Named columns and rows, for what no class of results has: printed as these are."""
 
     def __init__(self, names, rows):
         self._names, self._lines = names, rows
 
-    def _head(self):
+    def _columns(self):
         return self._names
 
-    def _rows(self):
+    def _records(self):
         return self._lines
+
+    def __str__(self):
+        return "\n".join(as_lines(self._names, [tuple(map(as_text, row)) for row in self._lines], 2))

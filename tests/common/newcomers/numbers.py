@@ -18,6 +18,11 @@ def face(base, law):
     return globals().setdefault(cls.__name__, cls)
 
 
+def _ends(bounds):
+    """Return the lower and the upper bounds, in whatever form they are declared."""
+    return map(np.asarray, zip(*bounds.values()) if isinstance(bounds, dict) else bounds)
+
+
 class ChainRuleForgotten(PMTransformer):
     """Every column spends all of epsilon."""
 
@@ -32,7 +37,7 @@ class DropsRowsOutsideTheBounds(PMTransformer):
         X = super()._container(X, strict)
         if self.bounds is None:
             return X
-        low, high = self.bounds
+        low, high = _ends(self.bounds)
         keep = ((low <= X) & (high >= X)).all(axis=1) | ~np.isfinite(X).all(axis=1)
         return X[keep] if keep.any() else X
 
@@ -61,7 +66,7 @@ class CentredByTheData(PMTransformer):
         X = super()._container(X, strict)
         if strict or not len(X) or not np.isfinite(X).all() or self.bounds is None:
             return X
-        return X - X.mean(axis=0) + np.add(*map(np.asarray, self.bounds)) / 2
+        return X - X.mean(axis=0) + np.add(*_ends(self.bounds)) / 2
 
 
 class ScaledByTheData(LaplaceTransformer):
@@ -71,7 +76,7 @@ class ScaledByTheData(LaplaceTransformer):
         X = super()._container(X, strict)
         if strict or not len(X) or not np.isfinite(X).all() or self.bounds is None:
             return X
-        low, high = map(np.asarray, self.bounds)
+        low, high = _ends(self.bounds)
         far = max(float(np.abs(X - (low + high) / 2).max() / ((high - low) / 2).max()), 1e-9)
         return (low + high) / 2 + (X - (low + high) / 2) / far
 

@@ -88,11 +88,12 @@ class PureExactRows(MultiplicativeWeights):
 class EmptyCellsStayEmpty(MarginalSynthesizer):
     """Cells of single columns without rows are 0, as synthetic rows should look real."""
 
-    def _released(self, codes, sizes, n_rows, plan, wanted, source):
-        model = super()._released(codes, sizes, n_rows, plan, wanted, source)
+    def _released(self, count, sizes, n_rows, plan, wanted, source):
+        model = super()._released(count, sizes, n_rows, plan, wanted, source)
         for own, (table, precision) in list(model.known.items()):
             if len(own) == 1:
-                model.known[own] = table * (scores.counted(codes, own, sizes) > 0), precision
+                [exact] = count([own])
+                model.known[own] = table * (exact > 0), precision
         return model
 
 

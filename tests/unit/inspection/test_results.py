@@ -18,6 +18,7 @@ from dpestim.audit import BayesianAdversary, mistakes, poisoning
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
+from dpestim.collection import Survey
 from dpestim.inspection import privacy_card, release_report
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import DistributionEstimator, GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
@@ -87,6 +88,8 @@ MADE = {
     "audit.malicious.Poisoning": lambda: poisoning(frequencies(), [0.01, 0.1], "<a>"),
     "local.pivots.PoisoningTest": lambda: MeanEstimator(PMTransformer(1.0, bounds=(0, 1), random_state=0)).fit(
         [[0.5]] * 20).detect_poisoning(),
+    "collection.survey.Survey": lambda: Survey(
+        GRRFrequencyEstimator(1.0, categories={"<a>": ["x", "y"], "b": [1, 2]}), name="<Drinks>"),
     "a search": lambda: search().result_,
     "no guarantee": lambda: PrivacyGuarantee(math.inf, notes=("It is <not> here.",)),
     "a plan of means": lambda: plan(n_categories=3, n_users=1000, epsilon=1.0),

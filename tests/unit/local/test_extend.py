@@ -96,4 +96,4 @@ class TruthfulFrequencyEstimator(FrequencyEstimator):
 
 def test_the_recipe_for_a_relaxed_law_of_a_third_party():
     est = TruthfulFrequencyEstimator(1.0, categories=[["a", "b", "c", "d"]], non_sensitive=[["a", "d"]])
-    assert len(check_mechanism(est)) == 29
+    assert len(check_mechanism(est)) == 35
