@@ -14,6 +14,7 @@ import pytest
 
 from dpestim import config_context, distributed
 from dpestim.accounting import Ledger
+from dpestim.distributed import on_spark
 from dpestim.distributed.engines import parts_of
 from dpestim.local import GRRFrequencyEstimator, LDPSGDClassifier
 from dpestim.naive_bayes import DPGaussianNB
@@ -178,3 +179,14 @@ def test_a_null_of_one_row_changes_no_value_of_another(spark):
     with config_context(strict=True):
         table = distributed.fit(ContingencyTable(80.0, categories=[[large, large + 1]]), frame)
     assert table.value_[1] == 2
+
+
+def test_batches_are_answered_together(monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(on_spark, "_MOST_ROWS", 5)
+    batches = [pyarrow.RecordBatch.from_pydict({"a": list(range(n))}) for n in (0, 3, 3, 0, 6, 3, 0)]
+    assert [table.num_rows for table in on_spark._joined(iter(batches), everything=False)] == [6, 6, 3]
+    assert [table.num_rows for table in on_spark._joined(iter(batches), everything=True)] == [15]
+    monkeypatch.setattr(on_spark, "_MOST_BYTES", 1)
+    assert [table.num_rows for table in on_spark._joined(iter(batches), everything=False)] == [3, 3, 6, 3]
+    assert list(on_spark._joined(iter(batches[:1]), everything=False)) == []
