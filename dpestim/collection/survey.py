@@ -34,8 +34,10 @@ class Survey(Table):
     ----------
     client : estimator of `dpestim.local`
         Its domain must be declared. A frequency estimator, a transformer of numbers, a `MeanEstimator` or
-        `DistributionEstimator` of either, a key-value estimator, `LDPNaiveBayes` or a `MixedEstimator`. Ledger,
-        seed and threads are left out: they are those of whoever runs a client or a server.
+        `DistributionEstimator` of either, a key-value estimator, `LDPNaiveBayes` or a `MixedEstimator`. Of what learns
+        in rounds (`LDPSGDClassifier`, `LDPSGDRegressor` after `next_round`; `PrivKVMEstimator`) a survey is about the
+        round that is open. One declaration for any number of columns is taken for one column. Ledger, seed and threads
+        are left out: they are those of whoever runs a client or a server.
     name : str
         What the collection is called.
     valid_from, valid_until : datetime.date, str or None, default=None
@@ -83,7 +85,7 @@ class Survey(Table):
     def __init__(self, client, *, name, valid_from=None, valid_until=None, questions=None):
         self._take(body_of(described(client), name=name, valid_from=_day_text(valid_from, "valid_from"),
                            valid_until=_day_text(valid_until, "valid_until"), questions=questions))
-        if not columns_of(self._template).same_law(columns_of(client)):
+        if not self.layout.columns.same_law(columns_of(client)):
             raise ValueError("client must have a domain that JSON can hold: take strings, integers, booleans, finite "
                              "numbers or dates as categories")
 
@@ -93,8 +95,7 @@ class Survey(Table):
         self.id = id_of(body)
         self.name = body["name"]
         self.valid_from, self.valid_until = (_day(body[key]) for key in ("valid_from", "valid_until"))
-        self._template = made(body["client"])
-        self.layout = Layout(columns_of(self._template))
+        self.layout = Layout(columns_of(made(body["client"])))
 
     # ---------------------------------------------------------------- the file
 
