@@ -32,7 +32,7 @@ class Collector:
 
     **Complexity.** A batch costs its digest (SHA-256), its counting, and a transaction: about 0.3 ms and a wait for the
     disk. Memory does not grow with the size of a file: a block of at most 16 MiB and its reports. The state file holds
-    the counts, about 60 bytes a batch, and about 20 bytes for each nonce within the window: 600 MB for a million
+    the counts, about 100 bytes a batch, and about 25 bytes for each nonce within the window: 750 MB for a million
     reports with a nonce a day and 30 days. A report that is impossible costs about 10 microseconds.
 
     Parameters
