@@ -369,3 +369,22 @@ def test_what_another_process_counts_meanwhile_is_not_counted_again(survey, tmp_
     assert mine.rejected_.get("repeated batch", 0) % 450 == 0
     for each in (mine, other):
         each.close()
+
+
+def test_a_large_file_must_not_change_while_it_is_read(survey, collector, tmp_path, monkeypatch):
+    path, examine = tmp_path / "x.parquet", collector._examiner.add
+    survey.write(path, reports_of(survey, 100))
+
+    def examining(*args):
+        examine(*args)
+        with open(path, "ab") as file:
+            file.write(b"more")
+
+    collector._examiner.add = examining
+    monkeypatch.setattr(sources, "_IN_MEMORY", 10)
+    with pytest.raises(ValueError, match="was changed while it was read"):
+        collector.add_file(path)
+    assert collector.n_reports_ == 0
+    collector._examiner.add = examine
+    survey.write(path, reports_of(survey, 100))
+    assert collector.scan(path).n == 100
