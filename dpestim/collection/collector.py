@@ -24,15 +24,16 @@ class Collector:
     in one transaction. A process may be killed at any instant and started again, and several processes may use one
     file. What is not counted is counted as rejected, with the reason.
 
-    **Who sees what.** Whoever runs the collector sees reports, which local differential privacy protects, and so may
-    anybody who reads the state file: it holds counts, and no report. What the law does not protect must not be kept
-    beside reports: addresses, times to the second, cookies, user agents. A date is enough for ``received_on``. A nonce
-    names one report and must be random: a number of a device would link all reports of its owner. Malicious clients
-    are not stopped by nonces, which they make up; `dpestim.audit.poisoning` says how far they come.
+    **Who sees what.** The operator of the collector sees reports: local differential privacy protects the answers. A
+    reader of the state file sees counts, identities of batches and paths of files, and no report. The law protects
+    nothing that is kept beside reports: do not log addresses, times to the second, cookies or user agents. A date is
+    enough for ``received_on``. A nonce must be random: the number of a device links all reports of its owner. Nonces do
+    not stop malicious clients, which can make up reports: `dpestim.audit.poisoning` computes how far these move an
+    estimate.
 
     **Complexity.** A batch costs its digest (SHA-256), its counting, and a transaction: about 0.3 ms and a wait for the
     disk. Memory does not grow with the size of a file: a block of at most 16 MiB and its reports. The state file holds
-    the counts, about 60 bytes a batch, and about 20 bytes for each nonce within the window: 600 MB for a million
+    the counts, about 100 bytes a batch, and about 25 bytes for each nonce within the window: 750 MB for a million
     reports with a nonce a day and 30 days. A report that is impossible costs about 10 microseconds.
 
     Parameters

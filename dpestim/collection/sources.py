@@ -113,7 +113,7 @@ class _Whole:
             with source.transaction(durable=last and durable) as execute:
                 if store.rows_done(execute, self.identity) != done:  # somebody else counts this file now
                     return total + Added(known=1)
-                if not source.is_unchanged():
+                if self.file is source.file and not source.is_unchanged():
                     raise ValueError(f"{source.path} was changed while it was read: write files under another name, "
                                      "and rename them when they are whole")
                 self.collector._enter(execute, tally, hashlib.sha256(self.identity + b"%d" % done).digest())

@@ -408,3 +408,13 @@ def test_arrow_is_needed_for_tables_alone(collector, tmp_path, monkeypatch):
     for call in (lambda: survey.to_arrow(reports), lambda: collector.add_file(tmp_path / "x.parquet")):
         with pytest.raises(ImportError, match=r"dpestim\[arrow\]"):
             call()
+
+
+def test_tables_that_differ_in_any_column_are_two(collector):
+    survey, reports = collector.survey, reports_of(collector.survey, 40)
+    table = survey.to_arrow(reports, nonces=True, received_on="2026-11-26")
+    other = survey.to_arrow(reports, nonces=True, received_on="2026-11-27")
+    for part in (table, table.set_column(1, "nonce", other["nonce"]), table.drop(["nonce"]),
+                 table.drop(["nonce"]).set_column(1, "received_on", other["received_on"])):
+        assert collector.add(part) == (40, {}, 0, 0)
+        assert collector.add(part).rejected == {"repeated batch": 40}

@@ -336,3 +336,55 @@ def test_a_disk_that_fails_is_no_fault_of_the_file(survey, collector, tmp_path, 
         collector.add_file(path)
     left.append(False)
     assert collector.add_file(path) == (10, {}, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "txt", "batch", "named"])
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_what_another_process_counts_meanwhile_is_not_counted_again(survey, tmp_path, monkeypatch, kind, ahead):
+    """The other one is as far ahead as it can be: between the examination of a block and its transaction."""
+    monkeypatch.setattr(sources, "row_count", lambda _: 100)
+    mine, other = (Collector(survey, tmp_path / "state.sqlite") for _ in range(2))
+    reports, path, left = reports_of(survey, 450), tmp_path / f"x.{kind}", [ahead]
+    if kind == "txt":
+        path.write_text("\n".join(survey.encode_text(reports)) + "\n")
+    elif kind in ("parquet", "arrow"):
+        write(survey, path, reports)
+    else:
+        path = survey.encode(reports)
+    count = {"batch": Collector.add, "named": lambda c, batch: c.add(batch, name="x")}.get(kind, Collector.add_file)
+    examine = mine._examiner.add
+
+    def examining(*args):
+        examine(*args)
+        left[0] -= 1
+        if not left[0]:
+            assert count(other, path).n or ahead == 2  # (a batch has one block)
+
+    mine._examiner.add = examining
+    count(mine, path)
+    count(mine, path)
+    assert mine.n_reports_ == 450
+    assert np.array_equal(mine.server()._counts[0], counts(reports))
+    assert set(mine.rejected_) <= {"repeated batch"}
+    assert mine.rejected_.get("repeated batch", 0) % 450 == 0
+    for each in (mine, other):
+        each.close()
+
+
+def test_a_large_file_must_not_change_while_it_is_read(survey, collector, tmp_path, monkeypatch):
+    path, examine = tmp_path / "x.parquet", collector._examiner.add
+    survey.write(path, reports_of(survey, 100))
+
+    def examining(*args):
+        examine(*args)
+        with open(path, "ab") as file:
+            file.write(b"more")
+
+    collector._examiner.add = examining
+    monkeypatch.setattr(sources, "_IN_MEMORY", 10)
+    with pytest.raises(ValueError, match="was changed while it was read"):
+        collector.add_file(path)
+    assert collector.n_reports_ == 0
+    collector._examiner.add = examine
+    survey.write(path, reports_of(survey, 100))
+    assert collector.scan(path).n == 100
