@@ -19,7 +19,7 @@ from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import canonical_epsilon
 
-#: Parameters that a survey does not fix: whoever runs the client, or the server, gives them.
+#: Parameters that a survey does not fix: those of the machine that runs the client or the server.
 FREE = ("ledger", "random_state", "n_jobs", "verbose")
 
 

@@ -26,9 +26,9 @@ class Survey(Table):
     """What clients and a server of one collection must agree on: mechanism, domain, epsilon, bits of a report.
 
     A survey is a file of JSON that a person can read and a program in another language can follow
-    (``docs/survey_format.md``). Nothing in it can run code. Whoever loads it works everything out again from the class
-    and the parameters of the client, exactly, and refuses a file that says anything else: a file that was tampered with
-    lowers nobody's protection unnoticed. Two surveys are equal where their `id` is.
+    (``docs/survey_format.md``). Nothing in it can run code. `load` works everything out again from the class and the
+    parameters of the client, exactly, and refuses a file that says anything else: a file that was tampered with lowers
+    nobody's protection unnoticed. Two surveys are equal where their `id` is.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Survey(Table):
         `DistributionEstimator` of either, a key-value estimator, `LDPNaiveBayes` or a `MixedEstimator`. Of what learns
         in rounds (`LDPSGDClassifier`, `LDPSGDRegressor` after `next_round`; `PrivKVMEstimator`) a survey is about the
         round that is open. One declaration for any number of columns is taken for one column. Ledger, seed and threads
-        are left out: they are those of whoever runs a client or a server.
+        are left out: they are those of the machine that runs a client or a server.
     name : str
         What the collection is called.
     valid_from, valid_until : datetime.date, str or None, default=None

@@ -52,7 +52,7 @@ def _what_it_tells(guarantee):
 def _times(epsilon, others):
     size, amount = odds(epsilon).removeprefix(" = "), bound(epsilon)
     return (f"No report is more than {size or f'e^{amount}'} times as likely with your answers as with {others} "
-            f"(epsilon = {amount}). Whoever thought two answers equally likely before the report can be at most "
+            f"(epsilon = {amount}). A person who thought two answers equally likely before the report can be at most "
             f"{posterior(epsilon)} percent sure of one of them after the report.")
 
 
