@@ -2,7 +2,8 @@
 
 The raw file is read once, and nothing of it but line numbers is ever in a message. Reports go into a draft. When all
 rows are read the ledger is charged, where there is one, and then the draft gets its name: a file that cannot be read
-to its end costs nothing, and nobody gets reports that were not charged.
+to its end costs nothing. A process that is killed before leaves the draft, whose name ends in ``.new`` and whose
+reports were not charged: delete it.
 """
 
 import contextlib

@@ -201,6 +201,10 @@ def test_a_nonce_is_known_for_the_window(tmp_path, monkeypatch):
     assert same_counts(collector.server(), reports, reports)
     twice = survey.encode(reports, nonces=np.zeros((50, 8), np.uint8))
     assert collector.add(twice) == (1, {"duplicate": 49}, 0, 0)
+    more = reports_of(survey, 80)
+    mixed = np.concatenate([survey.encode(more, nonces=True), twice])[np.random.default_rng(0).permutation(130)]
+    assert collector.add(mixed) == (80, {"duplicate": 50}, 0, 0)
+    assert same_counts(collector.server(), reports, reports, reports[:1], more)
 
 
 def test_all_that_is_impossible_is_found_in_every_client():
@@ -370,6 +374,14 @@ def test_a_deleted_state_is_not_made_again(collector):
     with pytest.raises(CollectionError, match="missing: restore"):
         collector.add(collector.survey.encode(reports_of(collector.survey, 2)))
     assert not os.path.exists(collector.path)
+
+
+def test_a_transaction_keeps_others_from_writing_from_its_beginning(collector):
+    with sqlite3.connect(collector.path, timeout=0, isolation_level=None) as other, collector._store.transaction():
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        assert other.execute("SELECT reports FROM totals").fetchone() == (0,)  # readers do not wait
+    other.close()
 
 
 def test_a_full_disk_counts_nothing(collector):

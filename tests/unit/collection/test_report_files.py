@@ -166,14 +166,14 @@ def test_large_files_are_counted_block_by_block(survey, tmp_path, monkeypatch, s
 def test_columns_of_files_are_used(survey, tmp_path):
     dated = Survey(GRRFrequencyEstimator(2.0, categories=[DRINKS]), name="drinks", valid_until="2026-06-30")
     collector = Collector(dated, tmp_path / "state", received="2026-06-30")
-    reports = reports_of(survey, 6)
+    reports = reports_of(survey, 7)
     table = dated.to_arrow(reports, nonces=True)
-    table = table.append_column("received_on", pa.array([20_000, None, 30_000, 20_000, None, None], pa.date32()))
+    table = table.append_column("received_on", pa.array([20_000, None, 30_000, 20_000, None, None, None], pa.date32()))
     nonces = table["nonce"].to_pylist()
-    table = table.set_column(1, "nonce", pa.array([*nonces[:4], nonces[0], None], pa.binary(8)))
-    table = table.append_column("more", pa.array(list("abcdef")))
+    table = table.set_column(1, "nonce", pa.array([*nonces[:4], nonces[0], None, None], pa.binary(8)))
+    table = table.append_column("more", pa.array(list("abcdefg")))
     pq.write_table(table.select(["more", "received_on", "nonce", "report"]), tmp_path / "x.parquet")
-    assert collector.add_file(tmp_path / "x.parquet") == (4, {"outside dates": 1, "duplicate": 1}, 0, 0)
+    assert collector.add_file(tmp_path / "x.parquet") == (5, {"outside dates": 1, "duplicate": 1}, 0, 0)
 
 
 def test_files_that_are_none(survey, collector, tmp_path):
