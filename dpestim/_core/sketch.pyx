@@ -13,12 +13,13 @@ ctypedef fused code_t:
     uint8_t
     uint16_t
     uint32_t
+    uint64_t
 
 #: Values that are summed up at a time: their sums stay in the first-level cache while all hashes pass.
 DEF BLOCK = 4096
 
 
-cdef inline uint32_t _bucket(uint32_t code, const uint32_t *columns, Py_ssize_t n_bits) noexcept nogil:
+cdef inline uint32_t _bucket(uint64_t code, const uint32_t *columns, Py_ssize_t n_bits) noexcept nogil:
     cdef uint32_t out = 0
     cdef Py_ssize_t i
     for i in range(n_bits):
@@ -29,6 +30,8 @@ cdef inline uint32_t _bucket(uint32_t code, const uint32_t *columns, Py_ssize_t 
 cdef bint _is_identity(const uint32_t[:, ::1] columns) noexcept:
     """Tell whether there is one hash, which leaves values as they are: there is nothing to be looked up then."""
     cdef Py_ssize_t i
+    if columns.shape[1] > 32:
+        return False
     for i in range(columns.shape[1]):
         if columns[0, i] != <uint32_t>1 << i:
             return False
@@ -43,9 +46,9 @@ def buckets(
 ):
     """Hash every value with a hash of its own."""
     cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
-    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << n_bits) - 1)
+    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
     cdef bint same
-    if hashes.shape[0] != n or out.shape[0] != n or n_bits > 32:
+    if hashes.shape[0] != n or out.shape[0] != n or n_bits > 64:
         raise ValueError("codes, hashes and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
@@ -53,7 +56,7 @@ def buckets(
     with nogil:
         if same:
             for i in range(n):
-                out[i] = codes[i] & mask
+                out[i] = <uint32_t>(codes[i] & mask)
         else:
             for i in range(n):
                 out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
@@ -68,9 +71,9 @@ def signs(
 ):
     """Hash every value and look up the sign of its bucket in a row of the Hadamard matrix."""
     cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
-    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << n_bits) - 1)
+    cdef uint32_t k = <uint32_t>columns.shape[0], mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
     cdef bint same
-    if hashes.shape[0] != n or rows.shape[0] != n or out.shape[0] != n or n_bits > 32:
+    if hashes.shape[0] != n or rows.shape[0] != n or out.shape[0] != n or n_bits > 64:
         raise ValueError("codes, hashes, rows and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
@@ -142,19 +145,18 @@ def count(
 def query(
     const int64_t[:, ::1] table,     # IN   (k, m)
     const uint32_t[:, ::1] columns,  # IN   (k, bits of a code), entries below m
-    const uint32_t[::1] codes,       # IN   values
+    const code_t[::1] codes,         # IN   values
     int64_t[::1] out,                # OUT  for each value the sum over all hashes of table[j, its bucket], added to
 ):
     """Sum up what all hashes say of each value."""
     cdef Py_ssize_t n = codes.shape[0], k = table.shape[0], n_bits = columns.shape[1], start, stop, j, i, b, size
-    cdef uint32_t t0[256]
-    cdef uint32_t t1[256]
-    cdef uint32_t t2[256]
-    cdef uint32_t t3[256]
-    cdef uint32_t code, high, last, m = <uint32_t>table.shape[1]
+    cdef Py_ssize_t n_bytes = (n_bits + 7) // 8, byte
+    cdef uint32_t tables[8][256]  # what each value of each byte of a code brings
+    cdef uint32_t high, m = <uint32_t>table.shape[1]
+    cdef uint64_t last, rest
     cdef const uint32_t *own
     cdef const int64_t *row
-    if out.shape[0] != n or columns.shape[0] != k or n_bits > 32 or n_bits == 0 or m == 0:
+    if out.shape[0] != n or columns.shape[0] != k or n_bits > 64 or n_bits == 0 or m == 0:
         raise ValueError("table, columns, codes and out differ in length")
     for j in range(k):
         for i in range(n_bits):
@@ -170,20 +172,20 @@ def query(
                     for i in range(start, stop):
                         out[i] += row[_bucket(codes[i], own, n_bits)]
                     continue
-                t0[0] = t1[0] = t2[0] = t3[0] = 0
-                for b in range(8):
-                    size = 1 << b
-                    for i in range(size):
-                        t0[size + i] = t0[i] ^ (own[b] if b < n_bits else 0)
-                        t1[size + i] = t1[i] ^ (own[8 + b] if 8 + b < n_bits else 0)
-                        t2[size + i] = t2[i] ^ (own[16 + b] if 16 + b < n_bits else 0)
-                        t3[size + i] = t3[i] ^ (own[24 + b] if 24 + b < n_bits else 0)
-                last, high = codes[start] >> 8, 0
-                high = t1[last & 255] ^ t2[last >> 8 & 255] ^ t3[last >> 16]
+                for byte in range(n_bytes):
+                    tables[byte][0] = 0
+                    for b in range(8):
+                        size = 1 << b
+                        for i in range(size):
+                            tables[byte][size + i] = tables[byte][i] ^ (
+                                own[8 * byte + b] if 8 * byte + b < n_bits else 0)
+                last, high = ~(<uint64_t>codes[start] >> 8), 0
                 for i in range(start, stop):
-                    code = codes[i]
-                    if code >> 8 != last:  # of neighbouring values most share what the upper bits say
-                        last = code >> 8
-                        high = t1[last & 255] ^ t2[last >> 8 & 255] ^ t3[last >> 16]
-                    out[i] += row[high ^ t0[code & 255]]
+                    rest = <uint64_t>codes[i] >> 8
+                    if rest != last:  # of neighbouring values most share what the upper bits say
+                        last, high = rest, 0
+                        for byte in range(1, n_bytes):
+                            high ^= tables[byte][rest & 255]
+                            rest >>= 8
+                    out[i] += row[high ^ tables[0][codes[i] & 255]]
             start = stop

@@ -392,5 +392,5 @@ def _is_infinite(value):
 
 
 def smallest_dtype(n):
-    """Return the smallest unsigned dtype that holds 0 .. n - 1 (of the three the kernels know)."""
-    return np.dtype(np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.uint32)
+    """Return the smallest unsigned dtype that holds 0 .. n - 1 (64 bits are for hashes of codes only)."""
+    return np.dtype(np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.uint32 if n <= 1 << 32 else np.uint64)

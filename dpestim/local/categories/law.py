@@ -35,11 +35,14 @@ class CategoricalRandomizer(Randomizer):
     #: The largest domain for which plans ask for its errors: for larger ones that takes too long. 0: it is no mechanism
     #: to choose from but with parameters of its own.
     largest_planned = LARGEST_DOMAIN
+    #: The largest domain that there is a law for.
+    largest_domain = LARGEST_DOMAIN
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon)
-        if not 2 <= n_categories <= LARGEST_DOMAIN:
-            raise ValueError("categories must name at least two distinct values (and at most 2**32) for each column")
+        if not 2 <= n_categories <= self.largest_domain:
+            raise ValueError("categories must name at least two distinct values (and at most "
+                             f"2**{self.largest_domain.bit_length() - 1}) for each column")
         self.n_categories = n_categories
         self.code_dtype = smallest_dtype(n_categories)
         self.n_counts = n_categories

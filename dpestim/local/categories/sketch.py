@@ -30,6 +30,7 @@ class Sketch(CategoricalRandomizer):
     """
 
     heavy = True  # the hashes are a table
+    largest_domain = 1 << 64
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories)
@@ -88,7 +89,7 @@ class Sketch(CategoricalRandomizer):
         """Return, for each code, the sum of what the table, (k, m), has at its buckets."""
         out = np.zeros(len(codes), np.int64)
         table = np.ascontiguousarray(table.reshape(self.n_hashes, self.n_buckets), np.int64)
-        sketch.query(table, self.columns, np.ascontiguousarray(codes, np.uint32), out)
+        sketch.query(table, self.columns, np.ascontiguousarray(codes, self.code_dtype), out)
         return out
 
     def collision_rates(self, codes):

@@ -1,0 +1,103 @@
+"""Which views of a code users draw, from public numbers only: levels, hashes, and who is kept for the estimates."""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpestim.local.categories.adaptive import best_law
+from dpestim.local.categories.cms import HCMS
+from dpestim.local.categories.flh import FLH
+from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of
+
+METHODS = ("pem", "treehist", "bitstogram", "sfp")
+#: Candidates that a level has at most, and cells of a table of hashes.
+MOST_CANDIDATES, MOST_CELLS = 1 << 14, 1 << 19
+#: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
+_BUCKETS = 1 << 10
+#: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
+_SQUARES, _COLLISIONS = 0.01, 0.02
+#: Bits of the hash beside a fragment, and of both together, at most.
+_PUZZLE = {"bitstogram": 10, "sfp": 8}
+_FRAGMENT = 14
+#: How probable it is that a value which is just frequent enough to be found is found.
+_POWER = 0.9
+
+
+class Depths(NamedTuple):
+    """Levels as bits, prefixes that are kept at each, users for estimates in shares of a level, and what is found."""
+
+    bits: tuple
+    n_keep: int
+    detectable: float
+
+
+@lru_cache(maxsize=256)
+def depths_of(method, epsilon, n_bits, n_top, n_users):
+    """Return the `Depths` whose detectable frequency is least, of those with few enough candidates.
+
+    A value is detectable where it is above the largest of the noise of all candidates of a level with probability 0.9.
+    More levels have fewer candidates each, and fewer users.
+    """
+    n_keep = 1 << max(3, (3 * n_top - 1).bit_length())
+    found = []
+    variance = _plain(method, epsilon)
+    for n_levels in range(1, n_bits + 1):
+        if method in _PUZZLE:
+            bits, most = _evenly(0, n_bits, n_levels), 1 << _PUZZLE[method]
+            if max(np.diff((0, *bits))) > _FRAGMENT - _PUZZLE[method]:
+                continue
+            candidates = most << int(max(np.diff((0, *bits))))
+        else:
+            first = min(n_bits, MOST_CANDIDATES.bit_length() - 1, n_bits // n_levels + n_keep.bit_length() - 1)
+            first = n_bits if n_levels == 1 else first
+            bits = (first, *_evenly(first, n_bits, n_levels - 1)) if n_levels > 1 else (first,)
+            if len(set(bits)) < n_levels:
+                break
+            steps = np.diff(bits)
+            candidates = max(1 << first, *(n_keep << int(step) for step in steps), 0)
+            if candidates > MOST_CANDIDATES:
+                continue
+        z = ndtri(1 - 1 / (2 * candidates)) + ndtri(_POWER)
+        found.append(Depths(bits, n_keep, float(z * math.sqrt(variance * (n_levels + 1) / n_users))))
+    return min(found, key=lambda depths: depths.detectable)
+
+
+def views_of(method, epsilon, n_bits, depths, n_users, seed):
+    """Return the views of a code, the last one that of the whole code, by which frequencies are estimated."""
+    n_each, bits = n_users / (len(depths.bits) + 1), depths.bits
+    if method not in _PUZZLE:
+        views = [Prefix(f"first {b} bits", _law(method, epsilon, b, n_each, seed), b, n_bits - b) for b in bits]
+    else:
+        hash_bits = _PUZZLE[method]
+        columns = hash_of(n_bits, hash_bits, seed)
+        views = [Fragment(f"bits {a} to {b}", best_law(epsilon, 1 << (hash_bits + b - a)), b - a, n_bits - b, columns,
+                          hash_bits) for a, b in zip((0, *bits), bits)]
+    return [*views, Prefix("all bits", _law(method, epsilon, n_bits, n_each, seed), n_bits, 0)]
+
+
+def _law(method, epsilon, n_bits, n_each, seed):
+    """Return the law of a level, with as many hashes as make collisions a small part of its noise."""
+    wanted = _SQUARES * n_each / _COLLISIONS / _plain(method, epsilon)
+    cls, m = (HCMS, min(_BUCKETS, 1 << n_bits)) if method == "treehist" else (FLH, _buckets(epsilon))
+    n_hashes = min(MOST_CELLS // m, max(16, 1 << math.ceil(math.log2(max(wanted / (m - 1), 1)))))
+    return cls.make(epsilon, 1 << n_bits, n_hashes, m, seed)
+
+
+def _buckets(epsilon):
+    return FLH.make(epsilon, 2, 16).n_buckets
+
+
+@lru_cache(maxsize=256)
+def _plain(method, epsilon):
+    """Return n times the variance of a rare value, without collisions of hashes."""
+    law = HCMS.make(epsilon, 1 << 20, 16, _BUCKETS) if method == "treehist" else FLH.make(epsilon, 1 << 20, 16)
+    q, gap = law.q_star, law.p_star - law.q_star
+    return float(q * (1 - q) / gap**2)
+
+
+def _evenly(first, last, n):
+    """Return n increasing numbers up to the last, in steps that are as equal as they can be; the widest come last."""
+    return tuple(first + (last - first) * k // n for k in range(1, n + 1))

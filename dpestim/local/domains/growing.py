@@ -1,0 +1,81 @@
+"""Candidates for frequent values from estimates of their prefixes, or of their fragments. Post-processing only."""
+
+import itertools
+
+import numpy as np
+
+#: Fragments that are put together at most, of one hash.
+MOST_JOINED = 256
+
+
+def grow(levels, n_keep, possible):
+    """Return (candidates, scores), best first: the whole codes whose prefixes are the most frequent.
+
+    At each level the best prefixes are kept and continued by all bits that the next level has more. Frequencies of the
+    prefixes of one code never rise from level to level, so its score is the last number of the regression of
+    its estimates that never rises: the least mean of the estimates from some level to the last one, weighted by their
+    precision. So levels at which a code is alone with its prefix add to what is known of it.
+
+    Parameters
+    ----------
+    levels : list of (int, function)
+        Of each level the bits, ascending, and a function from prefixes to (estimates, variance).
+    n_keep : int
+        How many prefixes are kept.
+    possible : function
+        From prefixes and their bits to a mask.
+    """
+    kept, paths, weights, n_bits = np.zeros(1, np.uint64), np.empty((1, 0)), [], 0
+    for bits, estimate in levels:
+        more = np.arange(1 << (bits - n_bits), dtype=np.uint64)
+        grown = ((kept[:, None] << np.uint64(bits - n_bits)) | more).ravel()
+        parents, n_bits = np.repeat(np.arange(len(kept)), len(more)), bits
+        fine = possible(grown, bits)
+        grown, parents = grown[fine], parents[fine]
+        estimates, variance = estimate(grown)
+        weights.append(1 / variance)
+        paths = np.column_stack([paths[parents], estimates])
+        scores = path_scores(paths, np.array(weights))
+        best = np.argsort(-scores, kind="stable")[:n_keep]
+        kept, paths, scores = grown[best], paths[best], scores[best]
+    return kept, scores
+
+
+def path_scores(paths, weights):
+    """Return the last number of the regression of each row that never rises."""
+    sums = np.cumsum((paths * weights)[:, ::-1], axis=1)
+    return (sums / np.cumsum(weights[::-1])).min(axis=1)
+
+
+def join(tables, widths, n_keep, per_hash, check):
+    """Return (candidates, scores), best first: codes put together from fragments that share a hash.
+
+    Parameters
+    ----------
+    tables : list of ndarray of shape (n_hashes, n_fragments)
+        The estimates of each fragment beside each hash, first bits first.
+    widths : list of int
+        Bits of the fragments.
+    n_keep : int
+    per_hash : int
+        The best fragments of each place that are tried with a hash.
+    check : function
+        From codes to their hashes, which must be the one that their fragments share.
+    """
+    best = [np.argsort(-table, axis=1, kind="stable")[:, :per_hash] for table in tables]
+    told = [np.take_along_axis(table, places, axis=1) for table, places in zip(tables, best)]
+    first = np.mean([row[:, 0] for row in told], axis=0)
+    codes, scores, hashes = [], [], []
+    for h in np.argsort(-first, kind="stable")[: 4 * n_keep]:
+        sizes = [len(row[h]) for row in told]
+        for picked in itertools.islice(itertools.product(*map(range, sizes)), MOST_JOINED):
+            code = 0
+            for places, width, k in zip(best, widths, picked):
+                code = code << width | int(places[h, k])
+            codes.append(code)
+            scores.append(np.mean([row[h, k] for row, k in zip(told, picked)]))
+            hashes.append(h)
+    codes, scores = np.array(codes, np.uint64), np.array(scores)
+    fine = check(codes) == np.array(hashes)
+    order = np.argsort(-scores[fine], kind="stable")[:n_keep]
+    return codes[fine][order], scores[fine][order]
