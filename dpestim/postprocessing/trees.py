@@ -92,6 +92,16 @@ def range_weights(fanouts, variances, low, high):
     return out
 
 
+def cover_weights(fanouts, low, high):
+    """Return the same where the sum of a range is that of the fewest nodes that make it, each as it was observed."""
+    parts, covered = inside(fanouts, low, high), np.zeros(1, bool)
+    out = []
+    for part, fanout in zip(parts[:-1], fanouts):
+        out.append(((part == 1) & ~covered).astype(np.float64))
+        covered = np.repeat(covered | (part == 1), fanout)
+    return [*out, np.where(covered, 0.0, parts[-1])]
+
+
 def range_variance(fanouts, variances, low, high):
     """Return the variance of the estimated sum of each range, for independent noise; O(height times fan-out) each.
 
@@ -142,6 +152,23 @@ def mean_range_variance(fanouts, variances, n_leaves=None):
     for covariance, width in zip(leaf_covariances(fanouts, variances), widths):
         total, before = total + (covariance - before) * _pairs(n, width), covariance
     return total / (n * (n + 1) // 2)
+
+
+def mean_cover(fanouts, n_leaves=None):
+    """Return how many nodes of each level `cover_weights` takes, on average over all ranges of the first leaves."""
+    sizes, widths = level_sizes(fanouts), node_widths(fanouts)
+    n = int(n_leaves or sizes[-1])
+    inner = [_ranges_around(n, width) for width in widths]
+    own = [inner[0], *(here - fanout * above for fanout, above, here in zip(fanouts, inner, inner[1:]))]
+    return [count / (n * (n + 1) // 2) for count in own]
+
+
+def _ranges_around(n, width):
+    """Return how many (range, node) there are where the node lies in the range, exactly."""
+    whole = n // width
+    ones, squares = whole * (whole - 1) // 2, (whole - 1) * whole * (2 * whole - 1) // 6
+    # node k has (k width + 1) first leaves before its own, and n - (k + 1) width + 1 ends
+    return whole * (n - width + 1) + ones * (width * (n - width + 1) - width) - squares * width**2
 
 
 def _pairs(n, width):
