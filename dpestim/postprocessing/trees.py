@@ -23,6 +23,27 @@ def node_widths(fanouts):
     return [sizes[-1] // size for size in sizes]
 
 
+def even_fanouts(size, height):
+    """Return the fan-outs of the tree of this height over at least so many leaves, as equal and as small as can be."""
+    most = math.ceil(size ** (1 / height) - 1e-9)
+    while most**height < size:
+        most += 1
+    out = [most] * height
+    for level in range(height):
+        if math.prod(out) // out[level] * (out[level] - 1) >= size and out[level] > 2:
+            out[level] -= 1
+    return tuple(out)
+
+
+def fanouts_of(size, branching):
+    """Return the fan-outs of the tree in which every node but the root has so many children."""
+    out, left = [], size
+    while left > branching:
+        out.append(branching)
+        left = -(-left // branching)
+    return (left, *out) if left > 1 else tuple(out)
+
+
 def passes(fanouts, variances):
     """Return (the variance of a node's estimate from its subtree, the weight of its own observation), for each level.
 

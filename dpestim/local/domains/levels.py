@@ -44,27 +44,6 @@ def sibling_variance(law):
     return float(law.mean_of(np.square(numbers)).mean()) / 2
 
 
-def even_fanouts(size, height):
-    """Return the fan-outs of the tree of this height over at least so many leaves, as equal and as small as can be."""
-    most = math.ceil(size ** (1 / height) - 1e-9)
-    while most**height < size:
-        most += 1
-    out = [most] * height
-    for level in range(height):
-        if math.prod(out) // out[level] * (out[level] - 1) >= size and out[level] > 2:
-            out[level] -= 1
-    return tuple(out)
-
-
-def fanouts_of(size, branching):
-    """Return the fan-outs of the tree in which every node but the root has so many children."""
-    out, left = [], size
-    while left > branching:
-        out.append(branching)
-        left = -(-left // branching)
-    return (left, *out) if left > 1 else tuple(out)
-
-
 def mean_variance(epsilon, size, fanouts, method):
     """Return the variance of a range, for one user in all, on average over all ranges and with evenly spread users."""
     height, variance_of = len(fanouts), node_variance if method == "hio" else sibling_variance
@@ -79,7 +58,7 @@ def best_fanouts(epsilon, size, method):
     """Return the fan-outs of the least `mean_variance`, of trees with about equal fan-outs."""
     found = []
     for height in range(1, (size - 1).bit_length() + 1):
-        fanouts = even_fanouts(size, height)
+        fanouts = trees.even_fanouts(size, height)
         if math.prod(fanouts) > MOST_VALUES:
             continue
         found.append((mean_variance(epsilon, size, fanouts, method), fanouts))

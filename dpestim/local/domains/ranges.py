@@ -10,11 +10,12 @@ from scipy.special import ndtri
 
 from dpestim.inputs import columns_of
 from dpestim.local.coded import CategoryFeature
-from dpestim.local.domains.levels import METHODS, MOST_VALUES, TreeColumns, best_fanouts, fanouts_of
+from dpestim.local.domains.levels import METHODS, MOST_VALUES, TreeColumns, best_fanouts
 from dpestim.local.domains.trees_of_reports import Observed
 from dpestim.local.feature_client import FeatureClient
 from dpestim.local.interval_ends import ends
 from dpestim.local.server import Server
+from dpestim.postprocessing import trees
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.results import Part, labels_of
 
@@ -243,7 +244,7 @@ class RangeEstimator(Server, FeatureClient):
             return best_fanouts(epsilon, size, self.method)
         if isinstance(branching, bool) or not isinstance(branching, Integral) or not 2 <= branching <= MOST_VALUES:
             raise ValueError(f"branching must be 'auto' or an integer from 2 to {MOST_VALUES}")
-        return fanouts_of(size, int(branching))
+        return trees.fanouts_of(size, int(branching))
 
     def _like(self, columns):
         return self._of_features(columns.row, columns.names, inferred=columns.inferred, keys=columns.keys)

@@ -11,8 +11,9 @@ from dpestim.local import RangeEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.pgr import PGR
-from dpestim.local.domains.levels import best_fanouts, even_fanouts, fanouts_of, mean_variance
+from dpestim.local.domains.levels import best_fanouts, mean_variance
 from dpestim.postprocessing import trees
+from dpestim.postprocessing.trees import even_fanouts, fanouts_of
 from dpestim.privacy.config import config_context
 
 SIZE = 64
@@ -52,13 +53,14 @@ def test_errors_are_those_of_theory(method, epsilon):
     assert (np.abs(ratio - 1) < 5 * np.sqrt(2 / seeds)).all(), ratio
     assert (np.abs(shares.mean(axis=0) - right) < 5 * errors.mean(axis=0) / np.sqrt(seeds)).all()
     covered = ((low <= right) & (right <= high)).mean()
-    assert 0.93 <= covered <= 0.97, covered
+    # (ranges of one run go together: as if half of them were independent)
+    assert abs(covered - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / (2 * seeds)), covered
 
 
 def test_the_average_over_all_ranges_is_what_branching_is_chosen_by():
     n, size = 40_000, 16
     X = (np.arange(n) % size)[:, None] + 0.5
-    for method, branching in (("hierarchy", "auto"), ("hierarchy", 2), ("hio", "auto")):
+    for method, branching in (("hierarchy", "auto"), ("hierarchy", 2)):
         est = RangeEstimator(bounds=([0.0], [float(size)]), n_bins=size, method=method, branching=branching,
                              random_state=0).fit(X)
         stated = mean_variance(est._columns.laws[0].epsilon, size, est.fanouts_[0], method) / n
