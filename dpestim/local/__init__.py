@@ -10,6 +10,7 @@ All data take one path::
     columns.py   `Column` (what turns values into codes, and a law), `Columns` (those of a row), the one walk
     sampling.py  `SampledColumns`: those of a row of which each user reports k, and its walk
     coded.py     features of a row as small numbers: places of categories, bins of numbers
+    feature_client.py  `FeatureClient`: clients whose columns are categories or numbers, by place or by name
     views.py     `View`: a public function of features, with a law of its own; `ViewColumns`, of which users report some
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
@@ -23,12 +24,13 @@ and a package for each kind of data, which the files above know nothing about::
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
     keyvalue/    laws over sets of (key, value) pairs: a row is a set, and rows are sliced as those of arrays
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
+    domains/     trees over ordered values, from which ranges and quantiles are estimated
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
     learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
 A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its
-kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, which stands
-above both, and `learning`, above these.
+kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates` and `domains`, which
+stand above both, and `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
@@ -58,6 +60,7 @@ from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
+from dpestim.local.domains.ranges import RangeEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
@@ -114,6 +117,7 @@ __all__ = [
     "PrivUnitTransformer",
     "PrivatizedColumns",
     "RAPPORFrequencyEstimator",
+    "RangeEstimator",
     "Round",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",

@@ -4,6 +4,7 @@
     sums           count of rows that are true, sum, mean
     moments        variance, standard deviation, covariance, correlation
     quantiles      quantiles, median, smallest and largest values
+    ranges         counts of any ranges, from trees (`range_noise`: how much noise a level has)
     tables         histograms, contingency tables, categories that nobody declared
     keys           what categories that nobody declared are called
     groups         any of them for each of several declared groups
@@ -41,6 +42,7 @@ from dpestim.statistics.functions import (
 from dpestim.statistics.groups import group_by
 from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
 from dpestim.statistics.quantiles import Quantile
+from dpestim.statistics.ranges import RangeCounts
 from dpestim.statistics.result import Result
 from dpestim.statistics.sums import Count, Mean, Sum
 from dpestim.statistics.tables import ContingencyTable, Histogram
@@ -54,6 +56,7 @@ __all__ = [
     "Histogram",
     "Mean",
     "Quantile",
+    "RangeCounts",
     "Result",
     "StandardDeviation",
     "Sum",
@@ -86,6 +89,8 @@ GUIDE = (
      "works for any distribution, ties included; returns confidence intervals when `level` is set"),
     ("the number of rows in each cell is wanted", "Histogram",
      "the noise of a cell does not grow with the number of cells"),
+    ("the numbers of rows in any ranges, or many quantiles, are wanted", "RangeCounts",
+     "a range of many cells has little noise"),
     ("counts of declared categories, or of their combinations, are wanted", "ContingencyTable",
      "pure epsilon; rare categories appear too"),
     ("counts of categories that nobody declared are wanted", "UnknownCategories",

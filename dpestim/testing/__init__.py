@@ -23,6 +23,7 @@ an estimator can do decides which:
     reported     fits that hear of rows by noisy integers and private choices: what all of them cost, exactly
     answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
     rounds       what learns from reports of noisy gradients, in the local model
+    views        what estimates from views of rows, of which each user reports some
     synthesis    what learns a model of rows, and samples others from it
     releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
     central      what adds noise to answers
@@ -66,6 +67,7 @@ from dpestim.testing import (
     statistics,
     surveys,
     synthesis,
+    views,
 )
 from dpestim.testing.aggregates import SERVER_CHECKS
 from dpestim.testing.answers import ANSWER_CHECKS
@@ -81,7 +83,7 @@ from dpestim.testing.trees import TREE_CHECKS
 _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
-             "local model": learning.Learners, "privatized columns": learning.Privatized}
+             "local model": learning.Learners, "privatized columns": learning.Privatized, "views": views.Viewed}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

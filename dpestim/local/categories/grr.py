@@ -51,6 +51,10 @@ class GRR(CodeReports, CategoricalRandomizer):
         d = self.n_categories
         return [[self.p_star if x == y else self.q_star for y in range(d)] for x in range(d)]
 
+    def mean_of(self, numbers):
+        """Return the mean of numbers[report] for every category."""
+        return float(self.q_star) * numbers.sum() + self._gap * numbers
+
     def law_indices(self, codes, reports):
         """Return (true value, reported value)."""
         return codes.astype(np.int64), reports[:, 0].astype(np.int64)

@@ -74,6 +74,15 @@ class CategoricalRandomizer(Randomizer):
         at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
         return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
 
+    def numbers_of_sum(self, weights):
+        """Return a number for each report, whose mean over n reports is the sum of the estimates times these weights.
+
+        For laws whose reports are codes.
+        """
+        if not (isinstance(self, CodeReports) and self._is("estimate") and self.n_counts == self.n_categories):
+            raise ValueError(f"the law {type(self).__name__} does not say what one report adds to a weighted sum")
+        return (weights - float(self.q_star) * weights.sum()) / self._gap
+
     def variance_line(self, counts, n):
         """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""
         q, gap = self.q_star, self.p_star - self.q_star
@@ -202,8 +211,11 @@ class CategoricalRandomizer(Randomizer):
 
     def noise_of(self, numbers):
         """Return the variance of numbers[report] for every category."""
-        matrix = np.array(self._matrix(LARGEST_SOLVED))
-        return np.maximum(matrix @ np.square(numbers) - np.square(matrix @ numbers), 0.0)
+        return np.maximum(self.mean_of(np.square(numbers)) - np.square(self.mean_of(numbers)), 0.0)
+
+    def mean_of(self, numbers):
+        """Return the mean of numbers[report] for every category."""
+        return np.array(self._matrix(LARGEST_SOLVED)) @ numbers
 
     def _dense(self):
         return Dense(self._matrix(LARGEST_MATRIX))

@@ -80,6 +80,20 @@ class PGR(CodeReports, CategoricalRandomizer):
         return out - self._of_values(counts.reshape(self.space.blocks, -1).sum(axis=1)) * (float(block) / n) + float(
             constant)
 
+    def numbers_of_sum(self, weights):
+        """Return a number for each symbol: sums over hyperplanes, too, because being orthogonal is mutual."""
+        _, _, own, block, constant = self.space.line(*self._weights, Fraction(1))
+        values, weights = np.arange(self.n_categories), np.asarray(weights, np.float64)
+        in_block = np.bincount(values % self.space.blocks, weights, self.space.blocks)
+        supported = self._supported(values, same_points(*self.space[:2]), weights).reshape(self.space.blocks, -1)
+        return (supported * float(own) - in_block[:, None] * float(block) + weights.sum() * float(constant)).reshape(-1)
+
+    def mean_of(self, numbers):
+        """Return the mean of numbers[symbol] for every category."""
+        own, other = (float(weight) for weight in self._weights)
+        numbers = np.ascontiguousarray(numbers, np.float64)
+        return other * numbers.sum() + (own - other) * self._sums(numbers, self.n_categories)
+
     def _of_values(self, blocks):
         return np.asarray(blocks)[np.arange(self.n_categories) % self.space.blocks]
 
@@ -189,13 +203,13 @@ class PGR(CodeReports, CategoricalRandomizer):
         success[first] += by_all + other * np.count_nonzero(open_) / np.count_nonzero(first)
         return np.minimum(success, 1.0)
 
-    def _supported(self, holders, as_report):
-        """Return how many of these values each symbol supports."""
-        blocks, points = self.space.blocks, self.space.points
-        held = np.zeros((blocks, points), np.int64)
-        held[holders % blocks, as_report[holders // blocks]] = 1
+    def _supported(self, holders, as_report, weights=1):
+        """Return how many of these values each symbol supports, or the sum of their weights, an array of floats."""
+        blocks, points, kind = self.space.blocks, self.space.points, np.int64 if np.ndim(weights) == 0 else np.float64
+        held = np.zeros((blocks, points), kind)
+        held[holders % blocks, as_report[holders // blocks]] = weights
         n = self._sums(held, self.n_counts).reshape(points, blocks)  # of the points as values, ...
-        out = np.empty((blocks, points), np.int64)
+        out = np.empty((blocks, points), kind)
         out[:, as_report] = n.T  # ... and of the same points as reports
         return out.ravel()
 

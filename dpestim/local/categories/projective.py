@@ -131,6 +131,7 @@ def _primes_near(number):
     return max(2, below), next_prime(number + 1)
 
 
+@lru_cache(maxsize=8)
 def same_points(q, t):
     """Return, for each point in the order of values, its number in the order of reports."""
     inverse = np.array([0, *(pow(k, -1, q) for k in range(1, q))], np.int64)

@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from dpestim.inputs import (
-    category_rows,
     class_array,
     classes_of,
     columns_of,
@@ -254,9 +253,6 @@ class LDPNaiveBayes(ClassifierMixin, Server, ClassColumns):
 
     def _client(self, restart=False):
         return self
-
-    def _container(self, X, strict):
-        return category_rows(X, strict=strict)
 
     def _check_call_parameters(self):
         super()._check_call_parameters()

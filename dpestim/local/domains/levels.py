@@ -1,0 +1,87 @@
+"""Trees over the values of a column: the levels that users report, each with a law of its own, from public numbers."""
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dpestim.local.categories.choice import candidates, spread_of
+from dpestim.local.views import Quotient, ViewColumns
+from dpestim.postprocessing import trees
+
+#: Mechanisms whose report is one code, so that the variance of any sum of their estimates can be seen in the counts.
+#: The best of all is at most 1.25 times as good where a node has few siblings, and 1.03 times from 32 values on.
+_SHORT = ("GRRFrequencyEstimator", "PGRFrequencyEstimator")
+#: The most values of a column.
+MOST_VALUES = 1 << 20
+#: Counts of a law for whose nodes covariances are left out: they are below the variance over the number of nodes.
+_LARGE = 1 << 14
+METHODS = ("hierarchy", "hio")
+
+
+@lru_cache(maxsize=1024)
+def short_law(epsilon, size):
+    """Return the law of the least variance for so many values, of those whose report is one code."""
+    laws, refused = candidates(epsilon, size, _SHORT)
+    if not laws:
+        raise ValueError(next(iter(refused.values())))
+    return min(laws.values(), key=lambda law: (spread_of(law).rmse(1), law.report_bits))
+
+
+def node_variance(law):
+    """Return the variance of a node's share, for one report of evenly spread users, their being drawn included."""
+    even = 1 / law.n_categories
+    return spread_of(law).rmse(1) ** 2 + even * (1 - even)
+
+
+@lru_cache(maxsize=1024)
+def sibling_variance(law):
+    """Return half the variance of the difference of two nodes: that less their covariance (``ranges.md``, claim 4)."""
+    if law.n_counts > _LARGE:
+        return node_variance(law)
+    numbers = law.numbers_of_sum(np.eye(1, law.n_categories)[0] - np.eye(1, law.n_categories, 1)[0])
+    return float(law.mean_of(np.square(numbers)).mean()) / 2
+
+
+def mean_variance(epsilon, size, fanouts, method):
+    """Return the variance of a range, for one user in all, on average over all ranges and with evenly spread users."""
+    height, variance_of = len(fanouts), node_variance if method == "hio" else sibling_variance
+    each = [height * variance_of(short_law(epsilon, nodes)) for nodes in trees.level_sizes(fanouts)[1:]]
+    if method == "hio":
+        return sum(often * variance for often, variance in zip(trees.mean_cover(fanouts, size)[1:], each))
+    return trees.mean_range_variance(fanouts, [0.0, *each], size)
+
+
+@lru_cache(maxsize=256)
+def best_fanouts(epsilon, size, method):
+    """Return the fan-outs of the least `mean_variance`, of trees with about equal fan-outs."""
+    found = []
+    for height in range(1, (size - 1).bit_length() + 1):
+        fanouts = trees.even_fanouts(size, height)
+        if math.prod(fanouts) > MOST_VALUES:
+            continue
+        found.append((mean_variance(epsilon, size, fanouts, method), fanouts))
+        if len(found) > 3 and found[-1][0] > 1.5 * min(found)[0]:
+            break
+    return min(found)[1]
+
+
+class TreeColumns(ViewColumns):
+    """The levels of the trees over the values of some features, of which a user reports one."""
+
+    @classmethod
+    def of(cls, features, all_fanouts, epsilon, **more):
+        """Return the columns of trees with these fan-outs."""
+        views = []
+        for place, (feature, fanouts) in enumerate(zip(features, all_fanouts)):
+            widths, sizes = trees.node_widths(fanouts), trees.level_sizes(fanouts)
+            views += [Quotient(f"{feature.name}, level {level} of {len(fanouts)}", short_law(epsilon, sizes[level]),
+                               place, widths[level]) for level in range(1, len(sizes))]
+        return cls(views, n_sampled=1, features=features, **more)
+
+    def levels_of(self, place):
+        """Return (the fan-outs, the numbers of the views) of the tree over a feature."""
+        numbers = [k for k, view in enumerate(self.columns) if view.places == (place,)]
+        sizes = [1, *(self.columns[k].law.n_categories for k in numbers)]
+        return tuple(b // a for a, b in pairwise(sizes)), numbers

@@ -1,0 +1,121 @@
+"""What counts of the levels of a tree tell of ranges: estimates, and their variances from the very reports."""
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from dpestim.local.domains.levels import node_variance, sibling_variance
+from dpestim.postprocessing import norm_sub, trees
+
+#: The variance of a leaf's share where nobody reported leaves: so large that it weighs nothing.
+NOBODY = 1e9
+
+
+class Observed:
+    """A tree over the values of a column, and the reports of its levels.
+
+    Parameters
+    ----------
+    fanouts : tuple of int
+    laws : list of CategoricalRandomizer
+        Of each level below the root.
+    counts : list of ndarray
+        Of the reports of each level.
+    drawn : list of int
+        How many users reported each level.
+    n : int
+        How many users there are in all.
+    n_values : int
+        How many of the leaves are values.
+    consistent : bool
+        Whether nodes are made the sums of their children.
+    """
+
+    def __init__(self, fanouts, laws, counts, drawn, n, n_values, consistent):
+        self.fanouts, self.laws, self.counts, self.drawn = fanouts, laws, counts, drawn
+        self.n, self.n_values, self.consistent = n, n_values, consistent
+        self.n_leaves = trees.level_sizes(fanouts)[-1]
+        #: The variance of a node of each level, as far as it is public: weights have no part in what they weigh.
+        self.variances = [0.0, *(sibling_variance(law) / m if m else math.inf for law, m in zip(laws, drawn))]
+        if not drawn[-1]:
+            self.variances[-1] = NOBODY
+
+    @cached_property
+    def shares(self):
+        """The shares of the nodes of each level, as its own reports tell them; even ones without any."""
+        return [law.estimate(own, m) if m else np.full(law.n_categories, 1 / law.n_categories)
+                for law, own, m in zip(self.laws, self.counts, self.drawn)]
+
+    @cached_property
+    def leaves(self):
+        """The shares of all values."""
+        if not self.consistent:
+            return self.shares[-1][: self.n_values].copy()
+        root = np.ones(1)
+        return trees.consistent(self.fanouts, [root, *self.shares], self.variances)[-1][: self.n_values]
+
+    @cached_property
+    def cumulative(self):
+        """The share below each edge between values, made to rise from 0 to 1."""
+        plain = np.append(0.0, np.cumsum(self.leaves)) if self.consistent else self._of_covers()
+        plain[-1] = 1.0
+        rising = (np.maximum.accumulate(plain) + np.minimum.accumulate(plain[::-1])[::-1]) / 2
+        return np.clip(rising, 0.0, 1.0)
+
+    def weights(self, low, high):
+        """Return the weight of each node in the share between two places, arrays for each level from the root on."""
+        high = self.n_leaves if high >= self.n_values else high  # (nobody has what lies beyond)
+        if self.consistent:
+            return trees.range_weights(self.fanouts, self.variances, low, high)
+        return trees.cover_weights(self.fanouts, low, high)
+
+    def range(self, low, high):
+        """Return (the share between two places, its standard error as a function of what the share is)."""
+        root, *weights = self.weights(low, high)
+        share = float(root[0]) + sum(float(w @ f) for w, f in zip(weights, self.shares))
+        noise = [self._noise(*each) for each in zip(self.laws, self.drawn, weights, *self._halves(low, high))]
+
+        def error(p):
+            p = np.asarray(p, np.float64)
+            variance = -p * (1 - p) / max(self.n - 1, 1)
+            for m, (square_in, square_out, mean_in, mean_out) in zip(self.drawn, noise):
+                square, mean = p * square_in + (1 - p) * square_out, p * mean_in + (1 - p) * mean_out
+                variance = variance + (square - np.square(mean)) / max(m, 1)
+            return np.sqrt(np.maximum(variance, 0.0))
+
+        return share, error
+
+    @cached_property
+    def _likely(self):
+        """Shares of all leaves as a distribution, for what noise depends on."""
+        leaves = np.zeros(self.n_leaves)
+        leaves[: self.n_values] = norm_sub(self.leaves)
+        return leaves
+
+    def _halves(self, low, high):
+        """Return how users between two places, and the others, are spread over the nodes: lists of arrays."""
+        part = trees.inside(self.fanouts, low, high)[-1]
+        out = []
+        for own in (part, 1 - part):
+            spread = self._likely * own
+            spread = spread if spread.sum() > 0 else own
+            spread = spread / max(spread.sum(), 1e-300)
+            out.append([spread.reshape(size, -1).sum(axis=1) for size in trees.level_sizes(self.fanouts)[1:]])
+        return out
+
+    @staticmethod
+    def _noise(law, m, weights, among, others):
+        """Return the mean square and the mean of a report's number, of users in the range and of others."""
+        if not m:
+            return (float(np.square(weights).sum()) * node_variance(law),) * 2 + (0.0, 0.0)
+        square = law.mean_of(np.square(law.numbers_of_sum(weights)))
+        return float(among @ square), float(others @ square), float(among @ weights), float(others @ weights)
+
+    def _of_covers(self):
+        """Return the share below each edge by the fewest nodes, as they were reported."""
+        below = np.zeros(1)
+        for fanout, own in zip(self.fanouts, self.shares):
+            groups = own.reshape(-1, fanout)
+            below = (below[:, None] + np.cumsum(groups, axis=1) - groups).reshape(-1)
+        return np.append(below[: self.n_values], 1.0)

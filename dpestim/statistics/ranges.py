@@ -1,0 +1,215 @@
+"""Counts of any ranges of a column: a tree of counts, whose levels share the noise as is best (`ranges.md`)."""
+
+import math
+from dataclasses import dataclass, fields
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpestim.statistics.base import DELTA, USERS
+from dpestim.statistics.plan import Noisy, Plan
+from dpestim.statistics.range_noise import LevelNoise, best_noise
+from dpestim.statistics.result import Result
+from dpestim.statistics.tables import Histogram
+
+#: The most cells.
+MOST_CELLS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RangeResult(Result):
+    """The released counts of cells, and what they tell of ranges: a `Result` with three more methods.
+
+    Attributes
+    ----------
+    noise : dpestim.statistics.range_noise.LevelNoise
+        The tree over the cells, and how much noise its levels have; public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.statistics import RangeCounts
+    >>> counts = RangeCounts(1.0, bins=64, bounds=(0, 64), random_state=0).fit(np.arange(6400) / 100).result_
+    >>> estimate, error = counts.range(10, 30)
+    >>> bool(abs(estimate - 2000) < 4 * error)
+    True
+    """
+
+    noise: LevelNoise | None = None
+
+    def range(self, low, high):
+        """Return (the number of rows from low up to high, its standard error); no bias for edges of cells.
+
+        Parameters
+        ----------
+        low, high : float
+            Of cells that lie partly between them that part counts.
+        """
+        low, high = self._places(low, high)
+        return self._between(low, high), self.noise.of_range(low, high)[0]
+
+    def range_interval(self, low, high, level=0.95):
+        """Return (low end, high end): an interval for the number of rows from low up to high.
+
+        Parameters
+        ----------
+        low, high : float
+        level : float, default=0.95
+            In (0, 1): what it covers, about: noise is a sum of many independent ones, whose fourth moment is known.
+        """
+        places = self._places(low, high)
+        estimate, width = self._between(*places), half_width(*self.noise.of_range(*places), level)
+        return estimate - width, estimate + width
+
+    def quantile(self, q):
+        """Return the number below which a share q of the rows lies, by the cumulative counts, made to rise.
+
+        Parameters
+        ----------
+        q : float or array-like of shape (n_q,)
+            In [0, 1].
+        """
+        q = np.asarray(q, np.float64)
+        if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
+            raise ValueError("q must be a number or a list of numbers in [0, 1]")
+        below = np.append(0.0, np.cumsum(self.value))
+        rising = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2
+        return np.interp(q * max(below[-1], 0.0), rising, self.keys[0])
+
+    def _between(self, low, high):
+        at = np.interp([low, high], np.arange(len(self.value) + 1.0), np.append(0.0, np.cumsum(self.value)))
+        return float(at[1] - at[0])
+
+    def _places(self, low, high):
+        for end in (low, high):
+            if isinstance(end, bool) or not isinstance(end, Real) or math.isnan(end):
+                raise ValueError("low and high must be numbers")
+        if low > high:
+            raise ValueError("low must be at most high")
+        edges = self.keys[0]
+        return tuple(float(np.interp(end, edges, np.arange(float(len(edges))))) for end in (low, high))
+
+
+class RangeCounts(Histogram):
+    """Release counts of cells from which any range of a column is a sum with little noise.
+
+    A tree stands over the cells, and each of its counts gets noise; cells are then the estimates of least squares, in
+    which every node is the sum of its children. Take it for ranges, cumulative counts and all quantiles at once. For
+    the cells alone `Histogram` has less noise.
+
+    **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Cells
+    are public. The curator, who holds the data, must be trusted.
+
+    **Utility.** Unbiased numbers, which may be negative. The fan-outs of the tree, and how the levels share epsilon,
+    are those of the least variance of a range, on average over all ranges, with the exact variances of least squares.
+    With epsilon = 1 and one record replaced it is 218 for 256 cells and 2,049 for 65,536, where sums of noisy cells of
+    a `Histogram` have 674 and 171,000.
+
+    **Complexity.** O(n + cells) time, O(cells) memory.
+
+    {parameters}
+    References
+    ----------
+    M. Hay et al., "Boosting the accuracy of differentially private histograms through consistency", VLDB 2010; C. Li et
+    al., "The matrix mechanism: optimizing linear counting queries under differential privacy", VLDB Journal 24, 2015
+    (a tree is a strategy of the matrix mechanism, and here its levels have the best weights); W. Qardaji, W. Yang,
+    N. Li, "Understanding hierarchical methods for differentially private histograms", VLDB 2013 (fan-outs).
+    The proof: ``ranges.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.statistics import RangeCounts
+    >>> ages = np.random.default_rng(0).gamma(9.0, 4.5, 20_000)
+    >>> counts = RangeCounts(1.0, bins=128, bounds=(0, 128), random_state=0).fit(ages).result_
+    >>> estimate, error = counts.range(18, 65)
+    >>> bool(abs(estimate - np.sum((ages >= 18) & (ages < 65))) < 4 * error)
+    True
+    """
+
+    _about = "the number of rows in each cell, of counts that add up to ranges"
+    #: (owners of parts would have to share the noise of levels)
+    _adds_up = False
+    _more_parameters = """
+    bins : int or sequence of float, default=256
+        How many cells of equal width between the bounds, or their public edges, ascending; at most 1,048,576. The last
+        cell holds its last edge; values outside count in the outermost cells, NaN (in strict mode) in the middle.
+    bounds : (low, high) or Domain, default=None
+        Public range of the column, needed where `bins` is a number.
+    branching : "auto" or int, default="auto"
+        Children of a node of the tree, from 2 on; the root has as many as are needed. "auto" takes what is best for
+        ranges, from public numbers.
+""" + DELTA + USERS + "    "
+
+    def __init__(self, epsilon=1.0, *, bins=256, bounds=None, branching="auto", delta=None, neighbours=None,
+                 max_rows_per_user=None, row_choice="first", ledger=None, random_state=None):
+        super().__init__(epsilon, bins=bins, bounds=bounds, delta=delta, neighbours=neighbours,
+                         max_rows_per_user=max_rows_per_user, row_choice=row_choice, ledger=ledger,
+                         random_state=random_state)
+        self.branching = branching
+
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0, "bins": 6, "bounds": (-3.0, 3.0), "branching": 3},
+                {"epsilon": 1.0, "bins": [-1.0, 0.0, 2.0], "neighbours": "add_remove", "delta": 0.1}]
+
+    def _check(self):
+        super()._check()
+        branching = self.branching
+        if not (isinstance(branching, str) and branching == "auto") and (
+                isinstance(branching, bool) or not isinstance(branching, Integral) or not 2 <= branching <= MOST_CELLS):
+            raise ValueError(f"branching must be 'auto' or an integer from 2 to {MOST_CELLS}")
+
+    def _edges(self, n_columns):
+        out = super()._edges(n_columns)
+        if len(out) != 1:
+            raise ValueError("RangeCounts takes one column: fit one for each column, with a share of epsilon each")
+        if len(out[0][0]) - 1 > MOST_CELLS:
+            raise ValueError(f"bins must make at most {MOST_CELLS} cells")
+        return out
+
+    def _plan(self, summary, epsilon):
+        levels, (edges,) = self._levels(epsilon), self._keys(summary.n_columns)
+        n_rows = summary.n_rows if self._replaces else None
+
+        def finish(outcomes):
+            cells = levels.consistent(outcomes[0], n_rows)
+            error, kurtosis = levels.of_range(0, 1)
+            return cells, np.full(len(cells), error), partial(_cell_ends, cells, error, kurtosis), (edges,)
+
+        return Plan((Noisy(levels.noise, levels.weighted(summary.totals)),), finish)
+
+    def _levels(self, epsilon):
+        """Return the `LevelNoise` of a release with this epsilon: it follows from public numbers."""
+        most, delta = self._rows(), self._budget()[1]
+        # a row that is replaced leaves one node of a level and enters another; a user may have all rows in one node
+        times, squared = (2, 2) if self._replaces else (most, most * most)
+
+        def noise_of(total, squares, size):
+            return self._noise_for(epsilon, delta, times * total, squared * squares, size)
+
+        branching = None if isinstance(self.branching, str) else int(self.branching)
+        return best_noise(len(self._edges(1)[0][0]) - 1, branching, self._replaces, noise_of, normal=bool(delta))
+
+    def _result(self, drawn, names=None):
+        plain = super()._result(drawn, names)
+        return RangeResult(*(getattr(plain, field.name) for field in fields(plain)),
+                           noise=self._levels(self._shares()[1]))
+
+
+def _cell_ends(cells, error, kurtosis, level):
+    width = half_width(error, kurtosis, level)
+    return cells - width, cells + width
+
+
+def half_width(error, kurtosis, level):
+    """Return how far a sum of independent symmetric noise is from 0 with probability 1 - level, about.
+
+    The first two terms of Cornish and Fisher's expansion: exact for normal noise.
+    """
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError("level must be a number between 0 and 1")
+    z = float(ndtri(0.5 + level / 2))
+    return error * max(z + kurtosis * (z**3 - 3 * z) / 24, 0.0)
