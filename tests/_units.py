@@ -16,7 +16,7 @@ from _pytest.runner import runtestprotocol
 from xdist.scheduler import LoadScopeScheduling
 
 #: Files whose tests share one run of something.
-WHOLE = ("test_reproduction.py",)
+WHOLE = ("test_js_client.py", "test_reproduction.py")
 
 
 def unit(nodeid):
