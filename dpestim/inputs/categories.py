@@ -393,4 +393,4 @@ def _is_infinite(value):
 
 def smallest_dtype(n):
     """Return the smallest unsigned dtype that holds 0 .. n - 1 (64 bits are for hashes of codes only)."""
-    return np.dtype(next((t for t, bits in ((np.uint8, 8), (np.uint16, 16), (np.uint32, 32)) if n <= 1 << bits), np.uint64))
+    return next((np.dtype(f"u{size}") for size in (1, 2, 4) if n <= 1 << 8 * size), np.dtype(np.uint64))
