@@ -171,6 +171,7 @@ STATISTICS = {
     "statistics.Variance": ("weight", {"bounds": (25, 200)}, "kg²"),
     "statistics.StandardDeviation": ("weight", {"bounds": (25, 200)}, "kg"),
     "statistics.Histogram": ("weight", {"bins": 8, "bounds": (25, 200)}, "people"),
+    "statistics.RangeCounts": ("weight", {"bins": 64, "bounds": (25, 200)}, "people"),
     "statistics.Quantile": ("weight", {"q": 0.5, "bounds": (25, 200), "level": 0.95}, "kg"),
 }
 

@@ -33,7 +33,8 @@ def refuse_others(reports, columns):
     while isinstance(made, np.ndarray):
         entry = _made.get(id(made))
         if entry is not None and entry[0]() is made:
-            if made.shape[1] == width and len(entry[1]) == len(columns) and not columns.same_law(entry[1]):
+            same = len(entry[1]) == len(columns) or columns.n_sampled  # (views of a row are as many as a law asks for)
+            if made.shape[1] == width and same and not columns.same_law(entry[1]):
                 raise ValueError(f"reports were made with {_difference(entry[1], columns)}: pass the same parameters "
                                  "to client and server")
             return
@@ -43,12 +44,12 @@ def refuse_others(reports, columns):
 def _difference(theirs, mine):
     """Return what differs, by name alone."""
     for one, other in zip(theirs, mine):
-        if type(one.law) is not type(other.law):
-            return f"another mechanism in {other.name}"
         names = [name for name in one.law.arguments
                  if name in other.law.arguments and one.law.arguments[name] != other.law.arguments[name]]
-        if "epsilon" in names:
+        if "epsilon" in names:  # (by which a mechanism may be chosen)
             return f"another epsilon in {other.name}"
+        if type(one.law) is not type(other.law):
+            return f"another mechanism in {other.name}"
         if names or one.identity() != other.identity():
             return f"{'another ' + names[0] if names else 'other categories or bounds'} in {other.name}"
     return "other parameters"

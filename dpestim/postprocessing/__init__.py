@@ -10,6 +10,7 @@ takes from the law.
     priors.py      calibrate, power, power_ns: posterior means under a prior that the estimates choose
     likelihood.py  ibu: maximum likelihood, by the law itself (`em.py` has the iterations)
     order.py       isotonic, tree_consistency: a public order of the values, a tree of sums
+    trees.py       trees of which each level has one variance: least squares, and exact variances of ranges
     inputs.py      what all of them check
     shrinkage.py   what classes say apart from all rows, for models: how much of it is more than noise
 

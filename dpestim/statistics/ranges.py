@@ -8,10 +8,12 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.special import ndtri
 
-from dpestim.statistics.base import DELTA, USERS
+from dpestim._core import cells
+from dpestim.statistics.base import DELTA, USERS, columns_shown
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.range_noise import LevelNoise, best_noise
 from dpestim.statistics.result import Result
+from dpestim.statistics.summary import BLOCK
 from dpestim.statistics.tables import Histogram
 
 #: The most cells.
@@ -39,18 +41,20 @@ class RangeResult(Result):
 
     noise: LevelNoise | None = None
 
-    def range(self, low, high):
+    def range(self, low, high, column=0):
         """Return (the number of rows from low up to high, its standard error); no bias for edges of cells.
 
         Parameters
         ----------
         low, high : float
             Of cells that lie partly between them that part counts.
+        column : int, default=0
+            The place of the column.
         """
-        low, high = self._places(low, high)
-        return self._between(low, high), self.noise.of_range(low, high)[0]
+        low, high = self._places(low, high, column)
+        return self._between(low, high, column), self.noise.of_range(low, high)[0]
 
-    def range_interval(self, low, high, level=0.95):
+    def range_interval(self, low, high, level=0.95, column=0):
         """Return (low end, high end): an interval for the number of rows from low up to high.
 
         Parameters
@@ -58,46 +62,56 @@ class RangeResult(Result):
         low, high : float
         level : float, default=0.95
             In (0, 1): what it covers, about: noise is a sum of many independent ones, whose fourth moment is known.
+        column : int, default=0
         """
-        places = self._places(low, high)
-        estimate, width = self._between(*places), half_width(*self.noise.of_range(*places), level)
+        places = self._places(low, high, column)
+        estimate, width = self._between(*places, column), half_width(*self.noise.of_range(*places), level)
         return estimate - width, estimate + width
 
-    def quantile(self, q):
+    def quantile(self, q, column=0):
         """Return the number below which a share q of the rows lies, by the cumulative counts, made to rise.
 
         Parameters
         ----------
         q : float or array-like of shape (n_q,)
             In [0, 1].
+        column : int, default=0
         """
         q = np.asarray(q, np.float64)
         if q.ndim > 1 or not ((q >= 0) & (q <= 1)).all():
             raise ValueError("q must be a number or a list of numbers in [0, 1]")
-        below = np.append(0.0, np.cumsum(self.value))
+        below = self._below(column)
         rising = (np.maximum.accumulate(below) + np.minimum.accumulate(below[::-1])[::-1]) / 2
-        return np.interp(q * max(below[-1], 0.0), rising, self.keys[0])
+        return np.interp(q * max(below[-1], 0.0), rising, self.keys[column])
 
-    def _between(self, low, high):
-        at = np.interp([low, high], np.arange(len(self.value) + 1.0), np.append(0.0, np.cumsum(self.value)))
+    def _below(self, column):
+        """Return the number of rows below each edge of a column."""
+        if isinstance(column, bool) or not isinstance(column, Integral) or not 0 <= column < len(self.keys):
+            raise ValueError(f"column must be a number from 0 to {len(self.keys) - 1}")
+        return np.append(0.0, np.cumsum(self.value if self.value.ndim == 1 else self.value[:, column]))
+
+    def _between(self, low, high, column):
+        below = self._below(column)
+        at = np.interp([low, high], np.arange(float(len(below))), below)
         return float(at[1] - at[0])
 
-    def _places(self, low, high):
+    def _places(self, low, high, column):
+        self._below(column)
         for end in (low, high):
             if isinstance(end, bool) or not isinstance(end, Real) or math.isnan(end):
                 raise ValueError("low and high must be numbers")
         if low > high:
             raise ValueError("low must be at most high")
-        edges = self.keys[0]
+        edges = self.keys[column]
         return tuple(float(np.interp(end, edges, np.arange(float(len(edges))))) for end in (low, high))
 
 
 class RangeCounts(Histogram):
     """Release counts of cells from which any range of a column is a sum with little noise.
 
-    A tree stands over the cells, and each of its counts gets noise; cells are then the estimates of least squares, in
-    which every node is the sum of its children. Take it for ranges, cumulative counts and all quantiles at once. For
-    the cells alone `Histogram` has less noise.
+    A tree stands over the cells of each column, and each of its counts gets noise; cells are then the estimates of
+    least squares, in which every node is the sum of its children. Take it for ranges, cumulative counts and all
+    quantiles at once. For the cells alone `Histogram` has less noise.
 
     **Privacy.** Pure epsilon in the central model, for the declared neighbours; (epsilon, delta) with a delta. Cells
     are public. The curator, who holds the data, must be trusted.
@@ -133,11 +147,12 @@ class RangeCounts(Histogram):
     #: (owners of parts would have to share the noise of levels)
     _adds_up = False
     _more_parameters = """
-    bins : int or sequence of float, default=256
-        How many cells of equal width between the bounds, or their public edges, ascending; at most 1,048,576. The last
-        cell holds its last edge; values outside count in the outermost cells, NaN (in strict mode) in the middle.
-    bounds : (low, high) or Domain, default=None
-        Public range of the column, needed where `bins` is a number.
+    bins : int, sequence of float, or list of such sequences (one for each column), default=256
+        How many cells of equal width between the bounds, or their public edges, ascending; as many in each column, and
+        at most 1,048,576. The last cell holds its last edge; values outside count in the outermost cells, NaN (in
+        strict mode) in the middle.
+    bounds : (low, high), dict or Domain, default=None
+        Public range of each column, needed where `bins` is a number.
     branching : "auto" or int, default="auto"
         Children of a node of the tree, from 2 on; the root has as many as are needed. "auto" takes what is best for
         ranges, from public numbers.
@@ -163,40 +178,62 @@ class RangeCounts(Histogram):
             raise ValueError(f"branching must be 'auto' or an integer from 2 to {MOST_CELLS}")
 
     def _edges(self, n_columns):
-        out = super()._edges(n_columns)
-        if len(out) != 1:
-            raise ValueError("RangeCounts takes one column: fit one for each column, with a share of epsilon each")
-        if len(out[0][0]) - 1 > MOST_CELLS:
-            raise ValueError(f"bins must make at most {MOST_CELLS} cells")
+        out = self._edges_of_columns(n_columns)
+        sizes = {len(edges) - 1 for edges, _ in out}
+        if len(sizes) > 1 or max(sizes) > MOST_CELLS:
+            raise ValueError(f"bins must make at most {MOST_CELLS} cells, and as many in each column")
         return out
 
+    def _sums(self, rows, grids):
+        edges = self._edges(rows.shape[1])
+        out = np.zeros((len(edges), len(edges[0][0]) - 1), np.int64)
+        places = np.empty(min(BLOCK, len(rows)), np.int64)
+        for at in range(0, len(rows), BLOCK):
+            columns = np.ascontiguousarray(rows[at : at + BLOCK].T, np.float64)
+            for (own, per), column, counts in zip(edges, columns, out):
+                inside = places[: len(column)]
+                inside.fill(0)
+                cells.add_cells(column, own, per, 1, inside)
+                cells.tally(inside, counts)
+        return out.reshape(-1)
+
     def _plan(self, summary, epsilon):
-        levels, (edges,) = self._levels(epsilon), self._keys(summary.n_columns)
-        n_rows = summary.n_rows if self._replaces else None
+        d, n_rows = summary.n_columns, summary.n_rows if self._replaces else None
+        levels, keys = self._levels(epsilon, d), self._keys(d)
+        numbers = np.concatenate([levels.weighted(own) for own in summary.totals.reshape(d, -1)])
 
         def finish(outcomes):
-            cells = levels.consistent(outcomes[0], n_rows)
+            found = np.array([levels.consistent(own, n_rows) for own in np.reshape(outcomes[0], (d, -1))]).T
+            found = found[:, 0] if d == 1 else found
             error, kurtosis = levels.of_range(0, 1)
-            return cells, np.full(len(cells), error), partial(_cell_ends, cells, error, kurtosis), (edges,)
+            return found, np.full(found.shape, error), partial(_cell_ends, found, error, kurtosis), keys
 
-        return Plan((Noisy(levels.noise, levels.weighted(summary.totals)),), finish)
+        return Plan((Noisy(levels.noise, numbers),), finish)
 
-    def _levels(self, epsilon):
+    def _axes(self, shape, keys, names):
+        title, labels = super()._axes(shape[:1], keys[:1], names)[0]
+        if len(shape) == 1:
+            return ((title, labels),)
+        same = all(np.array_equal(own, keys[0]) for own in keys)
+        return ("cell", labels if same else list(range(shape[0]))), ("column", columns_shown(names, shape[1]))
+
+    def _levels(self, epsilon, n_columns=1):
         """Return the `LevelNoise` of a release with this epsilon: it follows from public numbers."""
         most, delta = self._rows(), self._budget()[1]
         # a row that is replaced leaves one node of a level and enters another; a user may have all rows in one node
         times, squared = (2, 2) if self._replaces else (most, most * most)
 
         def noise_of(total, squares, size):
-            return self._noise_for(epsilon, delta, times * total, squared * squares, size)
+            return self._noise_for(epsilon, delta, n_columns * times * total, n_columns * squared * squares,
+                                   n_columns * size)
 
         branching = None if isinstance(self.branching, str) else int(self.branching)
-        return best_noise(len(self._edges(1)[0][0]) - 1, branching, self._replaces, noise_of, normal=bool(delta))
+        return best_noise(len(self._edges(None)[0][0]) - 1, branching, self._replaces, noise_of, normal=bool(delta))
 
     def _result(self, drawn, names=None):
         plain = super()._result(drawn, names)
-        return RangeResult(*(getattr(plain, field.name) for field in fields(plain)),
-                           noise=self._levels(self._shares()[1]))
+        levels = self._levels(self._shares()[1], len(plain.keys))
+        return RangeResult(*(getattr(plain, field.name) for field in fields(plain)), noise=levels)
 
 
 def _cell_ends(cells, error, kurtosis, level):

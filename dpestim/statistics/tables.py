@@ -131,6 +131,12 @@ class Histogram(Cells):
 
     def _edges(self, n_columns):
         """Return the edges of each column, and cells a unit where they are equally wide (else 0)."""
+        out = self._edges_of_columns(n_columns)
+        if math.prod(len(edges) - 1 for edges, _ in out) > _MOST_CELLS:
+            raise ValueError("bins must make at most 2^24 cells in all")
+        return out
+
+    def _edges_of_columns(self, n_columns):
         if isinstance(self.bins, Integral) and not isinstance(self.bins, bool):
             if not 1 <= self.bins <= _MOST_CELLS:
                 raise ValueError("bins must be from 1 to 2^24")
@@ -144,8 +150,6 @@ class Histogram(Cells):
                 raise ValueError("bins must be a number of cells, or edges: at least two finite, ascending numbers")
         if n_columns not in (None, len(out)):
             raise ValueError(f"bins must have edges for each of the {n_columns} columns")
-        if math.prod(len(edges) - 1 for edges, _ in out) > _MOST_CELLS:
-            raise ValueError("bins must make at most 2^24 cells in all")
         return out
 
     def _sums(self, rows, grids):

@@ -190,7 +190,7 @@ TAKE_NUMBERS = {
     "DPDecisionTreeClassifier", "DPDecisionTreeRegressor", "DPGaussianNB", "DPGradientBoostingClassifier",
     "DPGradientBoostingRegressor", "DPRandomForestClassifier", "DPRandomForestRegressor", "DPSimpleImputer",
     "DuchiTransformer", "HMTransformer", "LDPNaiveBayes", "LaplaceTransformer", "MarginalSynthesizer",
-    "MultiplicativeWeights", "PMTransformer", "SWTransformer", "StaircaseTransformer",
+    "MultiplicativeWeights", "PMTransformer", "RangeEstimator", "SWTransformer", "StaircaseTransformer",
 }
 #: What a refusal ends with: what helps.
 HELPS = r"DPSimpleImputer|missing=True|[Ff]ill missing values|[Ll]eave out"

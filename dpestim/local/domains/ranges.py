@@ -59,7 +59,9 @@ class RangeEstimator(Server, FeatureClient):
         data, which leaks (`PrivacyLeakWarning`).
     bounds : (low, high), dict or Domain, default=None
         The public range of each column of numbers: a pair of numbers, or of arrays with one for each such column; a
-        dict goes from the names of such columns. Values outside are clipped.
+        dict goes from the names of such columns. Values outside are clipped. Where a `Domain` says ``missing=True``, a
+        missing number is a value of its own, behind the bins; shares are those of all users, and quantiles are of the
+        values that are there.
     n_bins : int, default=256
         Bins of equal width that a column of numbers is cut into, from 2 to 1048576. Integers from 0 to 99 are values
         of their own with ``bounds=(0, 100), n_bins=100``.
@@ -186,7 +188,10 @@ class RangeEstimator(Server, FeatureClient):
         """
         q = _shares(q)
         self._check_fitted()
-        found = [_values_at(self._tree(k).cumulative, q, feature) for k, feature in enumerate(self._columns.row)]
+        found = []
+        for k, feature in enumerate(self._columns.row):
+            below = _below(self._tree(k), feature)
+            found.append(_values_at(below, q * below[-1], feature))
         return _stacked(found)
 
     def quantile_interval(self, q, level=0.95):
@@ -207,12 +212,15 @@ class RangeEstimator(Server, FeatureClient):
         self._check_fitted()
         found = []
         for k, feature in enumerate(self._columns.row):
-            tree, edges = self._tree(k), np.arange(feature.n_values + 1.0)
-            both = []
+            tree, both = self._tree(k), []
+            below = _below(tree, feature)
+            there = float(tree.range(0.0, len(below) - 1)[1](below[-1]))
             for share in np.atleast_1d(q):
-                place = float(np.interp(share, tree.cumulative, edges))
-                error = z * float(tree.range(0.0, max(round(place), 1))[1](share))
-                both.append(_values_at(tree.cumulative, np.clip([share - error, share + error], 0, 1), feature))
+                at = share * below[-1]
+                place = round(float(np.interp(at, below, np.arange(float(len(below))))))
+                error = float(tree.range(0.0, max(place, 1))[1](at))
+                error = z * math.hypot(error, share * there)  # (of whose value is there a share is asked about)
+                both.append(_values_at(below, np.clip([at - error, at + error], 0, below[-1]), feature))
             found.append(np.array(both) if q.ndim else both[0])
         return np.stack(found, axis=-2)
 
@@ -229,9 +237,6 @@ class RangeEstimator(Server, FeatureClient):
     # ---------------------------------------------------------------- the domain
 
     def _of_features(self, features, names, **more):
-        if any(getattr(feature, "missing", False) for feature in features):
-            raise ValueError("bounds must be those of columns in which no number is missing: fill missing numbers, or "
-                             "take DistributionEstimator")
         epsilon = canonical_epsilon(self.epsilon)
         return TreeColumns.of(features, [self._fanouts(feature.n_values, epsilon) for feature in features], epsilon,
                               **more)
@@ -320,7 +325,8 @@ class RangeEstimator(Server, FeatureClient):
         parts = []
         names = labels_of(self, "feature", self.n_features_in_)
         for name, k, feature in zip(names, range(self.n_features_in_), self._columns.row):
-            cuts = np.unique(np.linspace(0, feature.n_values, SHOWN + 1).round().astype(int))
+            n = getattr(feature, "n_bins", feature.n_values)
+            cuts = np.unique(np.linspace(0, n, SHOWN + 1).round().astype(int))
             found = [self._tree(k).range(*ends_) for ends_ in pairwise(cuts.tolist())]
             shares = np.array([share for share, _ in found])
             errors = [float(error(np.clip(share, 0, 1))) for share, error in found]
@@ -334,17 +340,17 @@ class RangeEstimator(Server, FeatureClient):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 2.0, "bounds": ([-3.0], [3.0]), "n_bins": 12},
-                {"epsilon": 1.0, "categories": [["low", "middle", "high"], None], "bounds": (-3.0, 3.0), "n_bins": 8,
-                 "method": "hio"}]
+                {"epsilon": 1.0, "categories": [["low", "middle", "high"], list("abcdefgh")], "method": "hio",
+                 "branching": 3}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of the declared columns."""
         rng = np.random.default_rng(seed)
-        numbers = rng.normal(0.0, 1.0, n_rows)
         if self.categories is None:
-            return numbers[:, None], None
-        X = np.empty((n_rows, 2), object)
-        X[:, 0], X[:, 1] = np.array(self.categories[0], object)[rng.integers(0, 3, n_rows)], numbers
+            return rng.normal(0.0, 1.0, (n_rows, 1)), None
+        X = np.empty((n_rows, len(self.categories)), object)
+        for j, own in enumerate(self.categories):
+            X[:, j] = np.array(own, object)[rng.integers(0, len(own), n_rows)]
         return X, None
 
 
@@ -378,8 +384,13 @@ def _labels(feature, cuts):
     return [f"{a:g} to {b:g}" for a, b in pairwise(edges.tolist())]
 
 
-def _values_at(cumulative, q, feature):
-    places = np.interp(q, cumulative, np.arange(feature.n_values + 1.0))
+def _below(tree, feature):
+    """Return the cumulative shares of values, without those that are missing."""
+    return tree.cumulative[: getattr(feature, "n_bins", feature.n_values) + 1]
+
+
+def _values_at(below, q, feature):
+    places = np.interp(q, below, np.arange(float(len(below))))
     if isinstance(feature, CategoryFeature):
         places = np.minimum(np.ceil(places).astype(int) - 1, feature.n_values - 1)
         return np.asarray(feature.encoder.categories)[np.maximum(places, 0)]

@@ -133,12 +133,25 @@ def test_categories_frames_and_names():
         est.range("L", "S", "size")
 
 
+def test_missing_numbers_are_behind_the_bins():
+    pd = pytest.importorskip("pandas")
+    x = np.random.default_rng(0).uniform(0, 1, 100_000)
+    frame = pd.DataFrame({"x": np.where(np.random.default_rng(1).random(len(x)) < 0.3, np.nan, x)})
+    est = RangeEstimator(4.0, bounds=Domain({"x": Numbers(0, 1, missing=True)}), n_bins=31, random_state=0).fit(frame)
+    share, error = est.range(0, 1)
+    assert abs(share - 0.7) < 0.02
+    assert error > 0
+    assert abs(est.quantile(0.5)[0] - 0.5) < 0.02
+    low, high = est.quantile_interval(0.5)[0]
+    assert low < 0.5 < high
+    assert est.frequencies_[0].shape == (32,)
+    assert abs(est.frequencies_[0][-1] - 0.3) < 0.02
+
+
 def test_what_is_refused():
     for wrong in ({"method": "tree"}, {"branching": 1}, {"branching": "best"}, {"n_bins": 1}, {"n_bins": 1 << 21}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             estimator(**{k: v for k, v in wrong.items() if k != "n_bins"}).set_params(**wrong).fit(zipf(10))
-    with pytest.raises(ValueError, match="fill missing numbers"):
-        RangeEstimator(bounds=Domain({"x": Numbers(0, 1, missing=True)})).fit(zipf(10))
     est = estimator(random_state=0).fit(zipf(100))
     for low, high in ((2, 1), ("a", 3), (float("nan"), 1)):
         with pytest.raises(ValueError, match="low"):

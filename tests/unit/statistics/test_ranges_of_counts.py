@@ -85,13 +85,18 @@ def test_results_answer_and_travel():
     assert abs(groups["a"].range(0, 20)[0] - (X[::2] < 20).sum()) < 6 * groups["a"].range(0, 20)[1]
     uneven = RangeCounts(1.0, bins=[0, 1, 10, 100], random_state=0).fit(X).result_
     assert uneven.range(0, 5.5)[0] == pytest.approx(uneven.value[0] + uneven.value[1] / 2)
+    both = counts(random_state=0).fit(np.c_[X, 64 - X]).result_
+    assert both.value.shape == (64, 2)
+    assert abs(both.range(40, 64, 1)[0] - (X.clip(0, 64) <= 24).sum()) < 6 * both.range(40, 64, 1)[1]
+    assert both.range(3, 40)[1] == pytest.approx(2 * result.range(3, 40)[1], rel=0.1)
+    assert len(both.to_frame()) == 128
     one = RangeCounts(1.0, bins=1, bounds=(0, 1), neighbours="add_remove", random_state=0).fit(X).result_
     assert abs(one.value[0] - len(X)) < 30
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="one column"):
-        RangeCounts(1.0, bounds=(0, 1)).fit(np.ones((4, 2)))
+    with pytest.raises(ValueError, match="as many in each column"):
+        RangeCounts(1.0, bins=[[0, 1], [0, 1, 2]]).fit(np.ones((4, 2)))
     for wrong in (1, 2.5, True, "best", None):
         with pytest.raises(ValueError, match="branching"):
             counts(branching=wrong).fit(X)
@@ -101,6 +106,9 @@ def test_what_is_refused():
     for low, high in ((3, 2), ("a", 1), (0, float("nan"))):
         with pytest.raises(ValueError, match="low"):
             result.range(low, high)
+    for column in (1, -1, "x", True):
+        with pytest.raises(ValueError, match="column must"):
+            result.range(0, 1, column)
     for q in (2, [[0.5]], float("nan")):
         with pytest.raises(ValueError, match="q must"):
             result.quantile(q)
