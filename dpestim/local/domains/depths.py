@@ -18,7 +18,7 @@ MOST_CANDIDATES, MOST_CELLS = 1 << 22, 1 << 18
 #: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
 _BUCKETS = 1 << 10
 #: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
-_SQUARES, _COLLISIONS = 0.01, 0.02
+_SQUARES, _COLLISIONS = 0.01, 0.04
 #: Bits of the hash beside a fragment, and of both together, at most.
 _PUZZLE = {"bitstogram": 10, "sfp": 8}
 _FRAGMENT = 14
