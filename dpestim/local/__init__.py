@@ -24,7 +24,7 @@ and a package for each kind of data, which the files above know nothing about::
     categories/  laws over a list of values; `FrequencyEstimator` is client and server in one
     keyvalue/    laws over sets of (key, value) pairs: a row is a set, and rows are sliced as those of arrays
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
-    domains/     trees over ordered values, from which ranges and quantiles are estimated
+    domains/     domains too large to list, and ordered ones: heavy hitters, ranges and quantiles
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
     learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
@@ -60,6 +60,7 @@ from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
+from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
 from dpestim.local.domains.ranges import RangeEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
@@ -94,6 +95,8 @@ __all__ = [
     "HCMSFrequencyEstimator",
     "HMTransformer",
     "HRFrequencyEstimator",
+    "HeavyHitterEstimator",
+    "HeavyHitters",
     "IDUEFrequencyEstimator",
     "LDPNaiveBayes",
     "LDPSGDClassifier",

@@ -50,6 +50,7 @@ from dpestim.testing import (
     choices,
     contract,
     encoders,
+    finders,
     frequencies,
     groups,
     law,
@@ -83,7 +84,8 @@ from dpestim.testing.trees import TREE_CHECKS
 _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
-             "local model": learning.Learners, "privatized columns": learning.Privatized, "views": views.Viewed}
+             "heavy hitters": finders.Finders, "local model": learning.Learners,
+             "privatized columns": learning.Privatized, "views": views.Viewed}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

@@ -201,6 +201,9 @@ class HCMS(FieldReports, Sketch):
         """Return how many signs agree with each code: half of (n + the transform of what the rows say)."""
         return (n + self._over_hashes(self._transformed(counts), codes)) / 2
 
+    def _supporting_continued(self, prefixes, n_more, counts, n):
+        return (n + self._over_continued(self._transformed(counts), prefixes, n_more)) / 2
+
     def _transformed(self, counts):
         pairs = counts.reshape(-1, 2)
         sums = np.ascontiguousarray(pairs[:, 0] - pairs[:, 1]).reshape(self.n_hashes, self.n_buckets)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim._core import sketch
+from dpestim._core import hadamard, sketch
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage
@@ -91,6 +91,37 @@ class Sketch(CategoricalRandomizer):
         table = np.ascontiguousarray(table.reshape(self.n_hashes, self.n_buckets), np.int64)
         sketch.query(table, self.columns, np.ascontiguousarray(codes, self.code_dtype), out)
         return out
+
+    def continued(self, prefixes, n_more, counts, n):
+        """Return the estimates of all codes of so many more bits behind prefixes, of shape (prefixes, 2^n_more)."""
+        return super().estimate(self._supporting_continued(prefixes, n_more, counts, n), n)
+
+    def _supporting_continued(self, prefixes, n_more, counts, n):
+        return self._over_continued(counts, prefixes, n_more)
+
+    def _over_continued(self, table, prefixes, n_more):
+        """Return, for each prefix, the sums that `_over_hashes` has for all codes of so many more bits behind it.
+
+        An array of shape (prefixes, 2^n_more). A hash is linear, so that the sum is a Walsh-Hadamard transform over the
+        added bits of what the transform of each hash's row says: all continuations cost hardly more than one.
+        """
+        k, m = self.n_hashes, self.n_buckets
+        rows = np.array(table.reshape(k, m), np.int64)
+        hadamard.fwht(rows)  # (m times what each pattern of signs of buckets says)
+        u, odd, places = np.arange(m, dtype=np.uint32), np.zeros(m, bool), np.zeros((k, m), np.intp)
+        for i in range(m.bit_length() - 1):
+            odd ^= (u >> np.uint32(i) & np.uint32(1)).astype(bool)
+        for i in range(n_more):
+            places |= odd[self.columns[:, i, None] & u].astype(np.intp) << i
+        out = np.empty((len(prefixes), 1 << n_more), np.int64)
+        starts = np.asarray(prefixes, np.uint64) << np.uint64(n_more)
+        hashes, places = np.arange(k, dtype=np.uint32), places.ravel()
+        for own, start in zip(out, starts):
+            bucket = self.buckets(np.full(k, start), hashes)
+            signed = np.where(odd[bucket[:, None] & u], -rows, rows)
+            own[:] = np.bincount(places, signed.ravel(), 1 << n_more)
+        hadamard.fwht(out)
+        return out // m
 
     def collision_rates(self, codes):
         """Return an array of the shares of hashes under which any two of these codes share a bucket."""

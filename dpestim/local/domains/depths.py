@@ -7,41 +7,53 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from dpestim.local.categories.adaptive import best_law
 from dpestim.local.categories.cms import HCMS
 from dpestim.local.categories.flh import FLH
+from dpestim.local.categories.pgr import PGR
 from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of
 
 METHODS = ("pem", "treehist", "bitstogram", "sfp")
 #: Candidates that a level has at most, and cells of a table of hashes.
-MOST_CANDIDATES, MOST_CELLS = 1 << 14, 1 << 19
+MOST_CANDIDATES, MOST_CELLS = 1 << 22, 1 << 18
 #: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
 _BUCKETS = 1 << 10
 #: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
-_SQUARES, _COLLISIONS = 0.01, 0.02
+_SQUARES, _COLLISIONS = 0.01, 0.04
 #: Bits of the hash beside a fragment, and of both together, at most.
 _PUZZLE = {"bitstogram": 10, "sfp": 8}
 _FRAGMENT = 14
 #: How probable it is that a value which is just frequent enough to be found is found.
 _POWER = 0.9
+#: The error of confirmation that the share of users for it is planned for.
+_ALPHA = 0.05
 
 
 class Depths(NamedTuple):
-    """Levels as bits, prefixes that are kept at each, users for estimates in shares of a level, and what is found."""
+    """Levels as bits, prefixes that are kept at each, views that each level has beside one for estimates; what is found.
+
+    All views are drawn equally often.
+    """
 
     bits: tuple
     n_keep: int
+    n_views: int
     detectable: float
+
+    @property
+    def share(self):
+        """The share of users who report a level."""
+        return self.n_views / (self.n_views * len(self.bits) + 1)
 
 
 @lru_cache(maxsize=256)
 def depths_of(method, epsilon, n_bits, n_top, n_users):
     """Return the `Depths` whose detectable frequency is least, of those with few enough candidates.
 
-    A value is detectable where it is above the largest of the noise of all candidates of a level with probability 0.9.
-    More levels have fewer candidates each, and fewer users.
+    A value is detectable where it is among the prefixes that a level keeps with probability 0.9. More levels have fewer
+    candidates each, and fewer users. Those kept for the estimates are as many as confirm it with a probability of a
+    half or more: between a whole level's and a quarter.
     """
-    n_keep = 1 << max(3, (3 * n_top - 1).bit_length())
+    n_keep = 1 << max(3, (5 * n_top - 1).bit_length())
     found = []
     variance = _plain(method, epsilon)
     for n_levels in range(1, n_bits + 1):
@@ -60,21 +72,25 @@ def depths_of(method, epsilon, n_bits, n_top, n_users):
             candidates = max(1 << first, *(n_keep << int(step) for step in steps), 0)
             if candidates > MOST_CANDIDATES:
                 continue
-        z = ndtri(1 - 1 / (2 * candidates)) + ndtri(_POWER)
-        found.append(Depths(bits, n_keep, float(z * math.sqrt(variance * (n_levels + 1) / n_users))))
+        # above the noise of all candidates but half of those that are kept
+        z = max(ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0, ndtri(1 - _ALPHA)) + ndtri(_POWER)
+        n_views = next(k for k in (4, 2, 1) if k == 1 or ndtri(1 - _ALPHA / n_top) <= z / math.sqrt(k))
+        depths = Depths(bits, n_keep, n_views, 0.0)
+        found.append(depths._replace(detectable=float(z * math.sqrt(variance / depths.share / n_users))))
     return min(found, key=lambda depths: depths.detectable)
 
 
 def views_of(method, epsilon, n_bits, depths, n_users, seed):
-    """Return the views of a code, the last one that of the whole code, by which frequencies are estimated."""
-    n_each, bits = n_users / (len(depths.bits) + 1), depths.bits
+    """Return the views of a code: those of each level together, and last the whole code, which estimates need."""
+    n_each, bits = n_users * depths.share, depths.bits
     if method not in _PUZZLE:
         views = [Prefix(f"first {b} bits", _law(method, epsilon, b, n_each, seed), b, n_bits - b) for b in bits]
     else:
         hash_bits = _PUZZLE[method]
         columns = hash_of(n_bits, hash_bits, seed)
-        views = [Fragment(f"bits {a} to {b}", best_law(epsilon, 1 << (hash_bits + b - a)), b - a, n_bits - b, columns,
+        views = [Fragment(f"bits {a} to {b}", PGR.make(epsilon, 1 << (hash_bits + b - a)), b - a, n_bits - b, columns,
                           hash_bits) for a, b in zip((0, *bits), bits)]
+    views = [view.named(f"{view.name}, {k + 1}") for view in views for k in range(depths.n_views)]
     return [*views, Prefix("all bits", _law(method, epsilon, n_bits, n_each, seed), n_bits, 0)]
 
 

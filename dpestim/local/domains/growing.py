@@ -6,6 +6,8 @@ import numpy as np
 
 #: Fragments that are put together at most, of one hash.
 MOST_JOINED = 256
+#: How many times as many prefixes as are kept are looked at: those with the largest estimates at their level.
+_LOOKED_AT = 64
 
 
 def grow(levels, n_keep, possible):
@@ -18,27 +20,33 @@ def grow(levels, n_keep, possible):
 
     Parameters
     ----------
-    levels : list of (int, function)
-        Of each level the bits, ascending, and a function from prefixes to (estimates, variance).
+    levels : list of (int, function, float)
+        Of each level the bits, ascending; a function from prefixes and a number of bits to the estimates of all their
+        continuations, an array of a row for each prefix; and the variance of an estimate.
     n_keep : int
         How many prefixes are kept.
     possible : function
         From prefixes and their bits to a mask.
     """
-    kept, paths, weights, n_bits = np.zeros(1, np.uint64), np.empty((1, 0)), [], 0
-    for bits, estimate in levels:
-        more = np.arange(1 << (bits - n_bits), dtype=np.uint64)
-        grown = ((kept[:, None] << np.uint64(bits - n_bits)) | more).ravel()
-        parents, n_bits = np.repeat(np.arange(len(kept)), len(more)), bits
-        fine = possible(grown, bits)
-        grown, parents = grown[fine], parents[fine]
-        estimates, variance = estimate(grown)
-        weights.append(1 / variance)
-        paths = np.column_stack([paths[parents], estimates])
-        scores = path_scores(paths, np.array(weights))
-        best = np.argsort(-scores, kind="stable")[:n_keep]
-        kept, paths, scores = grown[best], paths[best], scores[best]
+    kept, paths, weights, n_bits = np.zeros(1, np.uint64), np.empty((1, 0)), np.empty(0), 0
+    for bits, estimate, variance in levels:
+        step, n_bits = bits - n_bits, bits
+        estimates = estimate(kept, step)
+        weights = np.append(weights, 1 / variance)
+        # the least mean of the last estimates, the last of all included, is at most that one
+        best = _largest(estimates.ravel(), _LOOKED_AT * n_keep)
+        grown = (kept[best >> step] << np.uint64(step)) | (best & ((1 << step) - 1)).astype(np.uint64)
+        best, grown = (part[possible(grown, bits)] for part in (best, grown))
+        paths = np.column_stack([paths[best >> step], estimates.ravel()[best]])
+        scores = path_scores(paths, weights)
+        first = np.argsort(-scores, kind="stable")[:n_keep]
+        kept, paths, scores = grown[first], paths[first], scores[first]
     return kept, scores
+
+
+def _largest(values, n):
+    """Return the places of the n largest values, ascending."""
+    return np.arange(len(values)) if n >= len(values) else np.sort(np.argpartition(-values, n)[:n])
 
 
 def path_scores(paths, weights):

@@ -87,6 +87,8 @@ class HeavyHitterEstimator(Server, Client):
     ----------
     heavy_hitters_ : HeavyHitters
         A named tuple of arrays: values, frequencies, standard_errors, confirmed; the largest frequency first.
+    n_sampled_ : int
+        Parts that a user reports: one.
     levels_ : tuple of int
         The bits after which a part ends.
     detectable_ : float
@@ -227,17 +229,20 @@ class HeavyHitterEstimator(Server, Client):
 
     def _find(self):
         columns, counts = self._columns, self._counts
-        views, row, n_keep = columns.columns, columns.row[0], columns.depths.n_keep
-        told = [columns.told(j, counts, self._n_users) for j in range(len(views) - 1)]
+        row, (bits, n_keep, n_views, _) = columns.row[0], columns.depths
+        views = columns.columns[:-1:n_views]
+        # (the views of a level are one: their counts add up)
+        sums = [sum(counts[k * n_views : (k + 1) * n_views]) for k in range(len(bits))]
+        told = [(own[:-1], int(own[-1])) for own in sums]
         if columns.method in _PER_HASH:
             hash_bits = views[0].hash_bits
             tables = [(view.law.estimate(own, m) if m else np.zeros(view.law.n_categories)).reshape(1 << hash_bits, -1)
                       for view, (own, m) in zip(views, told)]
             check = lambda codes: hashed(codes, views[0].columns)  # noqa: E731
-            found, _ = join(tables, [view.n_bits for view in views[:-1]], n_keep, _PER_HASH[columns.method], check)
+            found, _ = join(tables, [view.n_bits for view in views], n_keep, _PER_HASH[columns.method], check)
             found = found[row.possible(found, row.n_bits)]
         else:
-            levels = [(view.n_bits, _asked(view.law, own, m)) for view, (own, m) in zip(views, told)]
+            levels = [(view.n_bits, *_asked(view.law, own, m)) for view, (own, m) in zip(views, told)]
             found, _ = grow(levels, n_keep, row.possible)
         if not isinstance(row, IntegerCodes):
             found = found[[value is not None for value in row.values(found)]]
@@ -348,10 +353,14 @@ class HeavyHitterEstimator(Server, Client):
             if not number or not (0 <= value < 1 if least else 0 < value < 1):
                 raise ValueError(f"{name} must be a number in {'[' if least else '('}0, 1)")
 
+    def _freeze(self, columns, names):
+        super()._freeze(columns, names)
+        self.n_sampled_ = columns.n_sampled
+
     def _forget(self):
         super()._forget()
         self._thaw()
-        for name in ("_found", "_noise"):
+        for name in ("_found", "_noise", "n_sampled_"):
             vars(self).pop(name, None)
 
     def __getstate__(self):
@@ -410,11 +419,10 @@ class PartColumns(ViewColumns):
 
 
 def _asked(law, counts, m):
-    """Return a function from prefixes to (estimates, variance)."""
+    """Return (a function from prefixes to the estimates of all continuations by so many bits, the variance of one)."""
     if not m:
-        return lambda codes: (np.zeros(len(codes)), 1.0)
-    variance = law.variance_line(counts, m)[0] / m
-    return lambda codes: (law.estimate_of(codes.astype(law.code_dtype), counts, m), variance)
+        return (lambda prefixes, n_more: np.zeros((len(prefixes), 1 << n_more))), 1.0
+    return (lambda prefixes, n_more: law.continued(prefixes, n_more, counts, m)), law.variance_line(counts, m)[0] / m
 
 
 def _whole(value, name, least, most):
