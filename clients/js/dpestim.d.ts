@@ -26,7 +26,7 @@ export type Answers = { [name: string]: Answer } | Answer[];
 
 /**
  * What a client keeps for one person between reports: plain JSON, at first {}. Store it after each report. It is as
- * secret as the answers are. If it is lost, or two reports are made from one copy, epsilons of reports add up.
+ * secret as the answers are. If it is lost, or two reports are made from one copy, these cost more.
  */
 export interface State {
 	survey?: string;
@@ -69,7 +69,8 @@ export declare class Survey {
 	private constructor();
 	/**
 	 * Check a survey, as text or as JSON.parse reads it: format, version and id; that the constants of each law keep its
-	 * epsilon, by exact arithmetic; that these epsilons add up to the promised one. Throws a SurveyError otherwise.
+	 * epsilon, by exact arithmetic; that these epsilons add up to the promised one; that kept answers keep the promised
+	 * longitudinal_epsilon. Throws a SurveyError otherwise.
 	 * Needs Web Crypto, which browsers have on pages from https: or localhost.
 	 */
 	static load(json: string | object): Promise<Survey>;
@@ -77,7 +78,16 @@ export declare class Survey {
 	/** 32 hexadecimal digits, which every message carries. */
 	readonly id: string;
 	/** The promise: epsilon as a fraction, and its words for the person who is asked. */
-	readonly guarantee: { epsilon: string; model: "local"; text: string; relaxation: null; relaxed_epsilon: null };
+	readonly guarantee: {
+		/** Of one report. */
+		epsilon: string;
+		/** Of all reports from one state, of answers that never change; null: clients keep nothing, or there is no bound. */
+		longitudinal_epsilon: string | null;
+		model: "local";
+		text: string;
+		relaxation: null;
+		relaxed_epsilon: null;
+	};
 	readonly questions: Question[];
 	/** Whether clients keep a state between reports. */
 	readonly keepsState: boolean;

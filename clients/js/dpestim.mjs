@@ -1,10 +1,7 @@
-/**
- * Surveys of dpestim (see dpestim.d.ts). By the same random words reports equal those of the Python package. Integers
- * decide about answers; floats turn a number into steps between its bounds, as in Python.
- */
+/** Surveys of dpestim, see dpestim.d.ts. Integers decide about answers; floats turn numbers into steps, as in Python. */
 
 const WORD = 1n << 64n;
-// what words are for, as in dpestim/rng.py; those that few reports need have the next number
+// what words are for; those that few reports need have the next number
 const SEED = 0, RESPONSE = 1, ROUNDING = 4, SUBSET = 5, PERMANENT = 7, COINS = 9, SECOND = 10;
 
 const UPDATE = ": update dpestim.mjs";
@@ -29,10 +26,9 @@ function secureWord() {
 	return word;
 }
 
-/** A number below size. */
 const below = (word, size) => (word * size) >> 64n;
 
-/** Of all draws u, `keep` say x and `other` say each other value. */
+/** `keep` draws u say x, and `other` each other value. */
 function respond(x, u, { keep, other }) {
 	if (u < keep) return x;
 	const y = (u - keep) / other;
@@ -81,7 +77,7 @@ function expLower([n, d]) {
 	return sum;
 }
 
-/** Whether a / b and b / a are at most e^epsilon. */
+/** Are a / b and b / a at most e^epsilon? */
 function within(a, b, epsilon) {
 	const e = expLower(epsilon);
 	return a > 0n && b > 0n && a << 640n <= e * b && b << 640n <= e * a;
@@ -101,13 +97,13 @@ function inWindow(at, u, { window, inside, outside }) {
 	return q < at ? q : q + window;
 }
 
-/** One of a set's pairs: 2 key + (is the sign minus), or an empty slot: 2 d + slot. */
+/** One of the pairs: 2 key + (is the sign minus), or an empty slot: 2 d + slot. */
 function sample(pairs, length, d, word, coin) {
 	const n = BigInt(pairs.length), slot = below(word, n > length ? n : length);
 	return slot < n ? 2n * pairs[slot][0] + BigInt(coin >> 32n >= pairs[slot][1]) : 2n * d + slot;
 }
 
-/** Put into an ascending list what has this place outside of it. */
+/** Add to an ascending list what has this place outside of it. */
 function insert(chosen, place) {
 	for (const before of chosen) if (before <= place) place++;
 	chosen.push(place);
@@ -170,7 +166,7 @@ const LAWS = {
 		const least = WORD / (d - 1n) ** batch, rho = least + 2n * ((k + batch - 1n) / batch), per = Number(batch);
 		const own = include * (d - k), without = (WORD - include) * k;
 		return {
-			sound: own >= without && ok(own * rho ** 2n, without * least ** 2n),
+			sound: least > k && own >= without && ok(own * rho ** 2n, without * least ** 2n),
 			draw(x, word) {
 				const out = new Uint8Array(bytesFor(d)), among = word(RESPONSE, 0) < include;
 				const others = Array.from({ length: Number(d) - 1 }, (_, v) => (v < x ? v : v + 1));
@@ -193,7 +189,7 @@ const LAWS = {
 			const u = draw(weights, word), r = u % half, own = x % n_blocks, row = x / n_blocks + 1n, bit = row & -row;
 			const slot = respond(0n, u / half, weights); // 0 and 1: the halves of the value's block
 			if (slot > 1n) return [(2n * (slot / 2n - BigInt(slot / 2n <= own)) + (slot & 1n)) * half + r];
-			const t = 2n * (r - (r % bit)) + (r % bit); // (a bit is put in where the row's lowest is)
+			const t = 2n * (r - (r % bit)) + (r % bit); // (a bit goes in where the row's lowest is)
 			return [2n * own * half + t + (parity(row & t) === slot ? 0n : bit)];
 		},
 	}),
@@ -204,6 +200,7 @@ const LAWS = {
 		const permanent = patterns(wrong, width, PERMANENT), ones = patterns(low, width);
 		const zeros = low + high === WORD ? ones : patterns(WORD - high, width, SECOND);
 		return {
+			kept: [right, wrong].map((n) => n ** (2n * n_hashes)),
 			sound: wrong < WORD && low < high && high <= WORD
 				&& ok((one * (all - zero)) ** n_hashes, (zero * (all - one)) ** n_hashes),
 			// `kept`: the cohort and, by value, what all reports are noisy copies of
@@ -297,7 +294,7 @@ const plus = ([a, b], [c, d]) => [a * d + c * b, b * d];
 const minus = ([a, b], [c, d]) => [a * d - c * b, b * d];
 const clipped = (x, low, high) => Math.min(Math.max(x, low), high) - low;
 
-/** What a law takes of an answer, by the kind of the domain; undefined: that is no answer. */
+/** What a law takes of an answer, by kinds; undefined: no answer. */
 const READERS = {
 	categories(values) {
 		const codes = new Map(values.map((value, code) => [identity(value), BigInt(code)]));
@@ -331,7 +328,6 @@ const READERS = {
 
 // ---- surveys
 
-/** The numbers of a law. */
 function integers(value) {
 	if (Array.isArray(value)) return value.map(integers);
 	if (!value || typeof value !== "object") return /^\d+$/.test(value) ? BigInt(value) : undefined;
@@ -349,7 +345,7 @@ function lawOf({ name, epsilon, arguments: given, constants }, d) {
 		law = LAWS[name]({ ...integers(given), ...integers(constants), number }, d, ok);
 	} catch {} // (a constant is missing)
 	demand(law?.sound && share[0] <= 80n * share[1], `the law ${name} does not keep its epsilon`);
-	return { ...law, epsilon: share };
+	return { kept: [1n, 0n], ...law, epsilon: share };
 }
 
 function columnOf({ name, domain, law: written, fields }) {
@@ -366,7 +362,7 @@ function columnOf({ name, domain, law: written, fields }) {
 	return { name, law, read, widths, size: widths.reduce((a, b) => a + b) };
 }
 
-/** k of d columns; words that allow no uniform draw are drawn again. */
+/** k of d columns, uniformly. */
 function choose(words, d, k) {
 	for (let attempt = 0; attempt < 5; attempt++) {
 		const chosen = [];
@@ -389,7 +385,6 @@ export class Message extends Uint8Array {
 	}
 }
 
-/** What both sides hash. */
 function canonical(value) {
 	if (Array.isArray(value)) return `[${value.map(canonical)}]`;
 	if (value && typeof value === "object")
@@ -417,9 +412,11 @@ export class Survey {
 		demand(`${Object.keys(survey).sort()}` === known && guarantee.model === "local", `the survey is unknown${UPDATE}`);
 		this.#survey = survey;
 		this.#columns = columns.map(columnOf);
-		const epsilons = this.#columns.map(({ law }) => law.epsilon).sort((a, b) => Number(minus(a, b)[0]));
-		const rest = minus(epsilons.slice(-(sampled ?? columns.length)).reduce(plus), fraction(guarantee.epsilon));
-		demand(!rest[0], "the epsilons do not add up");
+		const { epsilon, longitudinal_epsilon: all } = guarantee, k = sampled ?? columns.length;
+		const most = (key) => this.#columns.map(({ law }) => law[key]).sort((a, b) => Number(minus(a, b)[0])).slice(-k);
+		demand(!minus(most("epsilon").reduce(plus), fraction(epsilon))[0], "the epsilons do not add up");
+		const [a, b] = most("kept").reduce(([a, b], [c, d]) => [a * c, b * d]);
+		demand(all === null || within(a, b, fraction(all)), "longitudinal_epsilon is not kept");
 		const questions = columns.map(({ name, question, domain }) => ({ name, question, domain }));
 		Object.assign(this, { name, id, guarantee, questions, keepsState: report.states });
 	}

@@ -25,7 +25,9 @@ class Collector:
     file. What is not counted is counted as rejected, with the reason.
 
     **Who sees what.** The operator of the collector sees reports: local differential privacy protects the answers. A
-    reader of the state file sees counts, identities of batches and paths of files, and no report. The law protects
+    reader of the state file sees counts, paths of files, and digests of batches and of nonces. The digest of a batch of
+    few reports without nonces tells these reports to whoever tries all that there could be: add many reports at once,
+    or reports with nonces. Whoever knows the nonce of a report sees on which day it was collected. The law protects
     nothing that is kept beside reports: do not log addresses, times to the second, cookies or user agents. A date is
     enough for ``received_on``. A nonce must be random: the number of a device links all reports of its owner. Nonces do
     not stop malicious clients, which can make up reports: `dpestim.audit.poisoning` computes how far these move an

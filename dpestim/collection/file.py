@@ -82,7 +82,7 @@ def _worked_out(description):
         raise ValueError("client must declare its domain, which was learned from private data")
     layout, labels, units = Layout(columns), labels_of(estimator, columns), units_of(estimator)
     states = any(law.keeps_answers for law in columns.laws)
-    guarantee = estimator.privacy_
+    guarantee, permanent = estimator.privacy_, _permanent(columns) if states else None
     found = {
         "columns": [{"name": label, "domain": _domain(column.domain, units.get(_key(label))),
                      "law": law_of(column.law), "fields": [_field(field) for field in fields]}
@@ -91,9 +91,9 @@ def _worked_out(description):
         "report": {"bits": layout.bits, "bytes": layout.bytes, "states": states},
         "guarantee": {
             "epsilon": _amount(guarantee.epsilon), "model": guarantee.model, "relaxation": guarantee.relaxation,
-            "relaxed_epsilon": _amount(guarantee.relaxed_epsilon),
+            "relaxed_epsilon": _amount(guarantee.relaxed_epsilon), "longitudinal_epsilon": _amount(permanent),
             "text": text_of(guarantee, bits=layout.bits, n_columns=len(columns), n_sampled=columns.n_sampled,
-                            states=states, permanent=_permanent(columns) if states else None)},
+                            states=states, permanent=permanent)},
     }
     check_plain(found)
     return found

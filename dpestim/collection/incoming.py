@@ -34,6 +34,8 @@ _NAMES = ["", *REASONS]
 #: Bytes of payload that are examined at a time, and rows at most.
 BLOCK_BYTES, BLOCK_ROWS = 1 << 24, 1 << 20
 
+#: The key of digests of nonces: the same everywhere, as states are merged.
+_PUBLIC = b"dpestim: nonces of reports, v. 1"
 #: The codes of reasons that messages are refused for.
 _OF_MESSAGES = np.array([CODES[reason] if reason else 0 for reason in messages.REASONS], np.uint8)
 
@@ -247,11 +249,18 @@ NO_DAY = np.iinfo(np.int64).min
 
 
 def digests_of(nonces):
-    """Return 64-bit digests of nonces: a bijection, so that no two of them meet, and the nonce itself is not kept."""
-    x = nonces ^ np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return (x ^ (x >> np.uint64(31))).view(np.int64)
+    """Return 64-bit digests of nonces: half of AES of a nonce and zeros, by a public key.
+
+    Without the other half nobody can decrypt it, so that a nonce is found by trying all of them only. Whoever knows the
+    nonce of a batch of one report can try all reports against the identity of the batch. Two digests of n are equal by
+    chance with a probability of n^2 / 2^65, as two nonces are.
+    """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    blocks = np.zeros((len(nonces), 2), "<u8")
+    blocks[:, 0] = nonces
+    found = Cipher(algorithms.AES(_PUBLIC), modes.ECB()).encryptor().update(blocks.tobytes())
+    return np.frombuffer(found, "<i8")[::2].astype(np.int64)
 
 
 class Tally:

@@ -7,7 +7,8 @@ several processes take turns (``BEGIN IMMEDIATE``). A connection belongs to one 
 Tables: `about` (survey, name of this state), `counts` (a vector of 64-bit integers for each column), `totals`,
 `batches` (identities, for ever), `parts` (files of which some rows are counted), `sources` (files that need not be read
 again), `rejected`, `nonces` (for a window of days), `merged` (states of other machines). There is no address and no
-report in it, and no time but that of files.
+report in it, and no time but that of files. An identity is a digest: of few reports without nonces it tells these
+reports to whoever tries all that there could be.
 """
 
 import contextlib

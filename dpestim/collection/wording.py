@@ -60,8 +60,11 @@ def _more(states, permanent):
     if not states:
         yield "If you report again, the epsilons of your reports add up."
         return
-    yield ("The device keeps a random answer in place of yours, and draws all of its reports from that random answer.")
-    if permanent != math.inf:
-        yield ("As long as your answers stay the same, all of your reports together have an epsilon of at most "
-               f"{bound(permanent)}.")
-    yield "Reports can show that an answer has changed. When your answers change, epsilons add up."
+    if permanent == math.inf:
+        yield ("The device keeps something about your answers, and draws its reports from that. No bound is promised "
+               "for several of your reports together. They can show that an answer has changed.")
+        return
+    yield ("The device keeps a random answer in place of yours, and draws all of its reports from that random answer. "
+           "As long as your answers stay the same, all of your reports together have an epsilon of at most "
+           f"{bound(permanent)}. Reports can show that an answer has changed. If an answer changes, your reports can "
+           "together tell more than the sum of their epsilons.")

@@ -119,7 +119,7 @@ class LongitudinalEstimator(LongitudinalClient, FrequencyEstimator):
         which is one report each of clients that keep nothing: exact (integer weights of both steps, their product
         compared with e^epsilon as a rational number, proof in ``longitudinal.md``). All reports from one `ClientState`
         together promise epsilon_permanent between two values that never change. **Reports show whether a value
-        changed**: for values that change the epsilons of all reports add up (`privacy_of`), without a limit. **Count
+        changed**: for values that change each report adds more than epsilon (`privacy_of`), without a limit. **Count
         each round of the same users separately**: `privacy_` and the errors of an aggregate are those of one report a
         user, and permanent answers do not average out. Neighbours: any two rows of one user; no other party is trusted.
     """}

@@ -282,7 +282,7 @@ class RAPPORFrequencyEstimator(LongitudinalEstimator, OpenFrequencyEstimator):
     ``rappor.md``), neighbours: any two rows of one user; no other party is trusted. That is what `privacy_` states. All
     reports from one `ClientState` together promise 2 n_hashes ln((1 - f/2) / (f/2)), by the realised thresholds,
     between two values that never change (``longitudinal_privacy_.relaxed_epsilon``). **Reports reveal whether a value
-    changed**: for values that change, the epsilons of all reports add up (`privacy_of`), which counts every bit and is
+    changed**: for values that change, each report adds another epsilon (`privacy_of`), which counts every bit and is
     large. A ledger is charged what `privacy_of` grows by. The cohort is public, drawn without looking at the value, and
     kept for good.
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -229,7 +230,18 @@ def _more_truth(share):
     return change
 
 
+def _less_of_all(survey):
+    said = survey["guarantee"]
+    said["longitudinal_epsilon"] = str(Fraction(said["longitudinal_epsilon"]) - Fraction(1, 10**70))
+
+
 _GRR, _OUE, _RAPPOR = DRAWN["GRR"][0], DRAWN["OUE"][0], MORE["RAPPOR"][0]
+#: Rows of columns whose answers are kept, of which two are drawn; and one whose answers are kept in one column alone.
+_TWICE = local.MixedEstimator([(name, local.RAPPORFrequencyEstimator(categories=_D, n_bits=16, f=f), [at])
+                               for at, (name, f) in enumerate((("a", 0.3), ("b", 0.4), ("c", 0.2)))],
+                              epsilon=2.0, n_sampled=2)
+_PARTLY = local.MixedEstimator([("a", local.RAPPORFrequencyEstimator(categories=_D, n_bits=16), [0]),
+                                ("b", local.GRRFrequencyEstimator(categories=_D), [1])], epsilon=2.0)
 _LAW = "does not keep its epsilon"
 #: Surveys that protect less than they say, with an id that fits: each is refused before a word is drawn.
 TAMPERED = {
@@ -245,6 +257,8 @@ TAMPERED = {
     "a coin": changed(MORE["Binary"][0], _law(lambda constants, law: constants.update(ones=["1", str(2**63)]))),
     "a set": changed(DRAWN["SS"][0], _weights(include=2**64 - 1)),
     "a set in large batches": changed(DRAWN["SS"][0], _weights(batch=31)),
+    "a set of words that say little": changed(local.SSFrequencyEstimator(4.0, categories=[list(range(128))]), _weights(
+        k=36, batch=9, include=2**64 * 36 * 40 // (36 * 40 + 92 * 25))),
     "buckets": changed(DRAWN["OLH"][0], _constants(n_buckets=3)),
     "halves": changed(MORE["HR"][0], _constants(half=3)),
     "kept answers": changed(_RAPPOR, _constants(wrong=1)),
@@ -267,6 +281,13 @@ TAMPERED = {
 }
 #: Other reasons to say no: (what is sent, what the message says).
 _REASONS = {
+    "less is promised of all reports": (changed(_RAPPOR, _less_of_all), "is not kept"),
+    "all columns together": (changed(_TWICE, _less_of_all), "is not kept"),
+    "more is promised than is kept": (changed(_GRR, lambda survey: survey["guarantee"].update(
+        longitudinal_epsilon="80")), "is not kept"),
+    "one column keeps nothing": (changed(_PARTLY, lambda survey: survey["guarantee"].update(
+        longitudinal_epsilon="80")), "is not kept"),
+    "nothing about all reports": (changed(_RAPPOR, lambda survey: survey["guarantee"].pop("longitudinal_epsilon")), ""),
     "less is promised": (changed(_GRR, lambda survey: survey["guarantee"].update(epsilon="1/2")), "do not add up"),
     "more is drawn": (changed(_MIXED, lambda survey: survey.update(sampled=3)), "do not add up"),
     "no fraction": (changed(_GRR, lambda survey: survey["guarantee"].update(epsilon="0/0")), ""),
@@ -295,7 +316,8 @@ _REASONS = {
     "one bad answer of three": (changed(_MIXED, lambda survey: None, [1, 0.5, "z"]), "does not allow this answer"),
 }
 REFUSED = {name: given for name, (given, _) in _REASONS.items()}
-ANSWERED = [changed(client, lambda survey: None, answers) for client, answers in (DRAWN | MORE).values()]
+ANSWERED = [changed(client, lambda survey: None, answers) for client, answers in (
+    *(DRAWN | MORE).values(), (_TWICE, [1, 2, 3]), (_PARTLY, [1, 2]))]
 
 
 def test_a_survey_that_nobody_changed_is_answered(found):
@@ -315,7 +337,7 @@ def test_other_surveys_and_answers_are_refused_before_a_word_is_drawn(found, nam
     said = found["client"]["surveys"][len(TAMPERED) + list(_REASONS).index(name)]
     assert said is not None
     assert _REASONS[name][1] in said
-    assert name == "no fraction" or "not as" not in said
+    assert name in ("no fraction", "nothing about all reports") or "not as" not in said
 
 
 # ---------------------------------------------------------------- the file

@@ -368,3 +368,43 @@ def test_files_of_this_version_can_be_read_for_ever(name):
     survey = Survey(KEPT[name](), name=name, valid_until="2027-01-31")
     assert Survey.load(path) == survey
     assert path.read_text(encoding="utf-8") == survey.to_json()
+
+
+# ---------------------------------------------------------------- many reports of one person
+
+_KEPT_BITS = {"categories": [["a", "b", "c"]], "n_bits": 16}
+
+
+def _row(*clients, **parameters):
+    return MixedEstimator([(str(at), client, [at]) for at, client in enumerate(clients)], epsilon=2.0, **parameters)
+
+
+@pytest.mark.parametrize("client", [
+    LGRRFrequencyEstimator(1.0, categories=[["a", "b"]]), RAPPORFrequencyEstimator(2.0, **_KEPT_BITS),
+    RAPPORFrequencyEstimator(2.0, f=0.0, **_KEPT_BITS), grr(), OUEFrequencyEstimator(1.0, categories=[["a", "b"]]),
+    _row(*(RAPPORFrequencyEstimator(f=f, **_KEPT_BITS) for f in (0.2, 0.3, 0.4)), n_sampled=2),
+    _row(RAPPORFrequencyEstimator(**_KEPT_BITS), grr()), _row(grr(), grr()),
+], ids=repr)
+def test_a_survey_says_what_all_reports_from_one_state_promise_together(client):
+    survey = Survey(client, name="x")
+    said = json.loads(survey.to_json())["guarantee"]
+    promised = getattr(client, "longitudinal_privacy_", None)
+    wanted = promised.relaxed_epsilon if survey.keeps_answers else None
+    assert said["longitudinal_epsilon"] == (None if wanted is None else str(Fraction(wanted)))
+    assert ("all of your reports together have an epsilon" in said["text"]) == (wanted is not None)
+    for other in ("1", None if wanted is not None else "80"):
+        with pytest.raises(ValueError, match=r"guarantee\.longitudinal_epsilon does not follow"):
+            Survey.from_json(changed(survey, guarantee={**said, "longitudinal_epsilon": other}))
+
+
+def test_words_do_not_say_of_kept_answers_what_is_only_true_of_fresh_ones():
+    law = LGRRFrequencyEstimator(1.0, categories=[["a", "b", "c"]])._columns_now().laws[0]
+    first, once, kept = (np.array([[float(w.keep if x == y else w.other) for y in range(3)] for x in range(3)])
+                         for w in (law.first, law.weights, law.second))
+    first, once, kept = (matrix / matrix.sum(axis=1, keepdims=True) for matrix in (first, once, kept))
+    same = first[0] @ kept[:, 0] ** 2  # two reports of an answer that stays: both say a
+    other = once[1, 0] * once[2, 0]  # ... and of one that changes
+    assert np.log(same / other) > 2 * float(law.epsilon) + 0.1
+    for client in (LGRRFrequencyEstimator(1.0, categories=[["a", "b"]]), _row(RAPPORFrequencyEstimator(**_KEPT_BITS),
+                                                                             grr())):
+        assert "add up" not in Survey(client, name="x")._body["guarantee"]["text"]
