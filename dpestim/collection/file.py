@@ -78,8 +78,6 @@ def _worked_out(description):
     if differs is not None:
         raise ValueError(f"client.{differs} is not written as a survey writes it: write the survey with Survey.save")
     columns = columns_of(estimator)
-    if columns.inferred:
-        raise ValueError("client must declare its domain, which was learned from private data")
     layout, labels, units = Layout(columns), labels_of(estimator, columns), units_of(estimator)
     states = any(law.keeps_answers for law in columns.laws)
     guarantee, permanent = estimator.privacy_, _permanent(columns) if states else None

@@ -86,8 +86,8 @@ class Survey(Table):
         self._take(body_of(described(client), name=name, valid_from=_day_text(valid_from, "valid_from"),
                            valid_until=_day_text(valid_until, "valid_until"), questions=questions))
         if not self.layout.columns.same_law(columns_of(client)):
-            raise ValueError("client must have a domain that JSON can hold: take strings, integers, booleans, finite "
-                             "numbers or dates as categories")
+            raise ValueError("client must have the law that its parameters say, and a domain that JSON can hold: take "
+                             "a client of its own, not one that is a part of a MixedEstimator")
 
     def _take(self, body):
         """Keep a checked body, and what follows from it."""

@@ -17,7 +17,8 @@ import dpestim.collection
 from dpestim import Categories, Domain, Numbers
 from dpestim.accounting import Ledger
 from dpestim.collection import Survey
-from dpestim.collection.canonical import DEEPEST, canonical, parsed
+from dpestim.collection.canonical import DEEPEST, canonical, id_of, parsed
+from dpestim.collection.messages import sealed
 from dpestim.collection.values import from_plain, shortest, to_plain
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.local import (
@@ -285,6 +286,53 @@ def test_the_canonical_form_and_numbers_as_text():
             from_plain(to_plain(value))
 
 
+def test_a_client_must_be_what_its_parameters_say():
+    mixed = MixedEstimator([("a", grr(), [0])], epsilon=3.0).fit(np.full((20, 1), "tea", object))
+    with pytest.raises(ValueError, match="part of a MixedEstimator"):
+        Survey(mixed.named_estimators_["a"], name="x")
+
+
+def test_parameters_are_all_there_and_written_in_one_way():
+    said = json.loads(Survey(grr(categories=[[DAY, 0.5]]), name="x").to_json())
+    for change in (lambda own: own.pop("postprocess"), lambda own: own.update(epsilon="2/2"),
+                   lambda own: own.update(categories=[[{"date": "20261126"}, {"number": "0.5"}]]),
+                   lambda own: own.update(categories=[[{"date": "2026-11-26"}, {"number": "0.50"}]]),
+                   lambda own: own.update(categories={"tuple": said["client"]["parameters"]["categories"]}, more=1)):
+        wrong = json.loads(json.dumps(said))
+        change(wrong["client"]["parameters"])
+        wrong["id"] = id_of(wrong)
+        with pytest.raises(ValueError, match="client"):
+            Survey.from_json(json.dumps(wrong))
+
+
+def test_reports_that_no_client_sends_are_refused():
+    survey = Survey(grr(), name="x")  # (three values in two bits)
+    for payload, says in ((3, "code below 3"), (4, "zeros"), (128, "zeros")):
+        message = sealed(np.array([[payload]], np.uint8), survey.id)
+        with pytest.raises(ValueError, match=says):
+            survey.decode(message)
+    mixed = Survey(MixedEstimator(**MixedEstimator._test_params()[0]), name="x")  # (three bits of a column, of five)
+    fine = mixed.pack(mixed.client().privatize(mixed.server()._test_data(50)[0]))
+    assert mixed.unpack(fine).shape[0] == 50
+    for payload in (5, 6, 7, 0b10000000, 0b01000000):
+        assert not mixed.layout.possible(np.array([[payload]], np.uint8)).all()
+        with pytest.raises(ValueError, match="no other columns"):
+            mixed.unpack(np.array([[payload]], np.uint8))
+    with pytest.raises(ValueError, match="at least one"):
+        survey.decode([])
+
+
+def test_a_message_has_one_text():
+    survey = Survey(grr(), name="x")
+    [text] = survey.encode_text(survey.client().privatize([["tea"]]))
+    assert survey.decode_text(text).shape == (1, 1)
+    last = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    other = text[:-1] + last[last.index(text[-1]) ^ 1]  # (bits behind the last byte)
+    for wrong in (other, text + "=", text + "A", text[:-1], "", text.replace("A", "+", 1), text + "\n", None, 3, b"x"):
+        with pytest.raises(ValueError, match=r"messages? |texts must"):
+            survey.decode_text(wrong if not isinstance(wrong, str) else [text, wrong])
+
+
 # ---------------------------------------------------------------- classes of others
 
 def test_classes_of_others_are_known_once_they_are_registered():
@@ -301,6 +349,12 @@ def test_classes_of_others_are_known_once_they_are_registered():
         extend.unregister(Elsewhere)
     with pytest.raises(ValueError, match=r"class of dpestim\.local"):
         Survey.from_json(text)
+    other = extend.register(type("Elsewhere", (OUEFrequencyEstimator,), {}))  # (what was known of the name is forgotten)
+    try:
+        with pytest.raises(ValueError, match="does not follow"):
+            Survey.from_json(text)
+    finally:
+        extend.unregister(other)
     impostor = type("GRRFrequencyEstimator", (GRRFrequencyEstimator,), {})
     for cls in (impostor, int, 3):
         with pytest.raises(ValueError, match="cls must"):
