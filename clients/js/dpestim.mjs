@@ -37,7 +37,7 @@ function respond(x, u, { keep, other }) {
 const draw = ({ n_words: n }, word) => (n < 2n ? word(RESPONSE, 0) : (word(RESPONSE, 0) << 64n) + word(RESPONSE, 1));
 const answer = (x, weights, word) => respond(x, draw(weights, word), weights);
 
-/** Makes bytes of bits, each 1 with probability threshold / 2^64. */
+/** Makes bytes of bits, 1 in threshold of 2^64 times. */
 function patterns(threshold, width, stage = RESPONSE) {
 	if (!threshold) return () => new Uint8Array(width);
 	// what 16 random bits say about eight; where it is 255, 512 random bits decide by bounds
@@ -68,7 +68,7 @@ function setBit(bytes, place, on = true) {
 
 // ---- laws
 
-/** An integer just below 2^640 e^(n / d). */
+/** Just below 2^640 e^(n / d). */
 function expLower([n, d]) {
 	let term = 1n << 640n, sum = term;
 	const x = (n << 630n) / d; // (made up for by ten squares)
@@ -87,10 +87,10 @@ function within(a, b, epsilon) {
 const fair = ({ keep, other, n_words }, n, ok, share = 1n) =>
 	n_words < 3n && keep + (n - 1n) * other === WORD ** n_words / share && ok(keep, other);
 
-/** A fixed point, rounded to the grid without bias. */
+/** A fixed point, rounded to the grid. */
 const rounded = (fixed, word) => (fixed >> 32n) + BigInt((word(ROUNDING, 0) & 0xffffffffn) < (fixed & 0xffffffffn));
 
-/** An answer inside the window that begins at the input, or around it. */
+/** An answer inside the window from the input on, or around it. */
 function inWindow(at, u, { window, inside, outside }) {
 	const limit = window * inside, q = (u - limit) / outside;
 	if (u < limit) return at + u / inside;
@@ -271,15 +271,13 @@ const LAWS = {
 
 	PCKVCodes: ({ weights: w, length }, d, ok) => ({
 		pairs: true,
-		// (a code is sampled with a probability of 1 / length)
+		// (a code is sampled 1 in length times)
 		sound: fair(w, 2n * d + length, (keep, other) =>
 			keep >= other && ok(WORD * other + ((WORD + length - 1n) / length) * (keep - other), WORD * other)),
 		draw: (pairs, word) => [answer(sample(pairs, length, d, word(COINS, 0), word(COINS, 1)), w, word)],
 	}),
 };
 Object.assign(LAWS, { SUE: LAWS.OUE, BLH: LAWS.OLH, SW: LAWS.PM });
-
-// ---- answers
 
 /** What tells categories apart: 1 and true are the same, "1" is another. */
 function identity(value) {
@@ -326,8 +324,6 @@ const READERS = {
 	},
 };
 
-// ---- surveys
-
 function integers(value) {
 	if (Array.isArray(value)) return value.map(integers);
 	if (!value || typeof value !== "object") return /^\d+$/.test(value) ? BigInt(value) : undefined;
@@ -351,7 +347,8 @@ function lawOf({ name, epsilon, arguments: given, constants }, d) {
 function columnOf({ name, domain, law: written, fields }) {
 	const { low, high, keys, values = keys ?? [] } = domain, law = lawOf(written, BigInt(values.length));
 	const kind = law.pairs ? "keys" : law.top ? "numbers" : "categories";
-	demand(kind === domain.kind, `${name} has an unknown domain${UPDATE}`);
+	const sized = kind[0] === "c" || (+high > low && high - low < 1 / 0);
+	demand(kind === domain.kind && sized, `${name} has an unknown domain${UPDATE}`);
 	const code = READERS[kind](values, +low, +high, law);
 	const read = (answers, at) => {
 		const found = code(Array.isArray(answers) ? answers[at] : answers[name]);

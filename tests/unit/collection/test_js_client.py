@@ -297,6 +297,12 @@ _REASONS = {
     "a newer version": (changed(_GRR, lambda survey: survey.update(version="1.1")), "update dpestim.mjs"),
     "another format": (changed(_GRR, lambda survey: survey.update(format="x")), "no dpestim survey"),
     "another domain": (changed(_GRR, lambda survey: survey["columns"][0]["domain"].update(kind="text")), "domain"),
+    **{f"bounds from {low} to {high}": (changed(client, lambda survey, low=low, high=high: survey["columns"][0][
+        "domain"].update(low=low, high=high)), "domain") for low, high in (
+            ("1", "1"), ("1", "0"), ("-Infinity", "1"), ("0", "Infinity"), ("NaN", "1"), ("", "0"), ("0", "1e999"))
+       for client in (MORE["PM"][0],)},
+    "keys without a range": (changed(DRAWN["PCKVUnary"][0], lambda survey: survey["columns"][0]["domain"].update(
+        low="1", high="1")), "domain"),
     "a float": ({"survey": {**changed(_GRR, lambda survey: None)["survey"], "sampled": 0.5}}, "no survey"),
     "another id": ({"survey": {**changed(_GRR, lambda survey: None)["survey"], "id": "0" * 32}}, "changed"),
     "no id": ({"survey": {**changed(_GRR, lambda survey: None)["survey"], "id": ""}}, "changed"),
