@@ -202,7 +202,7 @@ class RangeEstimator(Server, FeatureClient):
         q : float or array-like of shape (n_q,)
             In [0, 1].
         level : float, default=0.95
-            In (0, 1): what each of them covers, about.
+            In (0, 1): what each of them covers, about, or more.
 
         Returns
         -------
@@ -216,11 +216,8 @@ class RangeEstimator(Server, FeatureClient):
             below = _below(tree, feature)
             there = float(tree.range(0.0, len(below) - 1)[1](below[-1]))
             for share in np.atleast_1d(q):
-                at = share * below[-1]
-                place = round(float(np.interp(at, below, np.arange(float(len(below))))))
-                error = float(tree.range(0.0, max(place, 1))[1](at))
-                error = z * math.hypot(error, share * there)  # (of whose value is there a share is asked about)
-                both.append(_values_at(below, np.clip([at - error, at + error], 0, below[-1]), feature))
+                places = _places_of_share(tree, below, share * below[-1], share * there, z)
+                both.append(_values_at(below, np.interp(places, np.arange(float(len(below))), below), feature))
             found.append(np.array(both) if q.ndim else both[0])
         return np.stack(found, axis=-2)
 
@@ -387,6 +384,22 @@ def _labels(feature, cuts):
 def _below(tree, feature):
     """Return the cumulative shares of values, without those that are missing."""
     return tree.cumulative[: getattr(feature, "n_bins", feature.n_values) + 1]
+
+
+def _places_of_share(tree, below, share, more, z):
+    """Return places between which a cumulative share is reached: at each the share is within its own error.
+
+    `more` is the standard error of the share that is looked for.
+    """
+    edges, out = np.arange(float(len(below))), []
+    for sign in (-1.0, 1.0):
+        reached, error = share, 0.0
+        for _ in range(3):  # (the error at the place that was found, where it is larger than before)
+            place = max(round(float(np.interp(reached, below, edges))), 1)
+            error = max(error, math.hypot(float(tree.range(0.0, min(place, len(below) - 1))[1](share)), more))
+            reached = min(max(share + sign * z * error, 0.0), below[-1])
+        out.append(float(np.interp(reached, below, edges)))
+    return out
 
 
 def _values_at(below, q, feature):
