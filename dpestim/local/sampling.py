@@ -16,6 +16,7 @@ import numpy as np
 from dpestim import parallel
 from dpestim._core import rows
 from dpestim.local.columns import COUNT_ROWS, Columns, passing
+from dpestim.local.origin import refuse_others, sign
 from dpestim.rng import Stage
 
 #: How often a row's columns are drawn again where its words allow no uniform draw: each time less likely than 1e-9.
@@ -58,7 +59,8 @@ class SampledColumns(Columns):
 
     def check_reports(self, reports):
         """Return reports that clients could have produced, or raise ValueError."""
-        reports = self._check_format(reports)
+        given, reports = reports, self._check_format(reports)
+        refuse_others(given, self)
         slots = self._slots(reports)
         if not self._draws(slots).all():
             raise ValueError(f"the columns of a report must be numbers below {len(self)}, each larger than the last")
@@ -117,7 +119,7 @@ class SampledColumns(Columns):
             return write
 
         self._walk(data, source, first, n_jobs, start)
-        return out
+        return sign(out, self)
 
     def randomize_and_count(self, data, source, first, n_jobs):
         """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""

@@ -44,6 +44,7 @@ which says what was expected.
 from functools import partial
 
 from dpestim.testing import (
+    attributes,
     balls,
     central,
     choices,
@@ -81,7 +82,8 @@ from dpestim.testing.trees import TREE_CHECKS
 _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
-             "local model": learning.Learners, "privatized columns": learning.Privatized}
+             "local model": learning.Learners, "privatized columns": learning.Privatized,
+             "attributes": attributes.Attributes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
