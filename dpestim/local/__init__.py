@@ -39,6 +39,7 @@ object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from dpestim.local.attributes.marginals import MarginalEstimator
 from dpestim.local.attributes.multi import MultiAttributeFrequencyEstimator
 from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
@@ -102,6 +103,7 @@ __all__ = [
     "LOSUEFrequencyEstimator",
     "LOUEFrequencyEstimator",
     "LaplaceTransformer",
+    "MarginalEstimator",
     "MeanEstimator",
     "MetricFrequencyEstimator",
     "MixedEstimator",

@@ -22,7 +22,7 @@ from dpestim.results import Part, named
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema
 from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
-from dpestim.synthesis.estimate import Model
+from dpestim.postprocessing.entropy import Model
 from dpestim.synthesis.scores import (
     SCALE,
     answer_of,

@@ -9,7 +9,7 @@ from dpestim.privacy import ZCDP, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.synthesis.base import ATTRIBUTES, COLUMNS, Share, Synthesizer
 from dpestim.synthesis.noise import WidthLaw, width_for
-from dpestim.synthesis.tree import cells_of, cliques_of
+from dpestim.postprocessing.junction import cells_of, cliques_of
 
 #: The part of the budget for single columns.
 _SINGLES = Fraction(1, 5)
