@@ -13,7 +13,8 @@ How data flows::
 * `multiplicative_weights.py`  `MultiplicativeWeights`: few columns, pure epsilon
 
 What stands after a choice and a measurement is a function of released numbers, which local tables share: it is in
-`dpestim.postprocessing` (`junction`, `entropy`). `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+`dpestim.postprocessing` (`junction`, `entropy`). `__all__` is the registry: a class listed here is exported, checked
+and documented with no further line.
 """
 
 from dpestim.synthesis.marginals import MarginalSynthesizer

@@ -60,12 +60,11 @@ def check_attributes_truth(subject):
     """Of equal rows the values that they hold have the share 1, and others 0, but for the stated errors."""
     X = np.repeat(subject.rows(1)[0], N, axis=0)
     est = subject.fresh(random_state=7).fit(X)
-    for column, f, ends in est._told_of(X[0]):
+    for column, f, errors in est._told_of(X[0]):
         require(np.isfinite(f).all(), "shares must be finite")
         truth = np.zeros(f.shape)
         truth[column] = 1.0
-        room = Z / 1.96 * (ends[..., 1] - ends[..., 0])
-        require((np.abs(f - truth) <= room + 1e-6).all(), "what is reported is not what the rows hold")
+        require((np.abs(f - truth) <= Z * errors + 1e-6).all(), "what is reported is not what the rows hold")
 
 
 def check_attributes_refusals(subject):

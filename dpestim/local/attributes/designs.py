@@ -22,8 +22,8 @@ class Design(NamedTuple):
     sets : tuple of tuple of int or None
         The columns of each table; None: parities.
     error : float
-        The variance of a cell times the number of users, on average over cells and tables of `order` columns, where
-        all cells are held equally often.
+        The variance of a cell of a consistent table times the number of users, on average over cells and tables of
+        `order` columns, where all cells are held equally often.
     """
 
     sets: tuple | None
@@ -78,15 +78,25 @@ def cover(goals, sizes, width, max_cells):
 
 
 def _of_tables(sets, epsilon, sizes, order):
-    """Return the design of tables: what each tells about a goal is weighed by its variance."""
-    worth = {}
+    """Return the design of tables, with the error after all tables were made consistent: claim 5 of ``marginals.md``.
+
+    Effects of sets of columns (main effects, interactions) are estimated by every table that holds these columns.
+    """
+    worth = {}  # of the effects of these columns: the users, over the variance of a contrast
     for own in sets:
         cells = cells_of(sizes, own)
-        law = table_law(epsilon, cells)
-        for goal in itertools.combinations(own, order):
-            few = cells_of(sizes, goal)
-            worth[goal] = worth.get(goal, 0.0) + 1 / (len(sets) * moments_of(law, cells // few).even(few))
-    return Design(tuple(sets), sum(1 / w for w in worth.values()) / len(worth))
+        contrast = moments_of(table_law(epsilon, cells), 1).contrast(cells)
+        for k in range(1, order + 1):
+            for part in itertools.combinations(own, k):
+                block = cells // cells_of(sizes, part)
+                worth[part] = worth.get(part, 0.0) + 1 / (len(sets) * block * contrast)
+    errors = []
+    for goal in itertools.combinations(range(len(sizes)), order):
+        cells = cells_of(sizes, goal)
+        # (about the users who took part: what they leave of the people they are drawn from is no error)
+        errors.append(sum(math.prod(sizes[j] - 1 for j in part) * (cells_of(sizes, part) / worth[part] - 1)
+                          for k in range(1, order + 1) for part in itertools.combinations(goal, k)) / cells**2)
+    return Design(tuple(sets), sum(errors) / len(errors))
 
 
 def _of_parities(epsilon, sizes, order):
@@ -98,5 +108,5 @@ def _of_parities(epsilon, sizes, order):
     variance = 4 * (float(law.variance(1, 0.5)) + 0.25)  # (of 1 - 2 f, with who is drawn)
     for goal in itertools.combinations(sizes, order):
         width = math.prod(1 << (size - 1).bit_length() for size in goal)
-        total, goals = total + (width - 1) * variance * n / width**2, goals + 1
+        total, goals = total + (width - 1) * (variance * n - 1) / width**2, goals + 1
     return Design(None, total / goals)

@@ -43,7 +43,7 @@ class MarginalEstimator(Server, CategoryClient):
     epsilon : float, default=1.0
         Privacy budget of one row, in (0, 80].
     order : int, default=2
-        Columns of the tables that matter: their expected error decides which tables are reported. At least 1.
+        Columns of the tables that matter, from 1 to 8: their expected error decides which tables are reported.
     method : {"auto", "calm", "pairs", "full", "fourier"}, default="auto"
         What users report: "pairs" each table of `order` columns, "full" the table of all columns, "fourier" each parity
         of bits of up to `order` columns, "calm" tables of a size for which few of them hold all tables of `order`
@@ -61,8 +61,8 @@ class MarginalEstimator(Server, CategoryClient):
     reported_ : list of tuple of int
         The columns of each table that is reported, by places; of parities, those that have parities.
     expected_error_ : float
-        The expected root mean square error of a cell, times the square root of the number of users, on average over
-        tables of `order` columns; known before any data where the domain is declared.
+        The expected root mean square error of a cell of consistent tables of `order` columns, times the square root of
+        the number of users, where all cells are held equally often; known before any data.
     n_users_ : int
         Reports counted so far.
     randomizers_ : list of Randomizer
@@ -276,7 +276,7 @@ class MarginalEstimator(Server, CategoryClient):
         if design.sets is None:
             law = GRR.make(epsilon, 2)
             views = [Parity(f"parity {number}", law, places, [sizes[j] for j in places], masks)
-                     for number, (places, masks) in enumerate(coefficients(sizes, self.order))]
+                     for number, (places, masks) in enumerate(coefficients(sizes, min(self.order, len(sizes))))]
         else:
             views = [Product("table of " + ", ".join(features[j].name for j in own), table_law(
                 epsilon, cells_of(sizes, own)), own, [sizes[j] for j in own]) for own in design.sets]
@@ -288,13 +288,14 @@ class MarginalEstimator(Server, CategoryClient):
 
     def _design(self, sizes):
         """Return the design for columns of these sizes, or raise ValueError for wrong parameters."""
-        for name, most in (("order", len(sizes)), ("max_cells", 1 << 20)):
+        for name, most in (("order", 8), ("max_cells", 1 << 20)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
                 raise ValueError(f"{name} must be an int from 1 to {most:,}")
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise ValueError(f"method must be one of {list(METHODS)}, got {self.method!r}")
-        return design_for(self.method, canonical_epsilon(self.epsilon), sizes, int(self.order), int(self.max_cells))
+        return design_for(self.method, canonical_epsilon(self.epsilon), sizes, min(int(self.order), len(sizes)),
+                          int(self.max_cells))
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)
@@ -373,7 +374,7 @@ class MarginalEstimator(Server, CategoryClient):
         return X, None
 
     def _told_of(self, row):
-        """Return (the cell of a row, shares, their intervals) of each table, for the checks."""
+        """Return (the cell of a row, shares, their standard errors) of each table, for the checks."""
         places = [int(f.read(np.array([value], dtype=object), None)[0][0]) for f, value in zip(self._columns.row, row)]
         for own in self._tables().sets:
-            yield tuple(places[j] for j in own), self.table(own, consistent=False), self.confidence_interval(own)
+            yield tuple(places[j] for j in own), self.table(own, consistent=False), self.standard_errors(own)

@@ -219,9 +219,9 @@ class MultiAttributeFrequencyEstimator(Frequencies, Server, CategoryClient):
                 for name, own, f, error, ends in parts]
 
     def _told_of(self, row):
-        """Return (the place of a row's value, frequencies, their intervals) of each column, for the checks."""
+        """Return (the place of a row's value, frequencies, their standard errors) of each column, for the checks."""
         places = [int(c.encoder.encode(np.array([value], dtype=object))[0]) for c, value in zip(self._columns, row)]
-        return zip(places, self._unbiased(), self.confidence_interval())
+        return zip(places, self._unbiased(), self.standard_errors_)
 
     @classmethod
     def _test_params(cls):

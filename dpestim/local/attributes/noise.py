@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpestim.local.categories.grr import GRR
-from dpestim.local.categories.ss import SS
 from dpestim.local.categories.ss import LARGEST_DOMAIN as LARGEST_SET
+from dpestim.local.categories.ss import SS
 from dpestim.local.categories.unary import OUE
 
 
@@ -47,9 +47,10 @@ class Moments:
         """Return the variance of sums that shares f of the users hold."""
         return f * self.own + (1 - f) * self.other
 
-    def even(self, cells):
-        """Return the variance of a sum on average, where all are held equally often, and users are drawn."""
-        return self.variance(1 / cells) + (1 - 1 / cells) / cells
+    def contrast(self, cells):
+        """Return the variance of a contrast of sums, of which the squares add up to 1; all held equally often."""
+        pairs = 2 / cells
+        return self.variance(1 / cells) - pairs * self.near - (1 - pairs) * self.far + 1 / cells
 
     def covariance(self, f):
         """Return the covariance matrix of the sums of one report of a user drawn from shares f."""

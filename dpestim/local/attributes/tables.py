@@ -7,7 +7,10 @@ import numpy as np
 
 from dpestim.local.attributes.noise import cells_of, moments_of
 from dpestim.local.attributes.parities import Parity, signs_of
+from dpestim.postprocessing import norm_sub
 from dpestim.postprocessing.entropy import Model
+from dpestim.postprocessing.junction import cells_of as cells_of_cliques
+from dpestim.postprocessing.junction import cliques_of
 
 #: Steps of the model of a table, and of one of all columns.
 STEPS, MORE_STEPS = 150, 400
@@ -46,6 +49,15 @@ class Linear:
     def variance(self):
         """The variance of a cell on average, where all are held equally often."""
         return float(np.mean(np.square(self.error(np.full(len(self.f), 1 / len(self.f))))))
+
+    @property
+    def contrast(self):
+        """The variance of a contrast, of which the squares add up to 1, where all cells are held equally often."""
+        cells = len(self.f)
+        if self._covariance is not None:
+            return float(np.mean(self._spread)) * cells / max(cells - 1, 1)
+        drawn = sum(w * w / m * law.contrast(cells) for w, m, law in self._parts) - 1 / (cells * self._n)
+        return max(drawn, 0.01 / (cells * self._n))
 
     def covariance(self, f):
         """Return the covariance matrix for users who are drawn from shares f."""
@@ -105,7 +117,7 @@ class NoisyTables:
                 sources.append((table.sum(axis=others).ravel(), m, law))
         if not sources:
             return None
-        worth = np.array([m / law.even(shape) for _, m, law in sources])
+        worth = np.array([m / law.contrast(shape) for _, m, law in sources])
         weights = (worth / worth.sum()).tolist()
         f = sum(w * table for w, (table, _, _) in zip(weights, sources))
         return Linear(f, self.n, [(w, m, law) for w, (_, m, law) in zip(weights, sources)])
@@ -136,12 +148,15 @@ class NoisyTables:
         their noise: not negative, with the sum 1.
         """
         if places not in self._tables:
-            sizes = tuple(self.sizes[j] for j in places)
+            sizes, known = tuple(self.sizes[j] for j in places), self._known_of(places)
+            if known == [places]:  # (nothing else to agree with)
+                self._tables[places] = norm_sub(self.linear(places).f).reshape(sizes)
+                return self._tables[places].copy()
             model = Model(sizes, float(self.n), joined=True)
-            for own in self._known_of(places):
+            for own in known:
                 found = self.linear(own, None if self._parities else places)
                 at = tuple(places.index(j) for j in own)
-                model.learn(at, found.f * self.n, 1 / (self.n**2 * found.variance))
+                model.learn(at, found.f * self.n, 1 / (self.n**2 * found.contrast))
             model.fit(STEPS)
             table = np.maximum(model.tree.marginal(tuple(range(len(places)))), 0.0)
             self._tables[places] = table / table.sum()
@@ -157,9 +172,6 @@ class NoisyTables:
 
     def model(self, max_cells):
         """Return a `dpestim.postprocessing.entropy.Model` of all columns: of the tables that tell most beyond noise."""
-        from dpestim.postprocessing.junction import cells_of as of_cliques
-        from dpestim.postprocessing.junction import cliques_of
-
         model, d = Model(self.sizes, float(self.n)), len(self.sizes)
         single = [self.consistent((j,)) for j in range(d)]
         gains = {}
@@ -170,11 +182,11 @@ class NoisyTables:
         chosen = [(j,) for j in range(d)]
         for own in sorted(gains, key=gains.get, reverse=True):
             if gains[own] > 0 and sum(map(len, chosen)) < 4 * d and (
-                    of_cliques(self.sizes, cliques_of(self.sizes, [*chosen, own])) <= max_cells):
+                    cells_of_cliques(self.sizes, cliques_of(self.sizes, [*chosen, own])) <= max_cells):
                 chosen.append(own)
         for own in chosen:
             table = self.consistent(own)
             found = self.linear(own)
-            model.learn(own, table.ravel() * self.n, 1 / (self.n**2 * found.variance))
+            model.learn(own, table.ravel() * self.n, 1 / (self.n**2 * found.contrast))
         model.fit(MORE_STEPS)
         return model

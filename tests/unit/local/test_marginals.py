@@ -58,18 +58,19 @@ def test_second_moments_are_those_of_the_law(law, block):
 
 @pytest.mark.parametrize("method", ["pairs", "full", "fourier", "calm"])
 def test_tables_have_the_errors_that_are_stated_and_intervals_cover(method):
-    """Mean squares in units of the stated errors, coverage of cells of a skewed table, and no more error if consistent."""
+    """Mean squares in units of the stated errors, coverage of cells of a skewed table, and less error."""
     X, z, inside, squares = rows_of(2000), [], [], []
-    for seed in range(40):
+    for seed in range(25):
         est = MarginalEstimator(3.0, method=method, categories=CATEGORIES, random_state=seed).fit(X)
         for own in ((0, 1), (2, 0), (1,)):
             true, found = truth(X, own), est.table(list(own), consistent=False)
             z.append(((found - true) / est.standard_errors(list(own))).ravel())
             ci = est.confidence_interval(list(own))
             inside.append(((ci[..., 0] <= true) & (true <= ci[..., 1])).ravel())
-            squares.append([np.square(found - true).sum(), np.square(est.table(list(own)) - true).sum()])
+            if seed < 5:
+                squares.append([np.square(found - true).sum(), np.square(est.table(list(own)) - true).sum()])
     z, errors = np.concatenate(z), np.sum(squares, axis=0)
-    assert 0.75 < np.square(z).mean() < 1.3
+    assert 0.7 < np.square(z).mean() < 1.4
     assert 0.92 < np.concatenate(inside).mean() < 0.98
     assert errors[1] < errors[0]
 
@@ -125,16 +126,16 @@ def test_designs_cover_all_tables_and_the_best_is_no_worse_than_any():
 
 
 def test_the_expected_error_is_the_measured_one():
-    """Even independent columns: what designs are compared by."""
-    rng, squares = np.random.default_rng(0), []
-    X = np.column_stack([rng.integers(0, k, 3000) for k in SIZES])
+    """Even independent columns and little noise, where nothing is cut off: what designs are compared by."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, k, 20_000) for k in SIZES])
     for method in ("pairs", "full", "fourier"):
         squares = []
-        for seed in range(40):
-            est = MarginalEstimator(1.0, method=method, categories=CATEGORIES, random_state=seed).fit(X)
-            squares += [np.square(est.table(list(own), consistent=False) - truth(X, own)).mean()
+        for seed in range(12):
+            est = MarginalEstimator(4.0, method=method, categories=CATEGORIES, random_state=seed).fit(X)
+            squares += [np.square(est.table(list(own)) - truth(X, own)).mean()
                         for own in itertools.combinations(range(3), 2)]
-        assert np.mean(squares) * 3000 == pytest.approx(est.expected_error_**2, rel=0.25)
+        assert np.mean(squares) * 20_000 == pytest.approx(est.expected_error_**2, rel=0.25)
 
 
 def test_synthetic_rows_have_the_tables_that_were_learned():

@@ -176,7 +176,7 @@ BLOCKS = {
     "docs/guide/distributed.md": 3,
     "docs/guide/frequencies.md": 9,
     "docs/guide/learning.md": 5,
-    "docs/guide/many_attributes.md": 1,
+    "docs/guide/many_attributes.md": 3,
     "docs/guide/mechanisms.md": 8,
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
