@@ -19,8 +19,8 @@ MARKS = "<!-- table: written by `make tables` -->\n\n", "\n\n<!-- end of the tab
 #: The page of the guide (`docs/guide`) for each package with estimators; those of `local` by its own packages.
 PAGE_OF = {
     "local.categories": "frequencies", "local.numbers": "numbers", "local.estimates": "numbers",
-    "local.domains": "large_domains", "local.keyvalue": "numbers",
-    "local.learning": "learning", "shuffle": "shuffle", "central": "mechanisms",
+    "local.domains": "large_domains", "local.attributes": "many_attributes",
+    "local.keyvalue": "numbers", "local.learning": "learning", "shuffle": "shuffle", "central": "mechanisms",
     "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
     "feature_selection": "preparing", "synthesis": "synthesis",

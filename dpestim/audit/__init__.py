@@ -5,6 +5,7 @@
     hockey_stick        the delta between two laws of one outcome, or two densities; max_loss, the worst ln(ratio)
     compose             several outcomes together, exactly: what fast accounting is measured against
     poisoning           the worst gain of malicious users under each law, by their inputs or by any reports
+    column_inference    how often the column is guessed that a report with fakes tells the truth about
     mistakes            published mechanisms that are less private than they claim, and what they really lose
 
 Functions that compare with raw data are not private and are for the curator; their docstrings state this.
@@ -13,12 +14,14 @@ Functions that compare with raw data are not private and are for the curator; th
 * `finite_laws.py`     laws of finitely many outcomes, as Fractions; composition
 * `density.py`   densities on the line: quadrature with a known error
 * `adversary.py` the Bayesian adversary
+* `columns.py`   the attacker who guesses a column
 * `targets.py`   what malicious users aim at, and how far one report moves it
 * `malicious.py` their worst gains, and the picture of these
 * `gallery/`     the mistakes, by what they are about
 """
 
 from dpestim.audit.adversary import BayesianAdversary, Success
+from dpestim.audit.columns import ColumnInference, column_inference
 from dpestim.audit.density import Density, Estimate
 from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
 from dpestim.audit.finite_laws import compose
@@ -26,6 +29,6 @@ from dpestim.audit.gallery import Mistake, mistakes
 from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
-__all__ = ["BayesianAdversary", "Density", "Estimate", "Gain", "Mistake", "Poisoning", "PoisoningDisplay",
-           "PoisoningTest", "Success", "Suspicion", "compose", "exact_delta", "exact_epsilon", "hockey_stick",
-           "max_loss", "mistakes", "poisoning"]
+__all__ = ["BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
+           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "column_inference", "compose", "exact_delta",
+           "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]

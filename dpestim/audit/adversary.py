@@ -262,6 +262,9 @@ class BayesianAdversary:
         client = self.estimator if isinstance(self.estimator, Client) else self.estimator._client()
         columns = self.estimator._columns or client._columns_now()
         number = columns.number_of(self.column)
+        if hasattr(columns, "fakes"):
+            raise ValueError("estimator must not report fakes, among which this attacker is not enumerated: take "
+                             "dpestim.audit.column_inference, or strategy='smp'")
         if not hasattr(columns.laws[number], "input_codes"):
             raise ValueError("estimator must have a law with `input_codes`, because the law reads whole rows")
         return columns.laws[number], number, (columns.n_sampled or len(columns)) / len(columns)

@@ -99,6 +99,8 @@ def target_of(estimator, goal, column, of, honest):
     """Return the `Linear` or `Ratio` that an estimator of `dpestim.local` makes of a goal, or raise ValueError."""
     client = estimator._client() if hasattr(estimator, "_client") else estimator
     columns = estimator._columns or client._columns_now()
+    if hasattr(columns, "fakes"):
+        raise ValueError("estimator must not report fakes, whose worst gain is not known: take strategy='smp'")
     number = 0 if isinstance(columns.columns[0], PairColumn) else columns.number_of(column)
     own, drawn = columns.columns[number], Fraction(columns.n_sampled or len(columns), len(columns))
     if isinstance(own, PairColumn):

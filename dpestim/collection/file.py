@@ -39,7 +39,11 @@ def columns_of(estimator):
                          "label: take a MixedEstimator of its transformers")
     if not client._is_declared:
         raise ValueError(f"client must declare its domain, because a survey is public: give {client._domain or 'it'}")
-    return client._columns_now()
+    columns = client._columns_now()
+    if hasattr(columns, "fakes"):
+        raise ValueError("client must not report fakes, because a survey does not say how they are drawn: take "
+                         "strategy='smp', which has the same guarantee and less variance")
+    return columns
 
 
 def body_of(description, *, name, valid_from, valid_until, questions):

@@ -26,11 +26,12 @@ and a package for each kind of data, which the files above know nothing about::
     numbers/     laws on a grid between bounds; `NumericTransformer` is a client
     domains/     domains too large to list, and ordered ones: heavy hitters, ranges and quantiles
     estimates/   servers for any client: means and distributions; and users of different settings, around any server
+    attributes/  many columns: their frequencies and joint tables, by one report a user
     learning/    models from reports: noisy gradients, naive Bayes; privatised columns before plain models
 
 A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its
-kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates` and `domains`, which
-stand above both, and `learning`, above these.
+kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, `domains` and
+`attributes`, which stand above `categories` and `numbers`, and `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
@@ -40,6 +41,8 @@ object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from dpestim.local.attributes.marginals import MarginalEstimator
+from dpestim.local.attributes.multi import MultiAttributeFrequencyEstimator
 from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
 from dpestim.local.categories.binary import BinaryFrequencyEstimator
 from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
@@ -106,9 +109,11 @@ __all__ = [
     "LOSUEFrequencyEstimator",
     "LOUEFrequencyEstimator",
     "LaplaceTransformer",
+    "MarginalEstimator",
     "MeanEstimator",
     "MetricFrequencyEstimator",
     "MixedEstimator",
+    "MultiAttributeFrequencyEstimator",
     "OLHFrequencyEstimator",
     "OUEFrequencyEstimator",
     "PCKVEstimator",

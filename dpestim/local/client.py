@@ -37,6 +37,8 @@ class Client(PrivateEstimator):
     _chooses = frozenset()
     #: Other values of own parameters, by name, besides those in `_test_params`: the checks try whether they matter.
     _test_values = {}
+    #: Whether no other server can read its reports, such as those of tables or with fakes.
+    _alone_reads = False
     #: Frozen by the first data.
     _columns = None
     #: The exact epsilon of each report, where it is not for this client to say (`dpestim.local.estimates.mixed`).

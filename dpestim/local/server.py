@@ -40,6 +40,8 @@ class Server(PrivateEstimator):
     _lineage = Lineage()
     #: The name of what holds the reports of several columns, where this only reads its own.
     _part_of = None
+    #: As clients have it, for what is both.
+    _alone_reads = False
     #: Whether counts of the same users may be added: not where they keep answers, which do not average out.
     _adds_same_users = True
     _STATE = ("_columns", "_counts", "_n_users", "_n_batches", "_reports_each", "_seeds", "_seeded", "_lineage")

@@ -12,6 +12,7 @@ takes from the law.
     order.py       isotonic, tree_consistency: a public order of the values, a tree of sums
     trees.py       trees of which each level has one variance: least squares, and exact variances of ranges
     inputs.py      what all of them check
+    entropy.py     the model of largest entropy that is closest to noisy tables, and `junction.py`, its trees
     shrinkage.py   what classes say apart from all rows, for models: how much of it is more than noise
 
 The names of the first ten are those of Wang, Lopuhaä-Zwakenberg, Li, Skoric and Li, "Locally differentially private

@@ -88,9 +88,9 @@ class Calibrated(PrivateEstimator):
         law = None
         if columns is not None:
             trial._check_columns(columns)
-            if any(part.relaxation is not None for part in columns.laws):
-                raise ValueError("estimator must not have a relaxed law, because no bound for its shuffled reports is "
-                                 "proven: take an estimator without a relaxation")
+            if any(part.relaxation is not None for part in columns.laws) or hasattr(columns, "fakes"):
+                raise ValueError("estimator must not have a relaxed law or fakes, because no bound for its shuffled "
+                                 "reports is proven: take another estimator, or its strategy 'smp'")
             law = known_law(columns, self.bound)
         local = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
         return trial if local == epsilon else self._at(local, chosen)

@@ -8,14 +8,13 @@ How data flows::
 
 * `base.py`                    `Synthesizer`: parameters, the loop, `sample`, `marginal`, `workload_error`
 * `columns.py`                 columns as codes and back: categories, and numbers in bins; frames in, frames out
-* `tree.py`                    junction trees: triangulation, messages, answers, rows
-* `estimate.py`                the model of largest entropy that is closest to noisy tables
 * `noise.py`                   discrete Gaussian noise of a given width
 * `marginals.py`               `MarginalSynthesizer`: many columns, rounds by a concentrated budget
 * `multiplicative_weights.py`  `MultiplicativeWeights`: few columns, pure epsilon
 
-What stands after a choice and a measurement is a function of released numbers: `_tree` and `_estimate` protect nobody
-and need not. `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+What stands after a choice and a measurement is a function of released numbers, which local tables share: it is in
+`dpestim.postprocessing` (`junction`, `entropy`). `__all__` is the registry: a class listed here is exported, checked
+and documented with no further line.
 """
 
 from dpestim.synthesis.marginals import MarginalSynthesizer

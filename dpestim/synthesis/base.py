@@ -16,13 +16,13 @@ from dpestim.inputs import category_rows, columns_of, lists_of, pair_of
 from dpestim.inputs.declared import has_numbers
 from dpestim.inputs.frames import refuse_parts
 from dpestim.passes import Blueprint, CountRows
+from dpestim.postprocessing.entropy import Model
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.results import Part, named
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema, refuse_too_many
 from dpestim.synthesis.columns import Schema, checked_bins, declared_columns, is_per_column
-from dpestim.synthesis.estimate import Model
 from dpestim.synthesis.scores import (
     SCALE,
     answer_of,

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 from dpestim.accounting import largest_rho
 from dpestim.central.base import checked_delta
+from dpestim.postprocessing.junction import cells_of, cliques_of
 from dpestim.privacy import ZCDP, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.synthesis.base import ATTRIBUTES, COLUMNS, Share, Synthesizer
 from dpestim.synthesis.noise import WidthLaw, width_for
-from dpestim.synthesis.tree import cells_of, cliques_of
 
 #: The part of the budget for single columns.
 _SINGLES = Fraction(1, 5)

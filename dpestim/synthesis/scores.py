@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from dpestim.synthesis.tree import all_sets
+from dpestim.postprocessing.junction import all_sets
 
 #: Scores are in steps of a row over so many.
 SCALE = 1 << 10

@@ -45,6 +45,7 @@ which says what was expected.
 from functools import partial
 
 from dpestim.testing import (
+    attributes,
     balls,
     central,
     choices,
@@ -85,7 +86,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
-             "privatized columns": learning.Privatized, "views": views.Viewed}
+             "privatized columns": learning.Privatized, "views": views.Viewed, "attributes": attributes.Attributes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

@@ -117,13 +117,15 @@ def layouts(X):
 def client_of(estimator):
     """Return what randomises: the transformer of what collects for one, what a personalised one wraps, or itself."""
     for name in ("estimator", "transformer"):
-        estimator = getattr(estimator, name, estimator)
+        inner = getattr(estimator, name, estimator)
+        estimator = inner if hasattr(inner, "get_params") else estimator  # (some name a law by a string)
     return estimator
 
 
 def with_params(estimator, **params):
     """Set parameters of what randomises, and return the estimator."""
-    wrapped = getattr(estimator, "estimator", estimator)
+    inner = getattr(estimator, "estimator", estimator)
+    wrapped = inner if hasattr(inner, "get_params") else estimator
     prefix = "estimator__" * (wrapped is not estimator) + "transformer__" * hasattr(wrapped, "transformer")
     return estimator.set_params(**{prefix + name: value for name, value in params.items()})
 

@@ -137,13 +137,22 @@ class Frequencies:
 
     def _error_functions(self):
         """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""
-        return [self._error_function(*each) for each in zip(self.randomizers_, self._counts, self._sizes())]
+        return [self._error_function(*each) for each in zip(self._laws_of_reports, self._own_counts(), self._sizes())]
 
     def _error_function(self, law, counts, m):
         if not m:
             return lambda f: np.full(np.shape(f), np.nan)
         (at_zero, slope), uneven = law.variance_line(counts, m), self._unevenness(m)
         return lambda f: np.sqrt(np.maximum(at_zero + slope * f, 0.0) / m + uneven * f * (1 - f))
+
+    @property
+    def _laws_of_reports(self):
+        """What the reports of each column follow."""
+        return self.randomizers_
+
+    def _own_counts(self):
+        """Return the counts of each law, without what else is counted."""
+        return self._counts
 
     def _sizes(self):
         """Return how many users have reported each column."""
@@ -156,11 +165,11 @@ class Frequencies:
     def _unbiased(self):
         return self._remembered(
             None, lambda: [r.estimate(c, m) if m else np.full(r.n_categories, np.nan)
-                           for r, c, m in zip(self.randomizers_, self._counts, self._sizes())]
+                           for r, c, m in zip(self._laws_of_reports, self._own_counts(), self._sizes())]
         )
 
     def _postprocessed(self):
-        each = zip(self._unbiased(), self.standard_errors_, self.randomizers_, self._counts, self._sizes())
+        each = zip(self._unbiased(), self.standard_errors_, self._laws_of_reports, self._own_counts(), self._sizes())
         return [postprocessed(self.postprocess, f, se, law, counts, m) if m else f for f, se, law, counts, m in each]
 
     def _remembered(self, name, make):

@@ -201,7 +201,8 @@ class PersonalizedEstimator(Combined, Server):
         if self.weights not in ("stratified", "inverse_variance"):
             raise ValueError("weights must be 'stratified' or 'inverse_variance'")
         base = MeanEstimator(PMTransformer()) if self.estimator is None else self.estimator
-        if not isinstance(base, Server) or isinstance(base, PersonalizedEstimator | MixedEstimator):
+        if not isinstance(base, Server) or base._alone_reads or isinstance(
+            base, PersonalizedEstimator | MixedEstimator):
             raise ValueError("estimator must be None or an estimator that counts reports, such as "
                              "dpestim.local.MeanEstimator")
         check_postprocess(getattr(base, "postprocess", None), of_one_law=False)

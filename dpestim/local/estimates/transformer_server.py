@@ -72,7 +72,7 @@ missing_, missing_standard_error_ : ndarray of shape (n_features,)
         generator would repeat its noise, and to the copy of a ledger nobody looks.
         """
         given = PMTransformer() if self.transformer is None else self.transformer
-        if not isinstance(given, Client):
+        if not isinstance(given, Client) or given._alone_reads:
             raise ValueError("transformer must be None or a client that randomises columns, such as "
                              "dpestim.local.PMTransformer")
         client = copy(self.transformer_) if self._n_users and not restart else clone(given)

@@ -11,15 +11,15 @@ import pytest
 
 from dpestim import Domain, Numbers, config_context
 from dpestim.accounting import Ledger, largest_rho
+from dpestim.postprocessing.entropy import Model
+from dpestim.postprocessing.junction import Tree, all_sets, cells_of, cliques_of
 from dpestim.privacy import ZCDP, Neighbours
 from dpestim.rng import WordSource
 from dpestim.synthesis import MarginalSynthesizer, MultiplicativeWeights
-from dpestim.synthesis.estimate import Model
 from dpestim.synthesis.marginals import AdaptivePlan
 from dpestim.synthesis.multiplicative_weights import FixedPlan
 from dpestim.synthesis.noise import WidthLaw, width_for
 from dpestim.synthesis.scores import SCALE, counted, is_noise, scores_of
-from dpestim.synthesis.tree import Tree, all_sets, cells_of, cliques_of
 
 SIZES = (3, 4, 2, 5, 3)
 SETS = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)]

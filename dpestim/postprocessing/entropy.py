@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpestim.synthesis.tree import Tree, cliques_of
+from dpestim.postprocessing.junction import Tree, cliques_of
 
 #: What entropy is worth, in units of half a squared standard deviation of noise.
 ENTROPY = 4.0
