@@ -4,6 +4,8 @@ from copy import copy
 
 import numpy as np
 
+from dpestim import inputs
+from dpestim.inputs import in_order, is_by_column
 from dpestim.inputs.frames import is_series
 from dpestim.inputs.numbers import DECLARE, OR_FILL, floats_of, refuse_kind, series_numbers
 
@@ -103,3 +105,14 @@ class NumberFeature:
         infinite = np.isinf(numbers) if nulls is None else np.isinf(numbers) & ~nulls
         bins[lost], bins[infinite] = self.n_bins, self.n_values
         return bins, _OR_MISSING if infinite.any() else None
+
+
+def pair_of(pair, name, n_columns):
+    """Return (lows, highs), lists of floats, from a pair of scalars or of arrays, or a dict of pairs by column name.
+
+    n_columns None: as many as it has.
+    """
+    if is_by_column(pair):
+        pair = tuple(zip(*in_order(pair, "pairs", name=name)[1]))
+    lows, highs = inputs.pair_of(pair, n_columns, name=name)
+    return lows.tolist(), highs.tolist()

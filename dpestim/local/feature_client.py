@@ -22,9 +22,8 @@ from dpestim.inputs import (
 from dpestim.inputs.declared import as_list, as_pair, by_key, may_be_missing, missing_of, ordered
 from dpestim.inputs.numbers import kind_of
 from dpestim.local.client import Client
-from dpestim.local.coded import CategoryFeature, NumberFeature
+from dpestim.local.coded import CategoryFeature, NumberFeature, pair_of
 from dpestim.local.columns import column_names
-from dpestim.local.numbers.column import pair_of
 
 #: The most bins of a column of numbers.
 MOST_BINS = 1 << 16

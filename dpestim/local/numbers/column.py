@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim import inputs
-from dpestim.inputs import in_order, is_by_column
 from dpestim.local.column import Column
 
 
@@ -103,17 +101,6 @@ class NumberColumn(Column):
         """Return the values that the law's relaxation gives less protection, in full: a ledger compares names."""
         start, stop, nan = self.relaxed_interval()
         return f"[{start!r}, {stop!r}]{' and NaN' if nan else ''}"
-
-
-def pair_of(pair, name, n_columns):
-    """Return (lows, highs), lists of floats, from a pair of scalars or of arrays, or a dict of pairs by column name.
-
-    n_columns None: as many as it has.
-    """
-    if is_by_column(pair):
-        pair = tuple(zip(*in_order(pair, "pairs", name=name)[1]))
-    lows, highs = inputs.pair_of(pair, n_columns, name=name)
-    return lows.tolist(), highs.tolist()
 
 
 def share_of(value, low, high):

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim._core import pm
+from dpestim.local.coded import pair_of
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
 from dpestim.local.law import ALL, Promise
-from dpestim.local.numbers.column import pair_of, share_of
+from dpestim.local.numbers.column import share_of
 from dpestim.local.numbers.inversion import numbers_of_least_variance
 from dpestim.local.numbers.law import FRACTION, LARGEST_GRID, NO_ZONE, WindowRandomizer
 from dpestim.local.numbers.sdpm_channel import channel_of

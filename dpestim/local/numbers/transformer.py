@@ -11,8 +11,9 @@ from dpestim.inputs import Numbers, in_order, is_by_column, number_rows, refuse_
 from dpestim.inputs.declared import says_missing
 from dpestim.inputs.numbers import DECLARE, OR_FILL
 from dpestim.local.client import Client
+from dpestim.local.coded import pair_of
 from dpestim.local.columns import Columns, column_names
-from dpestim.local.numbers.column import NumberColumn, pair_of
+from dpestim.local.numbers.column import NumberColumn
 from dpestim.local.numbers.law import LARGEST_GRID
 from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
 from dpestim.local.numbers.missing_column import MissingColumn
