@@ -106,6 +106,9 @@ def test_one_column_is_meant_where_the_data_would_say_how_many():
     for client in (PMTransformer(bounds=(0, 1)), PMTransformer(bounds=Numbers(0, 1))):
         with pytest.raises(ValueError, match="X has 2 features"):
             Survey(client, name="x").client().privatize([[0.5, 0.5]])
+    for client in (RAPPORFrequencyEstimator(categories=None), CMSFrequencyEstimator(categories=None)):
+        with pytest.raises(ValueError, match="X has 2 features"):
+            Survey(client, name="x").client().privatize([["a", "b"]])
     two = [[0.5, 0.5]]
     for fitted in (PMTransformer(bounds=(0, 1)).fit(two), MeanEstimator(PMTransformer(bounds=(0, 1))).fit(two)):
         assert again(Survey(fitted, name="x")).layout.columns.n_features == 2
@@ -167,11 +170,30 @@ def test_a_round_of_pairs_is_a_survey_of_its_own():
         first.decode(second.encode(reports))
     counted = second.server().aggregate(second.decode(second.encode(reports)))
     assert server.merge(counted).n_users_ == 300
+    server.next_round()
+    third = again(Survey(server.client(), name="x"))
+    reports = third.client(random_state=6).privatize(X)
+    assert np.array_equal(reports, server.client().set_params(random_state=6).privatize(X))
     said = json.loads(second.to_json())
     for published in ([["0.5"]], [["2", "0"]], [["0.5", "0.5"]] * 3, "0.5", [], [["0.5", "x"]]):
         said["client"]["round"] = {"published": published}
         with pytest.raises(ValueError, match=r"published|shortest"):
             Survey.from_json(json.dumps(said))
+
+
+def test_a_server_of_a_round_goes_on_from_there():
+    model = LDPSGDClassifier(4.0, data_norm=1.0, classes=[0, 1], random_state=0)
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model.next_round(n_features=2)
+    for _ in range(3):
+        survey = again(Survey(model, name="x"))
+        reports = survey.decode(survey.encode(survey.client(random_state=1).privatize(X, y)))
+        other = survey.server().aggregate(reports)
+        other.next_round()
+        model.aggregate(reports).next_round()
+        assert np.array_equal(other.coef_, model.coef_)
+        assert Survey(other, name="x") == Survey(model, name="x")
 
 
 def test_a_round_must_be_open_and_of_the_model():
