@@ -14,7 +14,7 @@ from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
 from dpestim.local.estimates.transformer_server import TransformerServer
 from dpestim.local.extend import registered
-from dpestim.local.learning.class_columns import ClassColumns
+from dpestim.local.feature_client import FeatureClient
 from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import canonical_epsilon
@@ -109,7 +109,7 @@ def _settled(client):
     n_columns = 1 if seen is None else seen.n_features
     if given.get("bounds") is not None and (
             client._is_scalar() if isinstance(client, NumericTransformer)
-            else isinstance(client, ClassColumns) and given["categories"] is None and client._same_bounds()):
+            else isinstance(client, FeatureClient) and given["categories"] is None and client._same_bounds()):
         given["bounds"] = dict.fromkeys(range(n_columns), given["bounds"])
     if isinstance(client, PrivUnitTransformer) and client._is_declared:
         given["center"] = client._columns_now().columns[0].centre.tolist()

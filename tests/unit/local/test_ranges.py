@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from dpestim.collection import Survey
 from dpestim.inputs import Domain, Numbers
 from dpestim.local import RangeEstimator
 from dpestim.local.categories.grr import GRR
@@ -171,3 +172,10 @@ def test_levels_that_nobody_reported():
     share, error = est.range(0, 10)
     assert np.isfinite([share, error, *est.confidence_interval(0, 10), *est.quantile_interval(0.5)[0]]).all()
     assert error > 0.3
+
+
+def test_surveys_of_one_pair_of_bounds_are_of_the_columns_that_were_seen():
+    est = RangeEstimator(2.0, bounds=(0, 8), n_bins=8, random_state=0).fit(zipf(50) % 8)
+    survey = Survey(est, name="waiting times")
+    again = Survey.from_json(survey.to_json()).server()
+    assert again.aggregate(survey.client(random_state=0).privatize(zipf(50) % 8)).n_users_ == 50
