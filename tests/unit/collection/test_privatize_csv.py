@@ -148,12 +148,12 @@ def test_a_ledger_is_charged_once_before_the_file_is_there(tmp_path):
 
 
 @pytest.mark.parametrize("text", [GOOD, GOOD + "no answer\n", "", None])
-def test_strict_mode_tells_nothing_of_the_file(tmp_path, survey, text):
+def test_strict_mode_tells_nothing_of_the_file(tmp_path, text):
     path = tmp_path / "in.csv"
     if text is not None:
         path.write_text(text)
     with config_context(strict=True), pytest.raises(ValueError, match="strict mode: privatize_csv"):
-        privatize_csv(path, survey, tmp_path / "out.parquet")
+        privatize_csv(path, row_survey(), tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
 
 
