@@ -63,13 +63,17 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
     Raises
     ------
     ValueError
-        For a line that is no row of the survey, with its number and nothing of its content.
+        For a line that is no row of the survey, with its number and nothing of its content. In strict mode always,
+        because which lines are none is not the analyst's to know.
     """
     batches.arrow()
     if survey.keeps_answers:
         raise ValueError("survey must be one whose clients keep no answers between reports: use privatize of "
                          "survey.client() with client_state")
     client = survey.client(ledger, random_state, n_jobs)
+    if client._is_strict():  # (what is refused depends on values, and nothing is charged yet)
+        raise ValueError("strict mode: privatize_csv tells which line is no answer, before anything is charged: read "
+                         "the file into a data frame with fixed dtypes, and use privatize of survey.client()")
     client._check_call_parameters()
     columns, n_rows = survey.layout.columns, 0
     check_verbose(verbose)

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.collection import Collector, Survey, privatizing
 from dpestim.collection.messages import from_text
@@ -144,6 +145,16 @@ def test_a_ledger_is_charged_once_before_the_file_is_there(tmp_path):
     with pytest.raises(BudgetExceededError):
         privatize_csv(path, survey, tmp_path / "more.parquet", ledger=ledger)
     assert not (tmp_path / "more.parquet").exists()
+
+
+@pytest.mark.parametrize("text", [GOOD, GOOD + "no answer\n", "", None])
+def test_strict_mode_tells_nothing_of_the_file(tmp_path, text):
+    path = tmp_path / "in.csv"
+    if text is not None:
+        path.write_text(text)
+    with config_context(strict=True), pytest.raises(ValueError, match="strict mode: privatize_csv"):
+        privatize_csv(path, row_survey(), tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
 
 
 @pytest.mark.parametrize(("client", "why"), [
