@@ -30,7 +30,7 @@ _ALPHA = 0.05
 
 
 class Depths(NamedTuple):
-    """Levels as bits, prefixes that are kept at each, views that each level has beside one for estimates; what is found.
+    """Levels as bits, prefixes kept at each, views that each level has beside one for estimates; what is found.
 
     All views are drawn equally often.
     """
@@ -85,7 +85,8 @@ def views_of(method, epsilon, n_bits, depths, n_users, seed):
     """Return the views of a code: those of each level together, and last the whole code, which estimates need."""
     n_each, bits = n_users * depths.share, depths.bits
     if method not in _PUZZLE:
-        views = [Prefix(f"first {b} bits", _law(method, epsilon, b, n_each, _seed(seed, b)), b, n_bits - b) for b in bits]
+        laws = [_law(method, epsilon, b, n_each, _seed(seed, b)) for b in bits]
+        views = [Prefix(f"first {b} bits", law, b, n_bits - b) for law, b in zip(laws, bits)]
     else:
         hash_bits = _PUZZLE[method]
         columns = hash_of(n_bits, hash_bits, seed)
@@ -96,7 +97,7 @@ def views_of(method, epsilon, n_bits, depths, n_users, seed):
 
 
 def _seed(seed, level):
-    """Return the seed of the hashes of a level: a value is not found because of collisions that its estimate has too."""
+    """Return the seed of a level's hashes: no value is found because of collisions that its estimate has, too."""
     return int.from_bytes(hashlib.blake2b(b"dpestim level %d of %d" % (level, seed), digest_size=8).digest(), "little")
 
 
