@@ -1,8 +1,8 @@
 """Heavy hitters of huge domains: recall of the most frequent names, beside PEM as it was published; time; intervals.
 
 PEM (Wang, Li, Jha, "Locally differentially private heavy hitter identification", TDSC 2021) is made plainly here:
-groups of users of one size, optimised local hashing with a hash for each user, the 20 best prefixes of a group kept, ten
-bits more a group. It keeps nobody for estimates, and has no intervals.
+groups of users of one size, optimised local hashing with a hash for each user, the 20 best prefixes of a group kept,
+ten bits more a group. It keeps nobody for estimates, and has no intervals.
 """
 
 import time

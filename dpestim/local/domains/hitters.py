@@ -63,8 +63,8 @@ class HeavyHitterEstimator(Server, Client):
     n_bits : int, default=None
         Values are integers from 0 to 2^n_bits - 1; at most 64.
     max_length : int, default=None
-        Values are texts of at most so many characters of `alphabet`. Exactly one of `n_bits` and `max_length` must be
-        declared. All characters together must have at most 64 bits: twelve letters, or eight bytes.
+        Values are texts of at most `max_length` characters of `alphabet`. Exactly one of `n_bits` and `max_length` must
+        be declared. All characters together must have at most 64 bits: twelve letters, or eight bytes.
     alphabet : str, default=None
         The public characters of a text, each once. None: texts are bytes of UTF-8, and `max_length` counts bytes.
     method : {"pem", "treehist", "bitstogram", "sfp"}, default="pem"
