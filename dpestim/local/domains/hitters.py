@@ -372,6 +372,7 @@ class HeavyHitterEstimator(Server, Client):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False  # one column, of a domain that has to be declared
         return tags
 
     @staticmethod
@@ -382,7 +383,7 @@ class HeavyHitterEstimator(Server, Client):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 2.0, "n_bits": 8, "n_top": 3, "n_users": 10_000},
-                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "sfp", "n_users": 10_000}]
+                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "treehist", "n_users": 10_000}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of which half have one of three values."""

@@ -77,6 +77,11 @@ def test_texts_and_integers_come_back_from_their_codes():
     numbers = IntegerCodes("x", 64)
     assert numbers.read(np.array([0, 2**64 - 1, 5.0], dtype=object), 1)[0].tolist() == [0, 2**64 - 1, 5]
     assert IntegerCodes("x", 3).read(np.array([-1, 7, 8]), 1)[0].tolist() == [0, 7, 0]
+    durations = np.array([1, 2], "m8[ns]")
+    for strange in (durations, np.array(["1", "2"]), np.array([*durations, 1.5], dtype=object),
+                    np.array([(1, "a")] * 2, "i8,U1")):
+        assert not numbers.read(strange, 1)[0].any()
+        assert "no integer" in numbers.read(strange, 1)[1]
     wrong = ((["a", None], "missing"), (["a", 3], "string"), (["ab1"], "character"), (["a" * 12], "longer"))
     for values, word in wrong:
         codes, why = text.read(np.array(values, dtype=object), 1)
