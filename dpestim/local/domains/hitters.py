@@ -383,7 +383,8 @@ class HeavyHitterEstimator(Server, Client):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 2.0, "n_bits": 8, "n_top": 3, "n_users": 10_000},
-                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "treehist", "n_users": 10_000}]
+                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "treehist",
+                 "n_users": 10_000}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of which half have one of three values."""
