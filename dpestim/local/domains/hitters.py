@@ -5,7 +5,8 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 from dpestim.inputs import category_rows, columns_of
 from dpestim.inputs.columns import object_array
@@ -52,7 +53,7 @@ class HeavyHitterEstimator(Server, Client):
     **Utility.** Frequencies are unbiased for every value, also for those that were found, up to collisions of public
     hashes, which standard errors count. A value is found with a probability of about 0.9 from a frequency of
     `detectable_` on. The probability that any of the confirmed values has at most the frequency `threshold` is at most
-    `alpha`, by a normal approximation.
+    `alpha`, by an exact binomial tail, and a normal approximation of collisions.
 
     **Complexity.** O(n) reports of a few bytes, and at most 2^14 candidates times the number of hashes for a level.
 
@@ -275,10 +276,12 @@ class HeavyHitterEstimator(Server, Client):
         """Return a mask: whose frequency exceeds the threshold, by Holm's procedure for as many as are looked for."""
         if not len(codes) or not self._whole()[1]:
             return np.zeros(len(codes), bool)
-        t, n = float(self.threshold), max(self.n_top, len(codes))
-        z = (f - t) / self._error_at(np.array([t]))  # (the largest first)
-        passed = z > ndtri(1 - float(self.alpha) / (n - np.arange(len(codes))))
-        return np.logical_and.accumulate(passed)
+        t, n, (_, m), law = float(self.threshold), max(self.n_top, len(codes)), self._whole(), self._columns.laws[-1]
+        # reports that support a value of frequency t are binomial; collisions, which are not in that, have an error
+        p, q = float(law.p_star), float(law.q_star)
+        chance = binom.sf(np.rint((f * (p - q) + q) * m) - 1, m, q + t * (p - q))
+        chance = np.maximum(chance, ndtr(-(f - t) / self._error_at(np.array([t]))))  # (the largest frequency first)
+        return np.logical_and.accumulate(chance <= float(self.alpha) / (n - np.arange(len(codes))))
 
     # ---------------------------------------------------------------- inside: the domain
 
