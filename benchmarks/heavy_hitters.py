@@ -1,14 +1,15 @@
 """Heavy hitters of huge domains: recall of the most frequent names, beside PEM as it was published; time; intervals.
 
-PEM (Wang, Li, Jha, "Locally differentially private heavy hitter identification", TDSC 2021) is made plainly here: groups
-of users of one size, optimised local hashing with a hash for each user, the 20 best prefixes of a group kept, 10 bits
-more a group. It keeps nobody for estimates, and has no intervals.
+PEM (Wang, Li, Jha, "Locally differentially private heavy hitter identification", TDSC 2021) is made plainly here:
+groups of users of one size, optimised local hashing with a hash for each user, the 20 best prefixes of a group kept,
+ten bits more a group. It keeps nobody for estimates, and has no intervals.
 """
 
 import time
 
 import numpy as np
 
+from benchmarks._harness import Row
 from dpestim._core import olh
 from dpestim.local import HeavyHitterEstimator
 from dpestim.local.domains.codes import TextCodes
@@ -85,18 +86,20 @@ def seconds(n=1_000_000, n_bits=48):
     return time.perf_counter() - start, len(set(often) & set(found.values))
 
 
-def main(quick=False):
-    """Print recall beside PEM, time, coverage and false confirmations."""
+def rows(settings):
+    """Yield the rows: recall beside PEM, and the time of a million users over 2^48 values."""
     words, shares = names()
     for epsilon in (2.0, 4.0):
-        rows = np.array([recall_of(words, shares, epsilon, seed) for seed in range(2 if quick else 10)])
-        mean, error = rows[:, 1] - rows[:, 0], rows.std(axis=0)[:2] / np.sqrt(len(rows))
-        print(f"epsilon {epsilon}: recall of the top {TOP}: PEM {rows[:, 0].mean():.3f} ({error[0]:.3f}), "
-              f"dpestim {rows[:, 1].mean():.3f} ({error[1]:.3f}), paired difference {mean.mean():+.3f} "
-              f"({mean.std() / np.sqrt(len(rows)):.3f}); confirmed {rows[:, 2].mean():.3f}; intervals cover "
-              f"{rows[:, 3].sum() / rows[:, 4].sum():.3f}; lists with a false confirmation {rows[:, 5].mean():.3f}")
-    print("10^6 users over 2^48 values: {:.1f} s, {} of 10 found".format(*seconds()))
-
-
-if __name__ == "__main__":
-    main()
+        seeds = range(2 if settings.quick else 8)
+        told = np.array([recall_of(words, shares, epsilon, seed, settings.n) for seed in seeds])
+        theirs, ours, confirmed, covered, listed, false = told.mean(axis=0)
+        error = (told[:, 1] - told[:, 0]).std() / np.sqrt(len(told))
+        row = Row(f"recall of the top {TOP} names of {settings.n:,} users, epsilon = {epsilon:g}", ours=ours, unit="",
+                  peer="PEM, as published", baseline=theirs, ratio=ours / theirs if theirs else None, repeats=len(told),
+                  note=f"error of the difference {error:.3f}; confirmed {confirmed:.2f}; intervals cover "
+                       f"{covered / listed:.3f}; lists with a false confirmation {false:.2f}")
+        yield row.judge(settings, 1)
+    taken, found = seconds(settings.n)
+    row = Row(f"heavy hitters of {settings.n:,} users over 2^48 values", ours=taken, peer="10 s", baseline=10.0,
+              ratio=10.0 / taken, note=f"{found} of 10 found")
+    yield row.judge(settings, 1)

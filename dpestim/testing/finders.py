@@ -1,4 +1,4 @@
-"""What finds frequent values of huge domains by reports: promises, verbs, what is found, what is refused, strict mode."""
+"""What finds frequent values of huge domains by reports: promises, verbs, what is found and refused, strict mode."""
 
 import math
 import warnings

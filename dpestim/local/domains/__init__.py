@@ -1,5 +1,10 @@
 """Domains with an order, and domains too large to be listed, from reports of views: each user reports one, drawn first.
 
+    codes       values of huge domains as codes of up to 64 bits, and back
+    prefixes    views of a code: its first bits; some bits beside a hash of all
+    depths      which of these views users draw, from public numbers
+    growing     candidates for frequent values, from estimates of prefixes or of fragments
+    hitters     `HeavyHitterEstimator`: frequent values of domains that nobody can list
     levels      which tree stands over the values of a column, and which law each of its levels has
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees
 """
@@ -8,6 +13,8 @@
 TASK = "Ranges and large domains, local model"
 #: Which one to take, (if, name, because), in the order in which to ask.
 GUIDE = (
+    ("the most frequent words, addresses or identifiers are wanted, and nobody can list them", "HeavyHitterEstimator",
+     "values are found by parts, and other users tell their frequencies, with an interval for each"),
     ("the share of users between any two values is wanted", "RangeEstimator",
      "one report answers all ranges and quantiles, each with an interval"),
 )

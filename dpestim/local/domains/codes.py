@@ -86,6 +86,8 @@ class IntegerCodes(Codes):
         elif kind == "f":
             with np.errstate(all="ignore"):
                 good = (values >= 0) & (values < float(self.n_values)) & (np.floor(values) == values)
+        elif kind != "O":
+            return out, np.zeros(len(values), bool)
         else:
             most = self.n_values
             whole = [self._whole(value) for value in values.tolist()]
@@ -102,7 +104,8 @@ class IntegerCodes(Codes):
             return int.__pos__(value)
         if issubclass(kind, float) and float.is_integer(value):
             return int(float.__pos__(value))
-        return int(np.generic.item(value)) if issubclass(kind, np.integer) else None
+        # (a duration is one of NumPy's integers)
+        return int(np.generic.item(value)) if issubclass(kind, np.integer) and kind is not np.timedelta64 else None
 
     @staticmethod
     def _why(bad):

@@ -1,5 +1,6 @@
 """Which views of a code users draw, from public numbers only: levels, hashes, and who is kept for the estimates."""
 
+import hashlib
 import math
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,7 +19,7 @@ MOST_CANDIDATES, MOST_CELLS = 1 << 22, 1 << 18
 #: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
 _BUCKETS = 1 << 10
 #: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
-_SQUARES, _COLLISIONS = 0.01, 0.04
+_SQUARES, _COLLISIONS = 0.02, 0.04
 #: Bits of the hash beside a fragment, and of both together, at most.
 _PUZZLE = {"bitstogram": 10, "sfp": 8}
 _FRAGMENT = 14
@@ -29,7 +30,7 @@ _ALPHA = 0.05
 
 
 class Depths(NamedTuple):
-    """Levels as bits, prefixes that are kept at each, views that each level has beside one for estimates; what is found.
+    """Levels as bits, prefixes kept at each, views that each level has beside one for estimates; what is found.
 
     All views are drawn equally often.
     """
@@ -84,14 +85,20 @@ def views_of(method, epsilon, n_bits, depths, n_users, seed):
     """Return the views of a code: those of each level together, and last the whole code, which estimates need."""
     n_each, bits = n_users * depths.share, depths.bits
     if method not in _PUZZLE:
-        views = [Prefix(f"first {b} bits", _law(method, epsilon, b, n_each, seed), b, n_bits - b) for b in bits]
+        laws = [_law(method, epsilon, b, n_each, _seed(seed, b)) for b in bits]
+        views = [Prefix(f"first {b} bits", law, b, n_bits - b) for law, b in zip(laws, bits)]
     else:
         hash_bits = _PUZZLE[method]
         columns = hash_of(n_bits, hash_bits, seed)
         views = [Fragment(f"bits {a} to {b}", PGR.make(epsilon, 1 << (hash_bits + b - a)), b - a, n_bits - b, columns,
                           hash_bits) for a, b in zip((0, *bits), bits)]
     views = [view.named(f"{view.name}, {k + 1}") for view in views for k in range(depths.n_views)]
-    return [*views, Prefix("all bits", _law(method, epsilon, n_bits, n_each, seed), n_bits, 0)]
+    return [*views, Prefix("all bits", _law(method, epsilon, n_bits, n_each, _seed(seed, 0)), n_bits, 0)]
+
+
+def _seed(seed, level):
+    """Return the seed of a level's hashes: no value is found because of collisions that its estimate has, too."""
+    return int.from_bytes(hashlib.blake2b(b"dpestim level %d of %d" % (level, seed), digest_size=8).digest(), "little")
 
 
 def _law(method, epsilon, n_bits, n_each, seed):

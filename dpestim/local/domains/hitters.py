@@ -5,7 +5,8 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 from dpestim.inputs import category_rows, columns_of
 from dpestim.inputs.columns import object_array
@@ -52,7 +53,7 @@ class HeavyHitterEstimator(Server, Client):
     **Utility.** Frequencies are unbiased for every value, also for those that were found, up to collisions of public
     hashes, which standard errors count. A value is found with a probability of about 0.9 from a frequency of
     `detectable_` on. The probability that any of the confirmed values has at most the frequency `threshold` is at most
-    `alpha`, by a normal approximation.
+    `alpha`, by an exact binomial tail, and a normal approximation of collisions.
 
     **Complexity.** O(n) reports of a few bytes, and at most 2^14 candidates times the number of hashes for a level.
 
@@ -63,8 +64,8 @@ class HeavyHitterEstimator(Server, Client):
     n_bits : int, default=None
         Values are integers from 0 to 2^n_bits - 1; at most 64.
     max_length : int, default=None
-        Values are texts of at most so many characters of `alphabet`. Exactly one of `n_bits` and `max_length` must be
-        declared. All characters together must have at most 64 bits: twelve letters, or eight bytes.
+        Values are texts of at most `max_length` characters of `alphabet`. Exactly one of `n_bits` and `max_length` must
+        be declared. All characters together must have at most 64 bits: twelve letters, or eight bytes.
     alphabet : str, default=None
         The public characters of a text, each once. None: texts are bytes of UTF-8, and `max_length` counts bytes.
     method : {"pem", "treehist", "bitstogram", "sfp"}, default="pem"
@@ -275,10 +276,12 @@ class HeavyHitterEstimator(Server, Client):
         """Return a mask: whose frequency exceeds the threshold, by Holm's procedure for as many as are looked for."""
         if not len(codes) or not self._whole()[1]:
             return np.zeros(len(codes), bool)
-        t, n = float(self.threshold), max(self.n_top, len(codes))
-        z = (f - t) / self._error_at(np.array([t]))  # (the largest first)
-        passed = z > ndtri(1 - float(self.alpha) / (n - np.arange(len(codes))))
-        return np.logical_and.accumulate(passed)
+        t, n, (_, m), law = float(self.threshold), max(self.n_top, len(codes)), self._whole(), self._columns.laws[-1]
+        # reports that support a value of frequency t are binomial; collisions, which are not in that, have an error
+        p, q = float(law.p_star), float(law.q_star)
+        chance = binom.sf(np.rint((f * (p - q) + q) * m) - 1, m, q + t * (p - q))
+        chance = np.maximum(chance, ndtr(-(f - t) / self._error_at(np.array([t]))))  # (the largest frequency first)
+        return np.logical_and.accumulate(chance <= float(self.alpha) / (n - np.arange(len(codes))))
 
     # ---------------------------------------------------------------- inside: the domain
 
@@ -372,6 +375,7 @@ class HeavyHitterEstimator(Server, Client):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False  # one column, of a domain that has to be declared
         return tags
 
     @staticmethod
@@ -382,7 +386,8 @@ class HeavyHitterEstimator(Server, Client):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 2.0, "n_bits": 8, "n_top": 3, "n_users": 10_000},
-                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "sfp", "n_users": 10_000}]
+                {"epsilon": 4.0, "max_length": 3, "alphabet": "abc", "n_top": 2, "method": "treehist",
+                 "n_users": 10_000}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of which half have one of three values."""

@@ -1,4 +1,4 @@
-"""Heavy hitters: codes, hashes of 64 bits, how candidates grow, merging, intervals after the selection, false values."""
+"""Heavy hitters: codes, hashes of 64 bits, growing candidates, merging, intervals after selection, false values."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,13 @@ def test_texts_and_integers_come_back_from_their_codes():
     numbers = IntegerCodes("x", 64)
     assert numbers.read(np.array([0, 2**64 - 1, 5.0], dtype=object), 1)[0].tolist() == [0, 2**64 - 1, 5]
     assert IntegerCodes("x", 3).read(np.array([-1, 7, 8]), 1)[0].tolist() == [0, 7, 0]
-    for values, word in ((["a", None], "missing"), (["a", 3], "string"), (["ab1"], "character"), (["a" * 12], "longer")):
+    durations = np.array([1, 2], "m8[ns]")
+    for strange in (durations, np.array(["1", "2"]), np.array([*durations, 1.5], dtype=object),
+                    np.array([(1, "a")] * 2, "i8,U1")):
+        assert not numbers.read(strange, 1)[0].any()
+        assert "no integer" in numbers.read(strange, 1)[1]
+    wrong = ((["a", None], "missing"), (["a", 3], "string"), (["ab1"], "character"), (["a" * 12], "longer"))
+    for values, word in wrong:
         codes, why = text.read(np.array(values, dtype=object), 1)
         assert word in why
         assert codes[-1] == 0
@@ -168,7 +174,7 @@ def test_frames_missing_values_and_strict_mode():
     gone.loc[3, "name"] = None
     with pytest.raises(ValueError, match="missing value"):
         make().fit(gone)
-    with pytest.raises(ValueError, match="n_bits .* or max_length"):
+    with pytest.raises(ValueError, match=r"n_bits .* or max_length"):
         HeavyHitterEstimator(1.0).fit(X)
     with pytest.raises(ValueError, match="at most 12"):
         HeavyHitterEstimator(1.0, max_length=13, alphabet=LETTERS).fit(X)
@@ -178,5 +184,5 @@ def test_frames_missing_values_and_strict_mode():
 
 def test_sketches_refuse_no_domain_below_two_to_the_64():
     assert Sketch.largest_domain == 1 << 64
-    with pytest.raises(ValueError, match="2\\*\\*64"):
+    with pytest.raises(ValueError, match=r"2\*\*64"):
         FLH(1.0, (1 << 64) + 1, 4)
