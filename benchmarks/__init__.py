@@ -45,5 +45,5 @@ Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechani
 model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and transformer beside its
 namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py` (columns of
 strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes), `distributed.py` (what
-Dask and Spark add to a bare loop).
+Dask and Spark add to a bare loop), `attributes.py` (designs of joint tables, models from them, times of many columns).
 """

@@ -220,6 +220,8 @@ ELSEWHERE = {
     "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
+    "MarginalEstimator": "tables; tests/unit/local/test_marginals.py",
+    "MultiAttributeFrequencyEstimator": "columns that are drawn or hidden; tests/unit/local/test_attributes.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",

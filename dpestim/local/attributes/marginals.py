@@ -47,7 +47,7 @@ class MarginalEstimator(Server, CategoryClient):
     method : {"auto", "calm", "pairs", "full", "fourier"}, default="auto"
         What users report: "pairs" each table of `order` columns, "full" the table of all columns, "fourier" each parity
         of bits of up to `order` columns, "calm" tables of a size for which few of them hold all tables of `order`
-        columns, whatever size has the least expected error. "auto" is the best of "calm" and "fourier".
+        columns, of the size that has the least expected error. "auto" is the best of "calm" and "fourier".
     categories : list of array-like, dict or Domain, default="auto"
         The public domain of each column. "auto" learns it from the data, which leaks (`PrivacyLeakWarning`).
     max_cells : int, default=4096

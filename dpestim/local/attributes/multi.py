@@ -16,6 +16,8 @@ from dpestim.local.server import Server
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.results import Part, named
 
+#: Rows that stay in the cache while they are turned into columns.
+_TURNED_ROWS = 4096
 STRATEGIES, FAKES, NEIGHBOURS = ("smp", "spl", "rsfd", "rsrfd"), ("uniform", "random", "zero", "prior"), (
     "tuple", "attribute")
 
@@ -133,6 +135,15 @@ class MultiAttributeFrequencyEstimator(Frequencies, Server, CategoryClient):
         return self._columns_now().laws[0].epsilon
 
     # ---------------------------------------------------------------- inside: the row
+
+    def _parts(self, X, columns, strict):
+        if type(X) is np.ndarray and X.dtype.kind in "iubf" and X.shape[1] >= 4 and X.flags.c_contiguous:
+            # (column by column each line of the cache would be read again for every column)
+            turned = np.empty(X.shape, X.dtype, order="F")
+            for at in range(0, len(X), _TURNED_ROWS):
+                turned[at : at + _TURNED_ROWS] = X[at : at + _TURNED_ROWS]
+            X = turned
+        return super()._parts(X, columns, strict)
 
     def _made(self, lists, names, **more):
         return self._columns_of(list(map(self._encoder, lists, names)), **more)

@@ -14,6 +14,8 @@ from dpestim.postprocessing.junction import cliques_of
 
 #: Steps of the model of a table, and of one of all columns.
 STEPS, MORE_STEPS = 150, 400
+#: Cells of tables that are made consistent before their sums are taken: in larger ones much of the noise is cut off.
+_FEW_CELLS = 64
 
 
 class Linear:
@@ -148,6 +150,11 @@ class NoisyTables:
         their noise: not negative, with the sum 1.
         """
         if places not in self._tables:
+            wider = self._wider(places)
+            if wider:
+                self._tables[places] = sum(w * self.consistent(own).sum(axis=tuple(
+                    k for k, j in enumerate(own) if j not in places)) for own, w in wider)
+                return self._tables[places].copy()
             sizes, known = tuple(self.sizes[j] for j in places), self._known_of(places)
             if known == [places]:  # (nothing else to agree with)
                 self._tables[places] = norm_sub(self.linear(places).f).reshape(sizes)
@@ -161,6 +168,19 @@ class NoisyTables:
             table = np.maximum(model.tree.marginal(tuple(range(len(places)))), 0.0)
             self._tables[places] = table / table.sum()
         return self._tables[places].copy()
+
+    def _wider(self, places):
+        """Return (columns, weight) of the tables that were reported and hold these columns and others.
+
+        They are made consistent first: where a table has no negative cells, its sums are nearer the truth.
+        """
+        if self._parities or len(places) < 2:
+            return []
+        held = {view.places: m for view, (_, m) in zip(self.columns, self._told) if m and set(places) <= set(view.places)}
+        if places in held or any(cells_of(self.sizes, own) > _FEW_CELLS for own in held):
+            return []
+        total = sum(held.values())
+        return [(own, m / total) for own, m in held.items()]
 
     def _known_of(self, places):
         """Return the sets of these columns of which different users have told."""

@@ -183,3 +183,15 @@ def test_who_does_not_know_of_fakes_refuses_their_reports():
                 lambda: poisoning(est, share=0.1), lambda: ShuffledEstimator(est, 1.0, delta=1e-6, n_users=50).fit(X)):
         with pytest.raises(ValueError, match="must"):
             use()
+
+
+@pytest.mark.parametrize("strategy", ["smp", "rsfd"])
+def test_the_layout_of_an_array_and_threads_and_batches_change_nothing(strategy):
+    """Many columns are read in another order of memory, and fakes are drawn by the number of a row."""
+    X = np.random.default_rng(0).integers(0, 3, (9000, 5))
+    est = MultiAttributeFrequencyEstimator(categories=[range(3)] * 5, strategy=strategy, random_state=0)
+    whole = est.fit(X)._counts
+    for other in (np.asfortranarray(X), X.astype(np.uint8), X.astype(object)):
+        assert all(map(np.array_equal, est.fit(other)._counts, whole))
+    assert all(map(np.array_equal, est.set_params(n_jobs=2).fit(X)._counts, whole))
+    assert all(map(np.array_equal, est.fit(X[:5000]).partial_fit(X[5000:])._counts, whole))

@@ -1,0 +1,140 @@
+"""``python -m benchmarks.attributes {tables,prediction,time}``: many attributes under local differential privacy.
+
+* ``tables``: the mean squared distance of consistent tables of two columns from the true ones, for each design, over a
+  grid of sizes and epsilons that was declared before anything was measured; skewed columns, each depends on the last.
+* ``prediction``: accuracy of models from tables (`MarginalEstimator.synthesize` and a logistic regression), naive Bayes
+  from reports, privatised columns and noisy gradients, on new rows.
+* ``time``: frequencies of 20 columns beside those of one, and all pairs of 12 columns, for 1,000,000 users.
+"""
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    LDPNaiveBayes,
+    LDPSGDClassifier,
+    MarginalEstimator,
+    MultiAttributeFrequencyEstimator,
+    PrivatizedColumns,
+)
+
+GRID = ((2,) * 8, (4,) * 5, (2, 3, 4, 5, 6), (10, 10, 10))
+EPSILONS, METHODS, USERS = (0.5, 2.0, 5.0), ("full", "pairs", "fourier", "calm", "auto"), 20_000
+
+
+def rows(sizes, seed, n=USERS):
+    """Return skewed columns, of which each holds the value of the one before it in two of five rows."""
+    rng, columns = np.random.default_rng(seed), []
+    for k in sizes:
+        shares = np.arange(1, k + 1) ** -1.2
+        own = rng.choice(k, n, p=shares / shares.sum())
+        columns.append(np.where(rng.random(n) < 0.4, columns[-1] % k, own) if columns else own)
+    return np.column_stack(columns)
+
+
+def distance(X, sizes, est):
+    """Return the mean over pairs of columns of the squared distance of the table from the true one."""
+    out = []
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        true = np.zeros((sizes[i], sizes[j]))
+        np.add.at(true, (X[:, i], X[:, j]), 1 / len(X))
+        out.append(np.square(est.table([i, j]) - true).sum())
+    return float(np.mean(out))
+
+
+def tables(n_seeds=3):
+    """Print a line for each setting: errors times 10^4, and that of "calm" over the least of the first three."""
+    for sizes, epsilon in itertools.product(GRID, EPSILONS):
+        found = {}
+        for method in METHODS:
+            errors = []
+            for seed in range(n_seeds):
+                X = rows(sizes, seed)
+                est = MarginalEstimator(epsilon, method=method, categories=[range(k) for k in sizes],
+                                        random_state=100 + seed).fit(X)
+                errors.append(distance(X, sizes, est))
+            found[method] = 1e4 * float(np.mean(errors))
+        best = min(found[method] for method in ("full", "pairs", "fourier"))
+        print(sizes, epsilon, {name: round(value, 2) for name, value in found.items()},
+              f"calm / best {found['calm'] / best:.2f}", flush=True)
+
+
+def labelled(kind, seed, n=40_000):
+    """Return (codes of five columns, classes): "linear" effects, or an "interaction" of the first two columns."""
+    rng = np.random.default_rng(seed)
+    X = rows((4, 3, 2, 3, 4), seed, n)
+    score = X @ [0.9, -0.8, 0.7, 0.5, -0.4] - 0.3 if kind == "linear" else 3.0 * ((X[:, 0] > 0) == (X[:, 1] > 0)) - 2.0
+    return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
+
+
+def from_tables(epsilon, sizes, seed):
+    """Return a function that fits a logistic regression, with pairs of columns, to rows made of noisy tables."""
+
+    def fit(X, y):
+        domain = [range(k) for k in sizes] + [range(2)]
+        est = MarginalEstimator(epsilon, categories=domain, random_state=seed).fit(np.column_stack([X, y]))
+        made = est.synthesize(len(X), random_state=seed).astype(int)
+        model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=500))
+        return model.fit(made[:, :-1], made[:, -1]) if len(set(made[:, -1])) > 1 else None
+
+    return fit
+
+
+def prediction(n_seeds=2):
+    """Print the accuracy on new rows of each way, for each task and epsilon."""
+    sizes = (4, 3, 2, 3, 4)
+    for kind, epsilon in itertools.product(("linear", "interaction"), (1.0, 2.0, 4.0)):
+        found = {}
+        for seed in range(n_seeds):
+            (X, y), (T, truth) = labelled(kind, seed), labelled(kind, 1000 + seed)
+            categories = [list(range(k)) for k in sizes]
+            ways = {
+                "tables": from_tables(epsilon, sizes, seed),
+                "naive Bayes": LDPNaiveBayes(epsilon, classes=[0, 1], categories=categories, random_state=seed).fit,
+                "privatised": make_pipeline(PrivatizedColumns(
+                    [("codes", GRRFrequencyEstimator(categories=categories), list(range(5)))], epsilon=epsilon,
+                    random_state=seed), LogisticRegression(max_iter=500)).fit,
+                "gradients": LDPSGDClassifier(epsilon, classes=[0, 1], bounds=(np.zeros(5), np.array(sizes) - 1.0),
+                                              random_state=seed).fit,
+                "raw rows": make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=500)).fit,
+            }
+            likeliest = np.mean(truth == np.bincount(y).argmax())
+            for name, fit in ways.items():
+                model = fit(X, y)
+                found.setdefault(name, []).append(likeliest if model is None else np.mean(model.predict(T) == truth))
+            found.setdefault("likeliest class", []).append(likeliest)
+        print(kind, epsilon, {name: round(float(np.mean(own)), 3) for name, own in found.items()}, flush=True)
+
+
+def best_time(function, times=3):
+    """Return the least of several times, in seconds."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        function()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def times(n=1_000_000):
+    """Print the times."""
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.integers(0, 16, (n, 20)))
+    one, all_of_them = (best_time(lambda d=d: MultiAttributeFrequencyEstimator(1.0, categories=[range(16)] * d).fit(
+        X[:, :d])) for d in (1, 20))
+    print(f"one column {one:.2f} s, 20 columns {all_of_them:.2f} s, {all_of_them / one:.2f} times")
+    pairs = best_time(lambda: MarginalEstimator(1.0, method="pairs", categories=[range(16)] * 12).fit(X[:, :12]), 1)
+    print(f"all pairs of 12 columns {pairs:.2f} s")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attributes", description=__doc__)
+    parser.add_argument("what", choices=("tables", "prediction", "time"))
+    {"tables": tables, "prediction": prediction, "time": times}[parser.parse_args().what]()
