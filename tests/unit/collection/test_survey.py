@@ -371,7 +371,8 @@ def test_classes_of_others_are_known_once_they_are_registered():
         extend.unregister(Elsewhere)
     with pytest.raises(ValueError, match=r"class of dpestim\.local"):
         Survey.from_json(text)
-    other = extend.register(type("Elsewhere", (OUEFrequencyEstimator,), {}))  # (what was known of the name is forgotten)
+    # (what was known of the name is forgotten)
+    other = extend.register(type("Elsewhere", (OUEFrequencyEstimator,), {}))
     try:
         with pytest.raises(ValueError, match="does not follow"):
             Survey.from_json(text)
