@@ -176,7 +176,8 @@ class NoisyTables:
         """
         if self._parities or len(places) < 2:
             return []
-        held = {view.places: m for view, (_, m) in zip(self.columns, self._told) if m and set(places) <= set(view.places)}
+        held = {view.places: m for view, (_, m) in zip(self.columns, self._told)
+                if m and set(places) <= set(view.places)}
         if places in held or any(cells_of(self.sizes, own) > _FEW_CELLS for own in held):
             return []
         total = sum(held.values())
