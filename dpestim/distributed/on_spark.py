@@ -17,16 +17,18 @@ class SparkParts:
 
     def __init__(self, data, y=None, users=None, columns=None):
         self.split = Split.by(y, users, columns)
+        self.split.check(data.columns)
         if columns is not None:
-            self.split.check(data.columns)
-            data = data.select(*[f"`{name.replace('`', '``')}`" for name in self.split.wanted])
+            data = data.select(*map(_quoted, self.split.wanted))
         # (all rows of a user must meet in one part, and Spark brings them together)
-        self.data = data if users is None else data.repartition(data[users])
+        self.data = data if users is None else data.repartition(data[_quoted(users)])
 
     @property
     def example(self):
         """One made-up row of the columns and types of the schema."""
-        return self.split(made_up(self.data.limit(0).toPandas()))
+        # (by numbers: Spark takes a dot in a name for a field within a column)
+        rows = self.data.toDF(*map(str, range(len(self.data.columns)))).limit(0).toPandas()
+        return self.split(made_up(rows.set_axis(self.data.columns, axis=1)))
 
     def answer(self, request):
         """Return the merged answer of all parts."""
@@ -35,13 +37,13 @@ class SparkParts:
 
         def ask(batches):
             import pyarrow
-            from pyspark import TaskContext
+            from pyspark import TaskContext, cloudpickle  # (the class of an estimator may be the user's)
 
             part, seen, total = TaskContext.get().partitionId(), 0, None
             for batch in _joined(batches, everything=together):  # (all rows of a user count together)
                 place = Place(0, before[part] + seen) if before else Place(part, seen)
                 total, seen = added(request, total, request(split(batch), place)), seen + batch.num_rows
-            yield _batch({"part": ([part], pyarrow.int32()), "answer": ([pickle.dumps(total)], pyarrow.binary())})
+            yield _batch({"part": ([part], pyarrow.int32()), "answer": ([cloudpickle.dumps(total)], pyarrow.binary())})
 
         total = None
         answers = self.data.mapInArrow(ask, "part int, answer binary").collect()
@@ -98,6 +100,11 @@ def _joined(batches, *, everything):
             found, n_rows, n_bytes = [], 0, 0
     if found:
         yield pyarrow.Table.from_batches(found)
+
+
+def _quoted(name):
+    """Return the name of a column as Spark reads it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _kind_of(like):
