@@ -21,19 +21,19 @@ class SparkParts:
         if columns is not None:
             data = data.select(*map(_quoted, self.split.wanted))
         # (all rows of a user must meet in one part, and Spark brings them together)
-        self.data = data if users is None else data.repartition(data[_quoted(users)])
+        data = data if users is None else data.repartition(data[_quoted(users)])
+        # (columns have numbers: `mapInArrow` takes a dot in a name for a field within a column)
+        self.names, self.data = data.columns, data.toDF(*map(str, range(len(data.columns))))
 
     @property
     def example(self):
         """One made-up row of the columns and types of the schema."""
-        # (by numbers: Spark takes a dot in a name for a field within a column)
-        rows = self.data.toDF(*map(str, range(len(self.data.columns)))).limit(0).toPandas()
-        return self.split(made_up(rows.set_axis(self.data.columns, axis=1)))
+        return self.split(made_up(self.data.limit(0).toPandas().set_axis(self.names, axis=1)))
 
     def answer(self, request):
         """Return the merged answer of all parts."""
         before = self._sizes() if request.needs_order else {}
-        split, together = self.split, self.split.of == "users"
+        split, names, together = self.split, self.names, self.split.of == "users"
 
         def ask(batches):
             import pyarrow
@@ -42,7 +42,8 @@ class SparkParts:
             part, seen, total = TaskContext.get().partitionId(), 0, None
             for batch in _joined(batches, everything=together):  # (all rows of a user count together)
                 place = Place(0, before[part] + seen) if before else Place(part, seen)
-                total, seen = added(request, total, request(split(batch), place)), seen + batch.num_rows
+                rows, seen = split(_named(batch, names)), seen + batch.num_rows
+                total = added(request, total, request(rows, place))
             yield _batch({"part": ([part], pyarrow.int32()), "answer": ([cloudpickle.dumps(total)], pyarrow.binary())})
 
         total = None
@@ -56,6 +57,7 @@ class SparkParts:
         like = shown()
         kind = None if like.name == "report" else _kind_of(like)
         before, split = self._sizes() if request.needs_order else {}, self.split
+        names = self.names
 
         def ask(batches):
             import pyarrow
@@ -64,8 +66,8 @@ class SparkParts:
             part, seen = TaskContext.get().partitionId(), 0
             for batch in batches:
                 if batch.num_rows:
-                    found = request(split(batch), Place(0, before[part] + seen) if before else Place(part, seen))
-                    seen += batch.num_rows
+                    place = Place(0, before[part] + seen) if before else Place(part, seen)
+                    found, seen = request(split(_named(batch, names)), place), seen + batch.num_rows
                     values = [row.tobytes() for row in found] if kind is None else like.filled(found).tolist()
                     yield _batch({like.name: (values, *([pyarrow.binary()] if kind is None else []))})
 
@@ -100,6 +102,11 @@ def _joined(batches, *, everything):
             found, n_rows, n_bytes = [], 0, 0
     if found:
         yield pyarrow.Table.from_batches(found)
+
+
+def _named(rows, names):
+    """Return a table or a batch of Arrow with these names of columns."""
+    return type(rows).from_arrays(rows.columns, names=names)
 
 
 def _quoted(name):

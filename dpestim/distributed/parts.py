@@ -268,11 +268,11 @@ def made_up(rows):
         import pandas
 
         return pandas.DataFrame({name: _column(getattr(rows[name], "dtype", None)) for name in rows.columns})
+    if hasattr(rows, "get_chunks"):  # (a series of polars)
+        return made_up(rows.to_frame()).to_series()
     if not hasattr(rows, "dtype"):
         raise ValueError("each part of the data must be a frame, an Arrow table, an array, a list or a pair (X, y)")
-    import pandas
-
-    return pandas.Series([_blank(rows.dtype)], name=rows.name)
+    return _column(rows.dtype).rename(rows.name)
 
 
 def _column(dtype):

@@ -109,9 +109,10 @@ def test_classes_and_functions_of_the_user_travel(client, scheduler):
 
     frame = dask.dataframe.from_pandas(FRAME[["kind"]], npartitions=3)
     own = Own(1.0, categories={"kind": ["a", "b"]}, random_state=1)
+    expected = kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]
     with dask.config.set(scheduler=scheduler), Ledger(9.0) as ledger:
         found = distributed.fit(own, frame)
-        assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
+        assert (found._counts[0] == expected).all()
         assert len(distributed.privatize(own, frame).compute()) == 5000
         assert len(distributed.transform(found, frame).compute()) == 5000
         assert len(ledger.entries()) == 3

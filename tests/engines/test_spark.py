@@ -113,7 +113,7 @@ def test_columns_that_are_not_wanted_are_not_read(spark, tmp_path):
     spark.createDataFrame(FRAME.rename(columns={"hours": "h.o`urs"})).write.parquet(str(tmp_path / "rows"))
     frame = spark.read.parquet(str(tmp_path / "rows"))
     parts = parts_of(frame, "kind", None, ["h.o`urs"])
-    assert parts.data.columns == ["h.o`urs", "kind"]
+    assert parts.names == ["h.o`urs", "kind"]
     plan = parts.data._jdf.queryExecution().executedPlan().toString()
     read = plan[plan.index("ReadSchema") :]
     assert "kind" in read
