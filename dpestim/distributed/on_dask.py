@@ -4,7 +4,6 @@ A task of Dask costs 0.5 to 3 ms, which is as long as a part of a million rows t
 and answers for it, a small request travels within its tasks, and nothing but the sum of all answers is fetched.
 """
 
-import pickle
 from contextlib import suppress
 from functools import cached_property, partial, reduce
 from uuid import uuid4
@@ -33,6 +32,7 @@ class DaskParts:
             y, self.targets = None, _rows_together(y)
         self.split = Split.by(y, users, columns)
         if hasattr(data, "columns"):
+            self.split.check(data.columns)
             data = self.split.project(data)
         if users is not None:  # (all rows of a user must meet in one part, and Dask brings them together)
             data = data.shuffle(on=users)
@@ -83,8 +83,10 @@ class DaskParts:
 
     def _answers(self, request, groups):
         """Return (tasks by their keys, the keys of those that answer for a group of parts each)."""
+        import cloudpickle  # (the class of an estimator, or a function in it, may be the user's)
+
         name, layer, known, asked = uuid4().hex, {}, (request,), ()
-        if len(pickle.dumps(request)) > _MOST_BYTES:
+        if len(cloudpickle.dumps(request)) > _MOST_BYTES:
             known, asked = (), (f"request-{name}",)
             layer[asked[0]] = request
         before = np.cumsum([0, *self._sizes]).tolist() if request.needs_order else None
@@ -150,7 +152,9 @@ class _Sizes:
 
 
 def _rows_together(data):
-    """Return a collection whose parts are whole rows."""
+    """Return a collection whose parts are whole rows; those of a Bag may be generators, which are no data."""
+    if hasattr(data, "take"):
+        return data.map_partitions(list)
     return data.rechunk({1: -1}) if getattr(data, "ndim", 0) == 2 and hasattr(data, "rechunk") else data
 
 
@@ -161,8 +165,16 @@ def _like(data):
     if hasattr(data, "take"):
         import pandas
 
-        return made_up(pandas.DataFrame(list(data.take(1))))
+        return made_up(pandas.DataFrame(_first_record(data)))
     return made_up(data._meta)
+
+
+def _first_record(bag):
+    """Return a list of the first record of a bag, which the first parts may be without; empty where there is none."""
+    for part in bag.to_delayed():
+        for record in part.compute():
+            return [record]
+    return []
 
 
 def _frame(rows):

@@ -17,31 +17,34 @@ class SparkParts:
 
     def __init__(self, data, y=None, users=None, columns=None):
         self.split = Split.by(y, users, columns)
+        self.split.check(data.columns)
         if columns is not None:
-            self.split.check(data.columns)
-            data = data.select(*[f"`{name.replace('`', '``')}`" for name in self.split.wanted])
+            data = data.select(*map(_quoted, self.split.wanted))
         # (all rows of a user must meet in one part, and Spark brings them together)
-        self.data = data if users is None else data.repartition(data[users])
+        data = data if users is None else data.repartition(data[_quoted(users)])
+        # (columns have numbers: `mapInArrow` takes a dot in a name for a field within a column)
+        self.names, self.data = data.columns, data.toDF(*map(str, range(len(data.columns))))
 
     @property
     def example(self):
         """One made-up row of the columns and types of the schema."""
-        return self.split(made_up(self.data.limit(0).toPandas()))
+        return self.split(made_up(self.data.limit(0).toPandas().set_axis(self.names, axis=1)))
 
     def answer(self, request):
         """Return the merged answer of all parts."""
         before = self._sizes() if request.needs_order else {}
-        split, together = self.split, self.split.of == "users"
+        split, names, together = self.split, self.names, self.split.of == "users"
 
         def ask(batches):
             import pyarrow
-            from pyspark import TaskContext
+            from pyspark import TaskContext, cloudpickle  # (the class of an estimator may be the user's)
 
             part, seen, total = TaskContext.get().partitionId(), 0, None
             for batch in _joined(batches, everything=together):  # (all rows of a user count together)
                 place = Place(0, before[part] + seen) if before else Place(part, seen)
-                total, seen = added(request, total, request(split(batch), place)), seen + batch.num_rows
-            yield _batch({"part": ([part], pyarrow.int32()), "answer": ([pickle.dumps(total)], pyarrow.binary())})
+                rows, seen = split(_named(batch, names)), seen + batch.num_rows
+                total = added(request, total, request(rows, place))
+            yield _batch({"part": ([part], pyarrow.int32()), "answer": ([cloudpickle.dumps(total)], pyarrow.binary())})
 
         total = None
         answers = self.data.mapInArrow(ask, "part int, answer binary").collect()
@@ -54,6 +57,7 @@ class SparkParts:
         like = shown()
         kind = None if like.name == "report" else _kind_of(like)
         before, split = self._sizes() if request.needs_order else {}, self.split
+        names = self.names
 
         def ask(batches):
             import pyarrow
@@ -62,8 +66,8 @@ class SparkParts:
             part, seen = TaskContext.get().partitionId(), 0
             for batch in batches:
                 if batch.num_rows:
-                    found = request(split(batch), Place(0, before[part] + seen) if before else Place(part, seen))
-                    seen += batch.num_rows
+                    place = Place(0, before[part] + seen) if before else Place(part, seen)
+                    found, seen = request(split(_named(batch, names)), place), seen + batch.num_rows
                     values = [row.tobytes() for row in found] if kind is None else like.filled(found).tolist()
                     yield _batch({like.name: (values, *([pyarrow.binary()] if kind is None else []))})
 
@@ -98,6 +102,16 @@ def _joined(batches, *, everything):
             found, n_rows, n_bytes = [], 0, 0
     if found:
         yield pyarrow.Table.from_batches(found)
+
+
+def _named(rows, names):
+    """Return a table or a batch of Arrow with these names of columns."""
+    return type(rows).from_arrays(rows.columns, names=names)
+
+
+def _quoted(name):
+    """Return the name of a column as Spark reads it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _kind_of(like):

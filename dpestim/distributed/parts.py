@@ -131,7 +131,8 @@ class Batches:
         if users is not None:
             raise ValueError("users needs all rows of a user in one part: give one frame to fit, or use an engine "
                              "that shuffles by a column (Dask, Spark)")
-        self.once = isinstance(batches, Iterator)
+        # (an object may hand out one iterator again and again, which a first look would shorten)
+        self.once = isinstance(batches, Iterator) or iter(batches) is iter(batches)
         self.batches, self.asked = batches, 0
 
     @property
@@ -190,18 +191,29 @@ class Files(Batches):
             if len(set(map(os.path.realpath, names))) < len(names):
                 raise ValueError("a file must be named once only, because its rows would count twice: remove the "
                                  "name that stands twice or meets a pattern")
-            source = pyarrow.dataset.dataset(names, format="parquet")
-        self.dataset, self.batch_rows = source, batch_rows
+            source = [pyarrow.dataset.dataset(name, format="parquet") for name in names]
+        self.datasets, self.batch_rows = source if isinstance(source, list) else [source], batch_rows
         super().__init__(self, y, users, columns)
+        for dataset in self.datasets:
+            self.split.check(dataset.schema.names)
+        names = self.datasets[0].schema.names
+        if columns is None and any(sorted(own.schema.names) != sorted(names) for own in self.datasets):
+            raise ValueError("all files must have the same columns: name those that are wanted by columns")
+        self.wanted = self.split.wanted or names
 
     def __iter__(self):
-        """Return an iterator over record batches, from the first on."""
-        return iter(self.dataset.to_batches(columns=self.split.wanted, batch_size=self.batch_rows))
+        """Yield record batches, from the first on.
+
+        Each file keeps its own types: cast to those of another file, a column that is missing would have nulls, and the
+        error of a cast would tell a value.
+        """
+        for dataset in self.datasets:
+            yield from dataset.to_batches(columns=self.wanted, batch_size=self.batch_rows)
 
     @property
     def example(self):
         """One made-up row of the columns and types of the files."""
-        return self.split(made_up(self.dataset.schema.empty_table()))
+        return self.split(made_up(self.datasets[0].schema.empty_table()))
 
 
 def added(request, one, other):
@@ -256,11 +268,11 @@ def made_up(rows):
         import pandas
 
         return pandas.DataFrame({name: _column(getattr(rows[name], "dtype", None)) for name in rows.columns})
+    if hasattr(rows, "get_chunks"):  # (a series of polars)
+        return made_up(rows.to_frame()).to_series()
     if not hasattr(rows, "dtype"):
         raise ValueError("each part of the data must be a frame, an Arrow table, an array, a list or a pair (X, y)")
-    import pandas
-
-    return pandas.Series([_blank(rows.dtype)], name=rows.name)
+    return _column(rows.dtype).rename(rows.name)
 
 
 def _column(dtype):

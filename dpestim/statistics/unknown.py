@@ -129,7 +129,7 @@ class UnknownCategories(Cells):
                 if not self._is_strict():
                     raise ValueError(_NO_KEY)
                 keys[i] = published_key(None)
-        return self._kept(keys.reshape(-1, 1), users, len(keys)), True
+        return self._kept(keys.reshape(-1, 1), users, len(keys)), not hasattr(X, "columns")
 
     def _sums(self, rows, grids):
         return dict(Counter(rows[:, 0].tolist()))

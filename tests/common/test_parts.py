@@ -309,6 +309,27 @@ def test_each_user_of_gradients_answers_in_one_round_and_alike_when_asked_again(
     assert model.n_rounds_ == 5
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("est", [param for param in REGISTRY if param.id.endswith("-0")])
+def test_parts_of_named_columns_and_series_are_what_one_machine_has(est, library):
+    pandas, made = pytest.importorskip("pandas"), pytest.importorskip(library)
+    X, *y = rows_of(est)
+    if issparse(X):
+        return
+    X = X.reshape(N_ROWS, -1)
+    X = made.DataFrame(pandas.DataFrame(X).rename(columns="c{}".format).to_dict("series"))
+    y = [made.Series(own.tolist()) for own in y]
+    parts = [(X[rows], *(own[rows] for own in y)) for rows in (slice(13), slice(13, 13), slice(13, N_ROWS))]
+    try:
+        found = distributed.fit(fresh(est), parts)
+    except ValueError as refused:
+        if not re.search(WHOLE, str(refused)):  # (then one machine refuses, too)
+            with pytest.raises(ValueError, match=re.escape(str(refused)[:20])):
+                fresh(est).fit(X, *y)
+        return
+    assert same_state(learned(found), learned(fresh(est).fit(X, *y)))
+
+
 def test_targets_that_an_estimator_does_not_need_are_ignored():
     pairs = [(part, np.zeros(len(part))) for part in CUPS]
     assert distributed.fit(drinks(), pairs).n_users_ == 87

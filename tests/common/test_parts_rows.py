@@ -13,13 +13,14 @@ from dpestim import config_context, distributed
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.central import LaplaceMechanism
+from dpestim.cluster import DPKMeans
 from dpestim.distributed import _METHODS
 from dpestim.exceptions import BudgetExceededError, PrivacyLeakWarning
 from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, PrivatizedColumns
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.passes import Place
 from dpestim.preprocessing import DPStandardScaler
-from dpestim.statistics import Mean
+from dpestim.statistics import ContingencyTable, Mean
 
 N_ROWS = 40
 CUPS = [np.array([["tea"]] * 30), np.array([["coffee"]] * 50), np.array([["tea"]] * 7)]
@@ -298,6 +299,60 @@ def test_wrong_columns_are_refused_before_anything_else(columns, y, message):
         with pytest.raises(ValueError, match=message):
             distributed.fit(Mean(1.0, bounds=(0, 1)), parts, y=y, columns=columns)
         assert not ledger.entries()
+
+
+class OneIterator:
+    """Batches that can be read once, as `iter` gives what is left of them."""
+
+    def __init__(self, batches):
+        self.left = iter(batches)
+
+    def __iter__(self):
+        return self.left
+
+
+def test_batches_that_can_be_read_once_are_known_by_their_iterators():
+    parts = [np.full(50, 0.2), np.full(50, 0.4)]
+    expected = Mean(1.0, bounds=(0, 1), random_state=0).fit(np.concatenate(parts)).value_
+    assert distributed.fit(Mean(1.0, bounds=(0, 1), random_state=0), OneIterator(parts)).value_ == expected
+    assert distributed.fit(drinks(), OneIterator(CUPS)).n_users_ == 87
+    assert sum(map(len, distributed.privatize(drinks(), OneIterator(CUPS)))) == 87
+    with Ledger(1.0) as ledger:
+        with pytest.raises(ValueError, match="more than once"):
+            distributed.fit(DPKMeans(1.0, n_clusters=2, bounds=(0, 1)), OneIterator([np.eye(2)]))
+        assert not ledger.entries()
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ([1, 2], [1.5, 2.0]), ([1.5, 2.0], [2**53 + 1, 1]), ([1, 2], ["a secret", "1"]), ([None, None], ["1", "2"]),
+    (["1", "2"], [1, 2]),
+])
+def test_files_keep_their_own_types(first, second, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    tables = [pyarrow.table({"a": own, "b": own}) for own in (first, second)]
+    for number, table in enumerate(tables):
+        parquet.write_table(table.select(["ab"[number], "ba"[number]]), tmp_path / f"{number}.parquet")
+
+    def counts(data):
+        with config_context(strict=True), Ledger(99.0):
+            lists = {name: [1, 2, 2**53, "1"] for name in "ab"}
+            return distributed.fit(ContingencyTable(9.0, categories=lists, random_state=0), data).value_
+
+    assert (counts(str(tmp_path / "*.parquet")) == counts(tables)).all()
+
+
+def test_files_without_a_column_of_others_are_refused(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for number, names in enumerate([["a"], ["a", "b"]]):
+        parquet.write_table(pyarrow.table({name: [0.5] for name in names}), tmp_path / f"{number}.parquet")
+    files = sorted(tmp_path.iterdir())
+    mean = Mean(1.0, bounds=(0, 1))
+    with Ledger(2.0) as ledger:
+        for data, more in ((files, {}), (files[::-1], {}), (files[::-1], {"columns": ["b"]})):
+            with config_context(strict=True), pytest.raises(ValueError, match="columns"):
+                distributed.fit(mean, data, **more)
+        assert not ledger.entries()
+        assert distributed.fit(mean, files, columns=["a"]).n_features_in_ == 1
 
 
 BAD = [np.array([["tea"]] * 5), np.array([["milk"]] * 5)]

@@ -94,6 +94,30 @@ def test_models_of_several_rounds(client, est):
         assert np.array_equal(getattr(found, name, 0), getattr(expected, name, 0))
 
 
+def test_bags_with_parts_of_no_record_and_with_generators(client):
+    records = FRAME[["kind"]].iloc[:40].to_dict("records")
+    bag = bags.from_sequence([[], records[:7], [], records[7:]], npartitions=4).flatten()
+    for data in (bag, bag.map_partitions(iter), bag.map_partitions(list).persist()):
+        found = distributed.fit(kinds(random_state=1), data)
+        assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]].iloc[:40])._counts[0]).all()
+
+
+@pytest.mark.parametrize("scheduler", [None, "threads"])
+def test_classes_and_functions_of_the_user_travel(client, scheduler):
+    class Own(GRRFrequencyEstimator):
+        pass
+
+    frame = dask.dataframe.from_pandas(FRAME[["kind"]], npartitions=3)
+    own = Own(1.0, categories={"kind": ["a", "b"]}, random_state=1)
+    expected = kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]
+    with dask.config.set(scheduler=scheduler), Ledger(9.0) as ledger:
+        found = distributed.fit(own, frame)
+        assert (found._counts[0] == expected).all()
+        assert len(distributed.privatize(own, frame).compute()) == 5000
+        assert len(distributed.transform(found, frame).compute()) == 5000
+        assert len(ledger.entries()) == 3
+
+
 def _part(number, folder):
     """Return a part that notes in a file how many parts are alive when it is made."""
     alive.append(None)
@@ -223,7 +247,7 @@ def test_columns_that_are_not_wanted_are_not_read(client, tmp_path):
     frame.to_parquet(tmp_path)
     parts = parts_of(dask.dataframe.read_parquet(tmp_path), "kind", None, ["hours"])
     assert "columns=['hours', 'kind']" in str(parts.data.optimize().expr.tree_repr())
-    for columns, y in ((["none"], "kind"), (["hours"], "none")):
+    for columns, y in ((["none"], "kind"), (["hours"], "none"), (None, "none")):
         with Ledger(1.0) as ledger, pytest.raises(ValueError, match="must be"):
             distributed.fit(model(), frame, y=y, columns=columns)
         assert not ledger.entries()

@@ -113,12 +113,12 @@ def test_columns_that_are_not_wanted_are_not_read(spark, tmp_path):
     spark.createDataFrame(FRAME.rename(columns={"hours": "h.o`urs"})).write.parquet(str(tmp_path / "rows"))
     frame = spark.read.parquet(str(tmp_path / "rows"))
     parts = parts_of(frame, "kind", None, ["h.o`urs"])
-    assert parts.data.columns == ["h.o`urs", "kind"]
+    assert parts.names == ["h.o`urs", "kind"]
     plan = parts.data._jdf.queryExecution().executedPlan().toString()
     read = plan[plan.index("ReadSchema") :]
     assert "kind" in read
     assert "age" not in read
-    for columns, y in ((["none"], "kind"), (["h.o`urs"], "none")):
+    for columns, y in ((["none"], "kind"), (["h.o`urs"], "none"), (None, "none")):
         with Ledger(1.0) as ledger, pytest.raises(ValueError, match="must be"):
             distributed.fit(model(), frame, y=y, columns=columns)
         assert not ledger.entries()
@@ -153,6 +153,21 @@ def _users_meet(frame):
 
     found = distributed.fit(mean(), frame, users="user")
     assert found.value_ == mean().fit(FRAME[["hours"]], users=FRAME["user"]).value_
+
+
+def test_names_with_dots_and_classes_of_the_user(spark):
+    class Own(GRRFrequencyEstimator):
+        pass
+
+    kind = {"kin.d": ["a", "b"]}
+    frame = spark.createDataFrame(FRAME[["kind"]].rename(columns={"kind": "kin.d"}))
+    found = distributed.fit(Own(1.0, categories=kind, random_state=1), frame)
+    assert (found._counts[0] == kinds(random_state=1).fit(FRAME[["kind"]])._counts[0]).all()
+    users = spark.createDataFrame(FRAME[["hours", "user"]].rename(columns={"user": "us.er"}))
+    count = Mean(1.0, bounds=(0, 99), max_rows_per_user=1, neighbours="add_remove")
+    with pytest.raises(ValueError, match="users must be the name"):
+        distributed.fit(count, users, users="user")
+    assert distributed.fit(count, users, users="us.er").n_features_in_ == 1
 
 
 def test_a_killed_worker_changes_nothing(spark, tmp_path):
