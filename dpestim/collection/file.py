@@ -116,6 +116,8 @@ def law_of(law):
 def labels_of(estimator, columns):
     """Return what each column is called: a name, a place, or a list of these where a law reads several together."""
     client = inner(estimator)
+    if hasattr(columns, "row"):  # (views of features: several may be of one)
+        return [view.name for view in columns]
     if hasattr(columns, "members"):
         each = [label for part in columns.members for label in part.labels]
     elif columns.keys is not None:

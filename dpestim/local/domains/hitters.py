@@ -216,7 +216,7 @@ class HeavyHitterEstimator(Server, Client):
 
     def _result_parts(self, level):
         found = self.heavy_hitters_
-        axes = (("value", found.values.tolist()),)
+        axes = (("hitter", found.values.tolist()),)
         return [Part("frequency", axes, found.frequencies, found.standard_errors, self.confidence_interval(level))]
 
     # ---------------------------------------------------------------- inside: what is found

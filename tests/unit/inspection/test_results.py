@@ -28,7 +28,7 @@ from dpestim.pipeline import check_pipeline
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.results import Estimates
 from dpestim.shuffle import plan as plan_behind
-from dpestim.statistics import ContingencyTable, Count, Mean, group_by, histogram, mean
+from dpestim.statistics import ContingencyTable, Count, Mean, RangeCounts, group_by, histogram, mean
 from dpestim.summaries import Summary
 from dpestim.synthesis import MarginalSynthesizer
 from dpestim.tables import NumberTable, Table
@@ -88,6 +88,7 @@ MADE = {
     "audit.malicious.Poisoning": lambda: poisoning(frequencies(), [0.01, 0.1], "<a>"),
     "local.pivots.PoisoningTest": lambda: MeanEstimator(PMTransformer(1.0, bounds=(0, 1), random_state=0)).fit(
         [[0.5]] * 20).detect_poisoning(),
+    "statistics.ranges.RangeResult": lambda: RangeCounts(1.0, bins=4, bounds=(0, 4)).fit([[1.0], [3.0]] * 9).result_,
     "collection.survey.Survey": lambda: Survey(
         GRRFrequencyEstimator(1.0, categories={"<a>": ["x", "y"], "b": [1, 2]}), name="<Drinks>"),
     "a search": lambda: search().result_,

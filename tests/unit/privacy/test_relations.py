@@ -16,7 +16,8 @@ from dpestim.linear_model import DPLinearRegression
 from dpestim.privacy import Neighbours
 from dpestim.statistics import ContingencyTable, Count, Mean, contingency_table, group_by, n_rows
 
-ASKED = [pytest.param(cls, id=name) for name, cls in all_estimators() if "neighbours" in cls._get_param_names()]
+ASKED = [pytest.param(cls, id=name) for name, cls in all_estimators() if "neighbours" in cls._get_param_names()
+         and cls._checked_as != "attributes"]  # (whose users are neighbours by rows, or by one column)
 OTHERS = [pytest.param(cls, params, id=f"{name}-{k}") for name, cls in all_estimators(("preprocessing",))
           if "neighbours" not in cls._get_param_names() and "ledger" in cls._get_param_names()
           for k, params in enumerate(cls._test_params())]
