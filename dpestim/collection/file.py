@@ -127,6 +127,9 @@ def labels_of(estimator, columns):
     each = [to_plain(label) for label in each]
     if not all(isinstance(label, str | int) for label in each):
         raise ValueError(f"{type(client).__name__} must name columns by strings or places")
+    if hasattr(columns, "row"):  # (views of features: of which features each is)
+        return [each[column.places[0]] if len(column.places) == 1 else [each[k] for k in column.places]
+                for column in columns]
     return [each[part] if column.n_joint is not None else each[part.start]
             for column, part in zip(columns, columns.features)]
 
