@@ -224,7 +224,7 @@ ELSEWHERE = {
     "MultiAttributeFrequencyEstimator": "columns that are drawn or hidden; tests/unit/local/test_attributes.py",
     "HeavyHitterEstimator": "values that are found; tests/unit/local/test_heavy_hitters.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
-    "RangeCounts": "ranges; tests/unit/statistics/test_range_counts.py",
+    "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",
