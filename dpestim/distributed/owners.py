@@ -6,6 +6,7 @@ The proof, and who is promised what: ``owners.md``.
 import copy
 import hashlib
 import json
+import os
 from dataclasses import replace
 from numbers import Integral
 from threading import Lock
@@ -78,7 +79,7 @@ class Owner:
         self._estimator, self._honest = copy.copy(estimator), honest
         source = WordSource(estimator.random_state)
         self._secret = X25519PrivateKey.from_private_bytes(source.part(0).key_for_workers())
-        self._source, self._lock = source.part(1), Lock()
+        self._source, self._lock, self._process = source.part(1), Lock(), os.getpid()
         self.key, self.message = self._secret.public_key().public_bytes_raw(), None
 
     def __reduce__(self):
@@ -102,6 +103,9 @@ class Owner:
         -------
         dict
         """
+        if os.getpid() != self._process:  # (before the lock, which another thread may have held at the fork)
+            raise ValueError("an Owner answers in the process that made it, because its noise would be used twice: "
+                             "make it in the process that has the rows")
         with self._lock:
             if self.message is not None:
                 raise ValueError(_ALONE)

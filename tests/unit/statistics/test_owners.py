@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -274,6 +275,24 @@ def test_an_owner_has_one_message(monkeypatch):
     for make in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled or copied"):
             make(owner)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_has_no_second_message_with_the_same_noise():
+    owners = [distributed.Owner(Count(1.0)) for _ in range(2)]
+    keys, (end, start) = [owner.key for owner in owners], os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            owners[0].answer(keys, [True] * 9)
+        except BaseException as error:
+            os.write(start, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(start)
+    assert b"an Owner answers in the process that made it" in os.read(end, 1000)
+    os.close(end)
+    assert owners[0].answer(keys, [True] * 8)["place"] == 0
 
 
 def test_no_value_matters_in_strict_mode():
