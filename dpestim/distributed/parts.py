@@ -79,6 +79,8 @@ class Split:
     def __call__(self, rows):
         """Return (X,), (X, y) or (X, users)."""
         if type(rows) is tuple:
+            if self.name is not None:
+                raise ValueError(f"{self.of} must be None with pairs, which have their own: leave {self.of} out")
             if self.columns is None:
                 return rows
             return frame_of(replace(self, name=None).project(rows[0])), *rows[1:]

@@ -440,6 +440,7 @@ def test_files_and_batches_of_libraries(tmp_path):
     (lambda: distributed.fit(Mean(1.0, bounds="private"), list(NUMBERS)), "needs all rows at once"),
     (lambda: distributed.fit(GRRFrequencyEstimator(1.0), CUPS), "categories must be declared"),
     (lambda: distributed.fit(mean(), list(NUMBERS), y=3), "y must be the name"),
+    (lambda: distributed.fit(DPGaussianNB(1.0, bounds=(0, 1), classes=[0, 1]), PAIRS, y="kind"), "y must be None with"),
     (lambda: distributed.fit(mean(max_rows_per_user=1), list(NUMBERS), users="u"),
      "users needs all rows of a user in one part"),
     (lambda: distributed.fit(mean(max_rows_per_user=1), list(NUMBERS), y="y", users="u"), "y or users"),
