@@ -194,7 +194,7 @@ class Collector:
         return sources.add_file(self, os.path.realpath(os.fsdecode(path)))
 
     def scan(self, pattern, *, verbose=0):
-        """Count all files that match a pattern such as "reports/*.parquet", and that are not counted yet.
+        """Count all files that match a pattern such as ``"reports/*.parquet"``, and that are not counted yet.
 
         A file whose size, time and number are as they were is not read again. Several processes may scan one folder:
         each begins at another file, and what one has counted the others leave.
