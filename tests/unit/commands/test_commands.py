@@ -58,7 +58,8 @@ def test_plan(capsys):
 
 @pytest.mark.parametrize("words", [["plan"], ["plan", "--categories", "x"], ["collect"], ["nothing"],
                                    *(["plan", "--categories", "5", "--users", n] for n in ("1.5", "inf", "nan")),
-                                   *(["demo", f"--epsilon={epsilon}"] for epsilon in ("0", "-1", "0,5", "1/0"))])
+                                   *(["survey", "new", "--domain", "none.toml", "--name", "n", f"--epsilon={epsilon}"]
+                                     for epsilon in ("0", "-1", "0,5", "1/0"))])
 def test_arguments_that_do_not_fit(words, capsys):
     with pytest.raises(SystemExit) as info:
         main(words)
