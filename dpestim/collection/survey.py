@@ -367,7 +367,9 @@ def _asked(column):
         answers = f"{domain['low']} to {domain['high']}" + (f" {domain['unit']}" if domain["unit"] else "")
     else:
         answers = domain["kind"]
-    return f"{column['name']}: {question or 'without the words of a question'} Answers: {answers}."
+    if domain["kind"] == "numbers" and domain["missing"]:
+        answers += ", or missing"
+    return f"{column['name']}: {question or 'no question is given.'} Answers: {answers}."
 
 
 def _plain(value):

@@ -16,7 +16,10 @@ def load(path):
     """Return the survey of a file, or of the standard input for "-"."""
     from dpestim.collection import Survey
 
-    return Survey.from_json(read_text(path))
+    try:
+        return Survey.from_json(read_text(path))
+    except ValueError as error:
+        raise ValueError(f"the survey file {path}: {error}") from None
 
 
 def new(args):

@@ -56,7 +56,7 @@ def test_show_and_check(files, capsys, monkeypatch):
     code, out, _ = run(capsys, "survey", "show", path)
     assert code == DONE
     assert "drink: What do you drink? Answers: tea, coffee, water." in out
-    assert "age: without the words of a question Answers: 17 to 90." in out
+    assert "age: no question is given. Answers: 17 to 90." in out
     assert out.rstrip("\n") == str(Survey.load(path))
     found = json.loads(run(capsys, "survey", "show", path, "--json")[1])
     assert [row["column"] for row in found["rows"]] == ["drink", "age"]
@@ -176,6 +176,7 @@ def test_paths_that_are_not_there_are_no_silent_success(files, capsys):
         (("privatize", rows, "-s", survey, "-o", files / "a.json"), "--output must end in"),
         (("collect", files / "none.parquet", "-s", survey, "--state", state), "there is no file"),
         (("report", state), "has no counted report yet"),
+        (("privatize", rows, "-s", rows, "-o", files / "a.csv"), f"the survey file {rows}: "),
     ):
         code, out, err = run(capsys, *words)
         assert (code, out, expected in err, ".new" in err) == (FAILED, "", True, False), words
