@@ -112,7 +112,7 @@ def _data(path, survey, n_jobs):
                 values, bad = reader([block.column(j) for j in range(features.start, features.stop)])
                 if bad is not None:
                     raise ValueError(f"line {first + bad}: the value of {columns.names[features.start]} must be in the "
-                                     "domain that the survey declares")
+                                     f"domain that the survey declares: {reader.expects}")
                 data.append(values)
             yield data, block.num_rows
             first += block.num_rows
@@ -133,10 +133,12 @@ def _text_blocks(file, labels):
 
     names, bad = _names(file.readline(1 << 20)), []
     wanted = labels if isinstance(labels, list) else names
-    if names is None or any(names.count(name) != 1 for name in wanted):
-        raise ValueError("the first line must name each column of the survey once, in UTF-8" if isinstance(labels, list)
-                         else "the first line must name the columns, each by a name of its own, in UTF-8")
-    if not isinstance(labels, list) and len(names) != labels:
+    if isinstance(labels, list):
+        _check_names(names, labels)
+    elif names is None or not all(names) or len(set(names)) < len(names):
+        raise ValueError("the first line must name the columns, each by a name of its own, with commas between them, "
+                         "in UTF-8")
+    elif len(names) != labels:
         raise ValueError(f"the file must have the {labels} columns of the survey, in order, because the survey does "
                          "not name them")
 
@@ -171,16 +173,43 @@ def _next(opened):
 def _names(line):
     """Return the names in the first line, or None."""
     found, error = attempt(lambda: next(reader([line.decode("utf-8-sig").rstrip("\r\n")], strict=True)))
-    return None if error or not all(found) else found
+    return None if error else found
+
+
+def _check_names(names, wanted):
+    """Raise ValueError where a column of the survey is not named once; the message has names of the survey only."""
+    what = "the first line must name each column of the survey once, with commas between names, in UTF-8"
+    if names is None:
+        raise ValueError(f"{what}: the line cannot be read as such, save the file as CSV in UTF-8")
+    for name in wanted:
+        if names.count(name) > 1:
+            raise ValueError(f"{what}: {name!r} is there {names.count(name)} times, rename the others")
+        if name not in names:
+            other = next((word for mark, word in ((";", "semicolons"), ("\t", "tabs"))
+                          if len(names) == 1 and mark in names[0]), None)
+            raise ValueError(f"{what}: {name!r} is not there, " + (
+                f"and the line has {other}, save the file with commas and with decimal points" if other
+                else "in the same letters and without spaces around it"))
 
 
 def _reader(column, n_jobs):
-    """Return a function of the texts of a column's features: (rows as `Column.read` gives them, the first bad one)."""
+    """Return a function of the texts of a column's features: (rows as `Column.read` gives them, the first bad one).
+
+    Its `expects` says which values it takes.
+    """
     kind = column.domain["kind"]
     if kind in ("numbers", "row"):
-        return partial(_numbers, column, n_jobs)
+        found = partial(_numbers, column, n_jobs)
+        found.expects = "a number with a decimal point, such as 1234.5" + (", or nothing" if column.may_be_missing else
+                                                                           ", and no empty value")
+        return found
     if kind in ("categories", "text") and column.n_joint is None:
-        return partial(_categories, column, n_jobs, _known_texts(column.domain.get("values", ())))
+        known = _known_texts(column.domain.get("values", ()))
+        found = partial(_categories, column, n_jobs, known)
+        found.expects = ("one of its values, in the same letters and without spaces around it"
+                         if kind == "categories" else "a text in UTF-8")
+        found.expects += ", or nothing" if "" in known else ", and no empty value"
+        return found
     raise ValueError(f"survey must have columns of numbers or categories, and {column.name} is another one: use "
                      "privatize of survey.client()")
 

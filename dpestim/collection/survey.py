@@ -353,7 +353,28 @@ class Survey(Table):
 
     def _remarks(self):
         yield f"Survey {self.name!r}, id {self.id}."
+        yield from map(_asked, self._body["columns"])
         yield self._body["guarantee"]["text"]
+
+
+def _asked(column):
+    """Return the question of a column, and which answers it takes."""
+    domain, question = column["domain"], column["question"]
+    values = [_plain(value) for value in domain.get("values", ())]
+    if domain["kind"] == "categories":
+        answers = ", ".join(values[:12]) + (f", ... ({len(values)} values)" if len(values) > 12 else "")
+    elif domain["kind"] == "numbers":
+        answers = f"{domain['low']} to {domain['high']}" + (f" {domain['unit']}" if domain["unit"] else "")
+    else:
+        answers = domain["kind"]
+    if domain["kind"] == "numbers" and domain["missing"]:
+        answers += ", or missing"
+    return f"{column['name']}: {question or 'no question is given.'} Answers: {answers}."
+
+
+def _plain(value):
+    """Return a value of a survey as a person reads it."""
+    return "missing" if value is None else str(*value.values()) if isinstance(value, dict) else str(value)
 
 
 def _check_format(said):

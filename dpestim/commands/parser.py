@@ -60,9 +60,22 @@ def main(argv=None):
     except BrokenPipeError:  # the reader has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except FileNotFoundError as error:
+        print(f"dpestim {args.command}: {_missing(error)}", file=sys.stderr)
+        return FAILED
     except (ValueError, ImportError, OSError) as error:  # (a LedgerError is a ValueError)
         print(f"dpestim {args.command}: {error}", file=sys.stderr)
         return FAILED
+
+
+def _missing(error):
+    """Return what to do about a file or a folder that is not there."""
+    if error.errno is None:  # (the library's own words)
+        return str(error)
+    folder = os.path.dirname(os.fspath(error.filename))
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}: make it, or give another path"
+    return f"there is no file {error.filename}: check the path"
 
 
 def _command(commands, name, run, text, more=None):
@@ -129,8 +142,9 @@ example:
 
 def _privatize(commands):
     parser = _command(commands, "privatize", "reports:privatize", "randomise the rows of a CSV file into reports", """\
-Each row is one user's. The columns of the survey are found by name; others are not read. Run the command once for
-each row: two reports of one row cost twice. The ledger, if one is given, is charged when all rows are read, before
+Each row is one user's. The columns of the survey are found by name; others are not read. The file has commas between
+values, decimal points, and UTF-8. A number beyond the bounds of the survey counts as the bound. Run the command once
+for each row: two reports of one row cost twice. The ledger, if one is given, is charged when all rows are read, before
 there is an output: rows that cannot be read cost nothing.
 
 examples:
@@ -222,7 +236,7 @@ def _number(text):
 def _count(text):
     """Return a whole number, which may be written as 1e6."""
     number = _number(text)
-    if number != int(number):
+    if not number.is_integer():  # (so are neither infinity nor nan)
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(number)
 
@@ -232,6 +246,9 @@ def _text_number(text):
     from fractions import Fraction
 
     try:
-        return Fraction(text)
+        number = Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"{text!r} is no number: give a decimal or a fraction, 0.5 or 1/3") from None
+    if number <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0: give a decimal or a fraction, 0.5 or 1/3")
+    return number

@@ -8,6 +8,8 @@ def run(args):
     """Print the plan of a survey."""
     from dpestim.local import plan, plan_mean
 
+    if [args.users, args.epsilon, args.target_rmse].count(None) != 1:
+        raise ValueError("give two of --users, --epsilon and --target-rmse: the third is found")
     asked = {"n_users": args.users, "epsilon": args.epsilon, "target_rmse": args.target_rmse,
              "probability": args.probability}
     if args.categories is not None:

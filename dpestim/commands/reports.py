@@ -1,5 +1,6 @@
 """`dpestim privatize`, `dpestim collect` and `dpestim report`."""
 
+import glob
 import os
 import shutil
 import sys
@@ -17,6 +18,9 @@ def privatize(args):
     from dpestim.accounting import Ledger
     from dpestim.collection import privatize_csv
 
+    if args.output != "-" and not args.output.lower().endswith((".parquet", ".csv", ".jsonl")):
+        raise ValueError("--output must end in .parquet, .csv or .jsonl, or be -: by its end `dpestim collect` knows "
+                         "what is in a file")
     survey = load(args.survey)
     if args.rows == args.survey == "-":
         raise ValueError("the survey or the rows must come from a file: the standard input can be read once")
@@ -39,13 +43,22 @@ def collect(args):
     collector = Collector(survey, args.state, received=args.received, keep_rejected=args.keep_rejected)
     added = Added()
     for pattern in args.reports:
-        added += _from_input(collector) if pattern == "-" else collector.scan(pattern, verbose=not args.quiet)
+        added += _from_input(collector) if pattern == "-" else collector.scan(_pattern(pattern), verbose=not args.quiet)
     rejected = {reason: n for reason, n in added.rejected.items() if n}
     facts = {"added": added.n, "reports": collector.n_reports_, "batches": collector.batches_}
     collector.close()
     show_facts({**facts, **({"rejected": rejected} if args.json else
                             {f"rejected: {reason}": n for reason, n in rejected.items()})}, args.json)
     return REJECTED if rejected else DONE
+
+
+def _pattern(given):
+    """Return a pattern for `scan`: a file that is there is that file, though its name has signs of patterns."""
+    if os.path.isfile(given):
+        return glob.escape(given)
+    if not glob.has_magic(given):
+        raise ValueError(f"there is no file {given}: check the path, or give a quoted pattern")
+    return given
 
 
 def _from_input(collector):
@@ -63,6 +76,8 @@ def report(args):
     from dpestim.inspection import privacy_card
 
     collector = Collector.open(args.state)
+    if not collector.n_reports_:
+        raise ValueError(f"{args.state} has no counted report yet: run `dpestim collect` first")
     server = collector.server()
     if args.html:
         with open(args.html, "w", encoding="utf-8") as file:

@@ -1,5 +1,7 @@
 """`dpestim survey new`, `show` and `check`."""
 
+import json
+
 from dpestim.commands.parser import DONE, REJECTED, USAGE
 from dpestim.commands.streams import read_text, say, show, show_facts, write_text
 
@@ -14,7 +16,10 @@ def load(path):
     """Return the survey of a file, or of the standard input for "-"."""
     from dpestim.collection import Survey
 
-    return Survey.from_json(read_text(path))
+    try:
+        return Survey.from_json(read_text(path))
+    except ValueError as error:
+        raise ValueError(f"the survey file {path}: {error}") from None
 
 
 def new(args):
@@ -41,8 +46,10 @@ def new(args):
 def show_survey(args):
     """Print what is asked and promised."""
     survey = load(args.survey)
+    body = json.loads(survey.to_json())
     show(survey, args.json, id=survey.id, name=survey.name, epsilon=survey.privacy_.epsilon,
-         report_bytes=survey.report_bytes)
+         report_bytes=survey.report_bytes, guarantee=body["guarantee"]["text"],
+         asked=[{part: column[part] for part in ("name", "question", "domain")} for column in body["columns"]])
     return DONE
 
 

@@ -61,15 +61,9 @@ class Server(PrivateEstimator):
 
     def _aggregate(self, reports):
         client = self._client()
-        if hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__"):
-            # (a room above, which knows how reports lie in tables, and is loaded for who has one)
-            width, blocks = importlib.import_module("dpestim.collection.batches").reports_in(reports)
-        else:
-            width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
-            blocks = lambda columns: (reports,)  # noqa: E731
-        columns = self._columns if self._n_users else client._columns_of_width(width)
+        columns, blocks = self._blocks(client, reports)
         counts, n = None, 0
-        for block in blocks(columns):
+        for block in blocks:
             block = columns.check_reports(block)
             self._check_columns(columns)
             own = columns.count(block, client.n_jobs)
@@ -81,6 +75,17 @@ class Server(PrivateEstimator):
         self._seeded = True if self._seeded or client.random_state is not None else None
         return self
 
+    def _blocks(self, client, reports):
+        """Return (the columns of this server, the arrays of reports in an array or an Arrow table)."""
+        if hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__"):
+            # (a room above, which knows how reports lie in tables, and is loaded for who has one)
+            width, blocks = importlib.import_module("dpestim.collection.batches").reports_in(reports)
+        else:
+            width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+            blocks = lambda columns: (reports,)  # noqa: E731
+        columns = self._columns if self._n_users else client._columns_of_width(width)
+        return columns, blocks(columns)
+
     def detect_poisoning(self, reports=None, *, alpha=1e-3):
         """Test whether reports can be those of honest clients, for any values that their users hold; costs nothing.
 
@@ -91,7 +96,7 @@ class Server(PrivateEstimator):
 
         Parameters
         ----------
-        reports : ndarray or None, default=None
+        reports : ndarray, Arrow table or None, default=None
             As `aggregate` takes them; they are not counted. None: the counts of this server, which tell less. Local
             hashing, dBitFlipPM and SHE need the reports.
         alpha : float, default=0.001
@@ -118,9 +123,9 @@ class Server(PrivateEstimator):
         if reports is None:
             self._check_fitted()
             return detect(self._columns, self._counts, self._n_users, None, alpha, self.privacy_)
-        width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
-        columns = self._columns if self._n_users else client._columns_of_width(width)
-        reports = columns.check_reports(reports)
+        columns, blocks = self._blocks(client, reports)
+        blocks = [columns.check_reports(block) for block in blocks]
+        reports = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return detect(columns, None, len(reports), reports, alpha, columns.guarantee(None))
 
     def _take_counts(self, counts, n, n_batches, names):

@@ -51,7 +51,11 @@ function ask(survey) {
 		const field = make("p", make("label", `${question} `));
 		const input = domain.values ? make("select", "", { name }) : make("input", "", {
 			name, type: "number", min: domain.low, max: domain.high, step: "any", required: true });
-		if (domain.values) input.append(...domain.values.map((value) => make("option", String(value))));
+		if (domain.values) { // (no answer is there before the person gives one)
+			input.required = true;
+			const options = domain.values.map((value) => make("option", String(value)));
+			input.append(make("option", "choose", { value: "" }), ...options);
+		}
 		field.firstChild.append(input);
 		at("questions").append(field);
 	}
@@ -75,7 +79,10 @@ function show(survey, { message, parts }) {
 	]);
 	const silent = survey.questions.filter(({ name }) => !parts.some((part) => part.name === name));
 	if (silent.length) lines.push(make("p", `Nothing is sent about: ${silent.map(({ question }) => question).join(" ")}`));
-	lines.push(make("p", "These are all characters that leave the browser:"), make("code", message.text()));
+	lines.push(
+		make("p", "This is the whole message: the number of the survey, a random number by which a message that comes "
+			+ "twice is known, the report, and a checksum. The browser adds what it sends to every site, such as its address."),
+		make("code", message.text()));
 	at("report").replaceChildren(...lines);
 	at("send").disabled = false;
 }
@@ -106,7 +113,8 @@ async function start() {
 	const text = await (await fetch("/survey.json")).text();
 	const survey = await Survey.load(text), { columns } = JSON.parse(text);
 	at("name").textContent = survey.name;
-	at("promise").textContent = survey.guarantee.text;
+	const { text: promise, epsilon } = survey.guarantee;
+	at("promise").textContent = `${promise} This browser has checked that a report keeps epsilon = ${epsilon}.`;
 	ask(survey);
 	const watch = async () => draw(survey, await (await fetch("/estimates")).json());
 	let report = null;
@@ -118,7 +126,8 @@ async function start() {
 	});
 	const send = async () => {
 		at("send").disabled = true;
-		const answer = await fetch("/reports", { method: "POST", body: report.message, credentials: "omit" });
+		const sending = { method: "POST", body: report.message, credentials: "omit" };
+		const answer = await fetch("/reports", sending).catch(() => ({ ok: false })); // (there may be no network)
 		at("sent").textContent = answer.ok ? "The report was sent. Thank you." : "The report was not taken. Try again.";
 		at("send").disabled = answer.ok;
 		await watch();
@@ -126,6 +135,7 @@ async function start() {
 	at("send").addEventListener("click", send);
 	if (location.hash === "#demo") { // fill in the page and send it: for presentations, and for the test
 		at("form").querySelectorAll("input").forEach((input) => (input.value = input.max / 2));
+		at("form").querySelectorAll("select").forEach((select) => (select.selectedIndex = 1));
 		fresh();
 		await send();
 		document.body.dataset.demo = "done";

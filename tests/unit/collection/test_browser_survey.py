@@ -134,4 +134,6 @@ def test_a_visit_in_a_browser_is_counted(served, tmp_path):
     assert "The report was sent" in done.stdout
     assert f"{before + 1} reports so far" in done.stdout
     assert "the report would say" in done.stdout
+    assert done.stdout.count('<option value="">choose</option>') == 2  # no answer is there before a person gives one
+    assert "has checked that a report keeps epsilon = 2." in done.stdout  # (the words of the file are not checked)
     assert collector.n_reports_ == before + 1

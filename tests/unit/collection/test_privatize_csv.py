@@ -166,3 +166,25 @@ def test_surveys_that_are_not_read_from_csv(tmp_path, client, why):
     (tmp_path / "in.csv").write_text("a\n1\n")
     with pytest.raises(ValueError, match=why):
         privatize_csv(tmp_path / "in.csv", Survey(client, name="x"), tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("drink;age", "'drink' is not there, and the line has semicolons"), ("drink\tage", "the line has tabs"),
+    ("drink,Age", "'age' is not there"), ("drink,age,age", "'age' is there 2 times"), ("", "'drink' is not there"),
+    (f"{SECRET};drink", "semicolons"), (f'drink,age\n{SECRET},3', "'drink' must be .* one of its values"),
+    ('drink,age\ntea,"1,5"', "'age' must be .* a number with a decimal point"),
+    ("drink,age\ntea,", "'age' must be .* and no empty value"),
+])
+def test_a_file_of_another_program_gets_advice(text, expected):
+    survey = Survey(MixedEstimator([
+        ("drink", GRRFrequencyEstimator(categories=[["tea", "water"]]), ["drink"]),
+        ("age", PMTransformer(bounds=(17, 90)), ["age"]),
+    ], epsilon=1.0), name="s")
+    with pytest.raises(ValueError, match=expected) as info:
+        privatize_csv(io.BytesIO(text.encode()), survey, io.BytesIO())
+    assert SECRET not in str(info.value)
+
+
+def test_columns_that_are_not_read_may_have_no_name():
+    survey = Survey(PMTransformer(bounds=Domain({"age": (17, 90)})), name="s")
+    assert privatize_csv(io.BytesIO(b",age,x,x\n0,30,,\n1,40,,\n"), survey, io.BytesIO()) == 2

@@ -70,6 +70,14 @@ def test_servers_take_tables(client):
     assert batches.survey_in(table) == Survey.of_arrow(table) == survey
 
 
+def test_the_test_of_poisoning_takes_the_tables_that_servers_take():
+    survey = Survey(OUEFrequencyEstimator(categories=[DRINKS]), name="x")
+    reports = reports_of(survey, 300)
+    table, expected = survey.to_arrow(reports), survey.server().detect_poisoning(reports)
+    for given in (table, pa.concat_tables([table[:7], table[7:]])):
+        assert survey.server().detect_poisoning(given).lines == expected.lines
+
+
 def test_tables_are_not_copied(survey):
     table = survey.to_arrow(reports_of(survey, 100))
     (view,) = batches.reports_in(table)[1](survey.layout.columns)

@@ -1,11 +1,14 @@
 """The kernel of reports as bytes against Python's integers and zlib."""
 
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpestim._core import wire
+from dpestim.collection import Survey
+from dpestim.local import GRRFrequencyEstimator
 
 DTYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 
@@ -133,3 +136,12 @@ def test_lengths_that_do_not_fit_are_refused():
         wire.seal(head, 0, none, rows, np.zeros((2, 29), np.uint8))
     with pytest.raises(ValueError, match="differ in length"):
         wire.open_(rows, head, 0, 0, wrong[:1], rows.copy(), np.zeros((2, 8), np.uint8), wrong)
+
+
+def test_the_guide_says_how_long_messages_are():
+    survey = Survey(GRRFrequencyEstimator(categories=[["tea", "coffee"]]), name="s")
+    reports = survey.client(random_state=0).privatize(np.array([["tea"]], object))
+    plain, named = (len(survey.encode(reports, nonces=nonces)[0]) - survey.report_bytes for nonces in (False, True))
+    guide = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "surveys.md").read_text(encoding="utf-8")
+    assert f"sends {plain} bytes and a report" in guide
+    assert f"| {plain} bytes and the report's bits; {named} with a nonce |" in guide

@@ -53,11 +53,13 @@ def test_plan(capsys):
     assert str(plan_mean(n_columns=3, target_rmse=0.01, epsilon=1.0)) == out.rstrip("\n")
     code, out, err = run(capsys, "plan", "--categories", 64, "--users", 10)
     assert (code, out) == (FAILED, "")
-    assert err.startswith("dpestim plan: exactly one of")
+    assert err.startswith("dpestim plan: give two of --users")
 
 
 @pytest.mark.parametrize("words", [["plan"], ["plan", "--categories", "x"], ["collect"], ["nothing"],
-                                   ["plan", "--categories", "5", "--users", "1.5"]])
+                                   *(["plan", "--categories", "5", "--users", n] for n in ("1.5", "inf", "nan")),
+                                   *(["survey", "new", "--domain", "none.toml", "--name", "n", f"--epsilon={epsilon}"]
+                                     for epsilon in ("0", "-1", "0,5", "1/0"))])
 def test_arguments_that_do_not_fit(words, capsys):
     with pytest.raises(SystemExit) as info:
         main(words)

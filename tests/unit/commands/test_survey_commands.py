@@ -52,12 +52,16 @@ def test_a_domain_becomes_a_survey(files, capsys):
 
 def test_show_and_check(files, capsys, monkeypatch):
     path = files / "survey.json"
-    new(capsys, files, "-o", path)
+    new(capsys, files, "--question", "drink=What do you drink?", "-o", path)
     code, out, _ = run(capsys, "survey", "show", path)
     assert code == DONE
+    assert "drink: What do you drink? Answers: tea, coffee, water." in out
+    assert "age: no question is given. Answers: 17 to 90." in out
     assert out.rstrip("\n") == str(Survey.load(path))
     found = json.loads(run(capsys, "survey", "show", path, "--json")[1])
     assert [row["column"] for row in found["rows"]] == ["drink", "age"]
+    assert found["asked"][0]["question"] == "What do you drink?"
+    assert found["guarantee"] in out
     monkeypatch.setattr("sys.stdin", io.StringIO(path.read_text()))
     assert json.loads(run(capsys, "survey", "check", "-", "--json")[1])["valid"] is True
     path.write_text(path.read_text().replace('"1/3"', '"2/3"'))
@@ -160,6 +164,27 @@ def test_privatize(files, capsys, monkeypatch):
     code, _, err = run(capsys, "privatize", files / "rows.csv", "-s", survey, "-o", files / "c.parquet")
     assert (code, "line 9" in err, "secret" in err, (files / "c.parquet").exists()) == (FAILED, True, False, False)
     assert run(capsys, "privatize", "-", "-s", "-", "-o", "-")[0] == FAILED
+
+
+def test_paths_that_are_not_there_are_no_silent_success(files, capsys):
+    survey, rows, state = files / "survey.json", files / "rows.csv", files / "state.sqlite"
+    new(capsys, files, "-o", survey)
+    rows.write_text("drink,age\ntea,30\n")
+    for words, expected in (
+        (("privatize", rows, "-s", survey, "-o", files / "none" / "a.parquet"), "there is no folder"),
+        (("privatize", files / "none.csv", "-s", survey, "-o", files / "a.parquet"), "there is no file"),
+        (("privatize", rows, "-s", survey, "-o", files / "a.json"), "--output must end in"),
+        (("collect", files / "none.parquet", "-s", survey, "--state", state), "there is no file"),
+        (("report", state), "has no counted report yet"),
+        (("privatize", rows, "-s", rows, "-o", files / "a.csv"), f"the survey file {rows}: "),
+    ):
+        code, out, err = run(capsys, *words)
+        assert (code, out, expected in err, ".new" in err) == (FAILED, "", True, False), words
+    # a file whose name has signs of patterns is that file
+    assert run(capsys, "privatize", rows, "-s", survey, "-o", files / "a[1].parquet")[0] == DONE
+    known = ("-s", survey, "--state", state, "--json", "--quiet")
+    assert json.loads(run(capsys, "collect", files / "a[1].parquet", *known)[1])["added"] == 1
+    assert json.loads(run(capsys, "collect", files / "*.parquet", *known)[1])["reports"] == 1
 
 
 def test_demo(tmp_path, capsys):
