@@ -58,10 +58,18 @@ def room(module):
     return module.split(".")[1] if "." in module else ""
 
 
+def statements(node):
+    """Yield all statements below a node: no expression has any, and most nodes are within expressions."""
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, ast.expr):
+            yield part
+            yield from statements(part)
+
+
 def imports(path):
     """Return the names that a file imports, those inside functions, too: a late circle is a circle."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
