@@ -58,7 +58,7 @@ class Costs:
         for name, value in report.user_properties:
             if name == "cost":
                 self.tests[report.nodeid] = value
-            if name == "before" and report.when == "teardown":
+            if name == "before":
                 self.before.append(value)
 
     def pytest_terminal_summary(self, terminalreporter, config):
@@ -85,8 +85,8 @@ class Costs:
             each = (total - shared) / len(mechanisms)
             before = sum(self.before) / max(len(self.before), 1)
             minutes = (before + (shared + FAMILY * each) / 2) / 60
-            write(f"{each:.1f} s a mechanism, {shared:.0f} s besides, and {before:.0f} s before the first test: {FAMILY} "
-                  f"mechanisms would take {minutes:.1f} minutes on two free cores; planned are {MINUTES}")
+            write(f"{each:.1f} s a mechanism, {shared:.0f} s besides, and {before:.0f} s before the first test: "
+                  f"{FAMILY} mechanisms would take {minutes:.1f} minutes on two free cores; planned are {MINUTES}")
 
     def _about(self, item):
         """Return (check, mechanism): where a parameter is a check, its name; else the test's, or its file's."""
