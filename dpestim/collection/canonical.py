@@ -30,12 +30,22 @@ def check_plain(value, where="the survey", depth=0):
         for key, part in value.items():
             if not isinstance(key, str) or not _KEY.fullmatch(key):
                 raise ValueError(f"{where} must have words as keys")
-            check_plain(part, f"{where}.{key}", depth + 1)
+            if not _is_simple(part) or depth == DEEPEST:  # (names of places are made for few)
+                check_plain(part, f"{where}.{key}", depth + 1)
     elif isinstance(value, list):
         for number, part in enumerate(value):
-            check_plain(part, f"{where}[{number}]", depth + 1)
+            if not _is_simple(part) or depth == DEEPEST:
+                check_plain(part, f"{where}[{number}]", depth + 1)
     elif not (value is None or isinstance(value, bool)) and not (isinstance(value, int) and abs(value) < LARGEST):
         raise ValueError(f"{where} must be a string, an integer below 2^53, true, false, null, a list or an object")
+
+
+def _is_simple(value):
+    """Tell whether a value is plain at first sight: no list or dict, and no text that has to be looked at."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii()
+    return kind is bool or value is None or (kind is int and -LARGEST < value < LARGEST)
 
 
 def canonical(value):
@@ -88,12 +98,19 @@ def _small(text):
     return int(text)
 
 
+def _is_same(a, b):
+    """Tell whether two values are equal at first sight."""
+    return type(a) is type(b) and not isinstance(a, dict | list) and a == b
+
+
 def first_difference(a, b, where=""):
     """Return where two plain values differ first, such as "columns[0].law.epsilon"; None where they are equal."""
     if type(a) is not type(b):
         return where
     if isinstance(a, dict):
         for key in sorted({*a, *b}):
+            if key in a and key in b and _is_same(a[key], b[key]):
+                continue
             path = f"{where}.{key}" if where else key
             found = path if key not in a or key not in b else first_difference(a[key], b[key], path)
             if found is not None:
@@ -101,7 +118,7 @@ def first_difference(a, b, where=""):
         return None
     if isinstance(a, list):
         for number, (one, other) in enumerate(zip(a, b)):
-            found = first_difference(one, other, f"{where}[{number}]")
+            found = None if _is_same(one, other) else first_difference(one, other, f"{where}[{number}]")
             if found is not None:
                 return found
         return None if len(a) == len(b) else where

@@ -53,17 +53,17 @@ def check_support_probabilities(sample):
         )
         law = np.array([[float(p) for p in row] for row in randomizer.support_law()])
         limit = stats.norm.isf(ALPHA / (2 * d**2))
-        own, others = np.empty(N), np.empty(N)  # how many supports there are beyond what the law expects
-        for x in range(d):
-            at, expected = np.flatnonzero(codes == x), law[x]
-            mine = support[at]
-            seen, total = mine.sum(axis=0, dtype=np.int64), mine.sum(axis=1, dtype=np.int64)
-            require((seen[expected == 0] == 0).all() and (seen[expected == 1] == len(at)).all(), "impossible supports")
-            expected = np.clip(expected, 1e-12, 1 - 1e-12)
-            z = (seen / len(at) - expected) / np.sqrt(expected * (1 - expected) / len(at))
-            require(np.abs(z).max() < limit, "supports do not have the probabilities of support_law")
-            own[at] = mine[:, x] - law[x, x]
-            others[at] = total - mine[:, x] - (law[x].sum() - law[x, x])
+        columns = np.ascontiguousarray(support.T)
+        seen = np.stack([np.bincount(codes[column != 0], minlength=d) for column in columns], axis=1)
+        n = np.bincount(codes, minlength=d)[:, None]
+        require((seen[law == 0] == 0).all() and (seen == n)[law == 1].all(), "impossible supports")
+        expected = np.clip(law, 1e-12, 1 - 1e-12)
+        z = (seen / n - expected) / np.sqrt(expected * (1 - expected) / n)
+        require(np.abs(z).max() < limit, "supports do not have the probabilities of support_law")
+        # how many supports there are beyond what the law expects
+        mine, true = support[np.arange(N), codes], law.diagonal()
+        own = mine - true[codes]
+        others = columns.sum(axis=0, dtype=np.int64) - mine - (law.sum(axis=1) - true)[codes]
         # all values together: far more sensitive to an error that they share
         for name, excess in (("the own value", own), ("other values", others)):
             spread = excess.std()

@@ -4,6 +4,7 @@ A plan (`dpestim.statistics.plan`) names the laws of its independent parts, so t
 """
 
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -17,16 +18,17 @@ from dpestim.testing.tools import require
 @lru_cache(maxsize=4096)
 def _shift_ratio(law, k):
     """Return a lower bound of the worst ratio of the probabilities of an integer and of one k further away."""
-    return max(law.probability(z)[0] / law.probability(z + k)[1] for z in (0, 1)) if k else Fraction(1)
+    return max(law.probability(z)[0] / law.probability(z + k)[1] for z in (0, 1))
 
 
 def _noise_loss(one, two):
     """Return (the worst ratio, nothing or a function of epsilon that is the delta) of two `Noisy` parts."""
     a, b = (np.asarray(part.noise.codes(part.numbers)).ravel() for part in (one, two))
     require(one.noise == two.noise and len(a) == len(b), "neighbours must get noise of one law on as many integers")
-    moved = [abs(int(x) - int(y)) for x, y in zip(a, b)]
+    moved = [abs(int(x) - int(y)) for x, y in zip(a, b) if x != y]
     if not one.noise.law.delta:
-        return math.prod((_shift_ratio(one.noise.law, k) for k in moved), start=Fraction(1)), None
+        times = Counter(moved).items()
+        return math.prod((_shift_ratio(one.noise.law, k) ** n for k, n in times), start=Fraction(1)), None
     size = math.sqrt(sum(k * k for k in moved)) / one.noise.law.sigma
 
     return Fraction(1), partial(normal_delta, size)

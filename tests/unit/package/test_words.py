@@ -36,7 +36,9 @@ def found(where, text):
 def messages(path):
     """Yield (line, text) of the strings of exceptions and warnings in a file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")):
+        called = node.func if isinstance(node, ast.Call) else None
+        name = getattr(called, "attr", getattr(called, "id", ""))  # (of `warnings.warn`, or of `warn`)
+        if isinstance(node, ast.Raise) or name.endswith("warn"):
             for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.lineno, part.value
