@@ -1,4 +1,6 @@
-"""`dpestim ledger show` and `dpestim ledger verify`."""
+"""`dpestim ledger new`, `show` and `verify`."""
+
+import os
 
 from dpestim.commands.parser import DONE, REJECTED, USAGE
 from dpestim.commands.streams import say, show, show_facts
@@ -8,6 +10,16 @@ def usage(args):
     """Print the actions."""
     args.parser.print_help()
     return USAGE
+
+
+def new_ledger(args):
+    """Make a ledger file."""
+    from dpestim.accounting import Ledger
+
+    if os.path.lexists(args.ledger):
+        raise ValueError(f"{args.ledger} exists: name another file, or look at this one by `dpestim ledger show`")
+    Ledger(args.epsilon, delta=args.delta, path=args.ledger)
+    return DONE
 
 
 def show_ledger(args):

@@ -189,9 +189,13 @@ example:
 
 
 def _ledger(commands):
-    parser = _command(commands, "ledger", None, "look at a ledger file")
+    parser = _command(commands, "ledger", None, "make a ledger file, and look at it")
     parser.set_defaults(run="ledgers:usage", parser=parser)
     own = parser.add_subparsers(dest="action", metavar="ACTION")
+    new = _command(own, "new", "ledgers:new_ledger", "make a ledger file with a budget")
+    new.add_argument("ledger", metavar="FILE", help="the ledger file, which must not exist")
+    new.add_argument("--epsilon", required=True, type=_text_number, metavar="E", help="the budget")
+    new.add_argument("--delta", default=0.0, type=_number, metavar="D", help="the budget of delta (default: 0)")
     for name, text in (("show", "print what was spent and what is left"),
                        ("verify", "check the hash chain and the totals of all entries")):
         action = _command(own, name, f"ledgers:{name}_ledger", text)

@@ -89,6 +89,11 @@ def test_ledger(tmp_path, capsys):
     assert "dpestim ledger verify: " in err
     assert run(capsys, "ledger", "show", tmp_path / "none")[0] == FAILED
     assert run(capsys, "ledger")[0] == USAGE
+    made = tmp_path / "made.sqlite"
+    assert run(capsys, "ledger", "new", made, "--epsilon", "1/3", "--delta", "1e-6")[0] == DONE
+    assert Ledger.open(made).remaining().epsilon * 3 == 1
+    code, _, err = run(capsys, "ledger", "new", made, "--epsilon", 1)
+    assert (code, "exists" in err) == (FAILED, True)
 
 
 def test_a_reader_that_stops_early_is_no_error():
@@ -112,4 +117,4 @@ def test_completion(tmp_path, capsys):
            "COMP_WORDS=(dpestim pl); COMP_CWORD=1; _dpestim; echo ${COMPREPLY[@]}")
     out = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, cwd=tmp_path,
                          env={"PATH": os.environ["PATH"]})
-    assert out.stdout.splitlines() == ["show verify --help", "plan"]
+    assert out.stdout.splitlines() == ["new show verify --help", "plan"]
