@@ -41,9 +41,12 @@ def collect(args):
 
     survey = load(args.survey)
     collector = Collector(survey, args.state, received=args.received, keep_rejected=args.keep_rejected)
+    patterns = [pattern if pattern == "-" else _pattern(pattern) for pattern in args.reports]
+    for pattern in patterns:
+        _refuse_raw(pattern)
     added = Added()
-    for pattern in args.reports:
-        added += _from_input(collector) if pattern == "-" else collector.scan(_pattern(pattern), verbose=not args.quiet)
+    for pattern in patterns:
+        added += _from_input(collector) if pattern == "-" else collector.scan(pattern, verbose=not args.quiet)
     rejected = {reason: n for reason, n in added.rejected.items() if n}
     facts = {"added": added.n, "reports": collector.n_reports_, "batches": collector.batches_}
     collector.close()
@@ -59,6 +62,19 @@ def _pattern(given):
     if not glob.has_magic(given):
         raise ValueError(f"there is no file {given}: check the path, or give a quoted pattern")
     return given
+
+
+def _refuse_raw(pattern):
+    """Raise ValueError for CSV files without a column of reports: raw rows would be kept as rejected reports."""
+    from dpestim.collection.rows import is_header
+
+    for path in glob.glob(pattern, recursive=True):
+        if path.endswith(".csv") and os.path.isfile(path):
+            with open(path, "rb") as file:
+                first = file.readline(1 << 20)
+            if first.endswith(b"\n") and not is_header(first):
+                raise ValueError(f"{path} has no column 'report' and is no file of reports. Nothing was counted: "
+                                 "make reports of raw rows by `dpestim privatize`")
 
 
 def _from_input(collector):

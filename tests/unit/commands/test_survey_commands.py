@@ -126,6 +126,11 @@ def test_collect_and_report(files, capsys, monkeypatch):
     assert code == REJECTED
     assert sum(json.loads(out)["rejected"].values()) == 1
 
+    (files / "raw.csv").write_text("drink,age\nsecret,20\n")
+    code, _, err = run(capsys, "collect", files / "a.parquet", files / "raw.csv", *known, "--keep-rejected",
+                       files / "bad")
+    assert (code, "dpestim privatize" in err, "secret" in err, (files / "bad").exists()) == (FAILED, True, False, False)
+
     code, out, err = run(capsys, "report", state, "--html", files / "report.html", "--json")
     found = json.loads(out)
     assert (code, found["survey"]) == (DONE, survey.id)
