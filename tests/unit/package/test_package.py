@@ -260,8 +260,7 @@ def test_importing_is_light_and_all_examples_of_a_page_run_one_after_another(tmp
     # each by itself, in one process: what they import takes longer than they do, also where workers would import it
     code = (f"{light}import functools, joblib, runpy\nfrom dpestim import datasets\n"
             f"joblib.parallel_config('threading')\n"
-            f"for name in ('load_us_military', 'load_yrbss'):\n"  # no page changes them
-            f"    setattr(datasets, name, functools.lru_cache(getattr(datasets, name)))\n"
+            f"datasets.load_us_military = functools.lru_cache(datasets.load_us_military)\n"  # no page changes it
             f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
             f"    print('<end of a page>')")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
