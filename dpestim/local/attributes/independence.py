@@ -33,14 +33,13 @@ def independence(linear, shape, margins):
     margins : pair of ndarray
         The consistent shares of each column.
     """
-    table = linear.f.reshape(shape)
     a, b = margins
-    # the difference from independence, and how it moves with the cells, at the product of the margins
-    rows, columns, total = table.sum(axis=1), table.sum(axis=0), table.sum()
-    apart = (table - np.outer(rows, columns) / total).ravel()
+    # the difference from independence is a linear map of the cells, given the margins: products of noisy margins would
+    # add noise that its covariance does not have
     one = np.eye(shape[0]) - np.outer(a, np.ones(shape[0]))
     two = np.eye(shape[1]) - np.outer(b, np.ones(shape[1]))
     moves = np.kron(one, two)
+    apart = moves @ linear.f
     covariance = moves @ linear.covariance(np.outer(a, b).ravel()) @ moves.T
     found = np.maximum(np.linalg.eigvalsh((covariance + covariance.T) / 2), 0.0)
     first, second, third = (float((found**k).sum()) for k in (1, 2, 3))

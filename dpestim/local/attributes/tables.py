@@ -27,8 +27,9 @@ class Linear:
         Estimates without bias.
     parts : list of (float, int, Moments)
         Weight, reports and law of each table that it is made of; of parities nothing.
-    covariance : ndarray, default=None
-        Of parities: that of the cells, without who is drawn, and with all of it.
+    covariance, spread : function and ndarray, default=None
+        Of parities: from shares of cells to the covariance matrix of the estimates of users who are drawn from them;
+        the variances of the cells about the users who took part.
     """
 
     def __init__(self, f, n, parts=(), covariance=None, spread=None):
@@ -64,7 +65,7 @@ class Linear:
     def covariance(self, f):
         """Return the covariance matrix for users who are drawn from shares f."""
         if self._covariance is not None:
-            return self._covariance
+            return self._covariance(f)
         return sum(w * w / m * law.covariance(f) for w, m, law in self._parts)
 
 
@@ -136,11 +137,16 @@ class NoisyTables:
         law = self.columns.laws[0]
         values = np.array([1 - 2 * law.estimate(counts, m)[1] for counts, m in told])
         m = np.array([m for _, m in told], float)
-        noise, scatter = 4 * float(law.variance(1, 0.5)), 1 - np.square(np.clip(values, -1, 1))
+        # (four reports that say nothing: where the few that there are agree, others need not)
+        noise, scatter = 4 * float(law.variance(1, 0.5)), 1 - np.square(np.clip(values, -1, 1) * m / (m + 4))
         # (the noise of two answers is that of any share of them; who is drawn adds what the coefficient leaves)
         own = noise / m + scatter * (1 / m - 1 / self.n) * self.n / max(self.n - 1, 1)
         width = 1 << sum((size - 1).bit_length() for size in sizes)
-        return Linear(1 / width + signs @ values, self.n, covariance=(signs * (noise + scatter) / m) @ signs.T,
+
+        def covariance(f):
+            return (signs * (noise + 1 - np.square(width * (signs.T @ f))) / m) @ signs.T
+
+        return Linear(1 / width + signs @ values, self.n, covariance=covariance,
                       spread=np.square(signs) @ own)
 
     def consistent(self, places):

@@ -212,12 +212,8 @@ class RangeEstimator(Server, FeatureClient):
         self._check_fitted()
         found = []
         for k, feature in enumerate(self._columns.row):
-            tree, both = self._tree(k), []
-            below = _below(tree, feature)
-            there = float(tree.range(0.0, len(below) - 1)[1](below[-1]))
-            for share in np.atleast_1d(q):
-                places = _places_of_share(tree, below, share * below[-1], share * there, z)
-                both.append(_values_at(below, np.interp(places, np.arange(float(len(below))), below), feature))
+            tree, n = self._tree(k), getattr(feature, "n_bins", feature.n_values)
+            both = [_values_from(tree.places_of_share(share, n, z), feature) for share in np.atleast_1d(q)]
             found.append(np.array(both) if q.ndim else both[0])
         return np.stack(found, axis=-2)
 
@@ -386,20 +382,13 @@ def _below(tree, feature):
     return tree.cumulative[: getattr(feature, "n_bins", feature.n_values) + 1]
 
 
-def _places_of_share(tree, below, share, more, z):
-    """Return places between which a cumulative share is reached: at each the share is within its own error.
-
-    `more` is the standard error of the share that is looked for.
-    """
-    edges, out = np.arange(float(len(below))), []
-    for sign in (-1.0, 1.0):
-        reached, error = share, 0.0
-        for _ in range(3):  # (the error at the place that was found, where it is larger than before)
-            place = max(round(float(np.interp(reached, below, edges))), 1)
-            error = max(error, math.hypot(float(tree.range(0.0, min(place, len(below) - 1))[1](share)), more))
-            reached = min(max(share + sign * z * error, 0.0), below[-1])
-        out.append(float(np.interp(reached, below, edges)))
-    return out
+def _values_from(places, feature):
+    """Return the values at the two ends of an interval of places."""
+    low, high = places
+    if isinstance(feature, CategoryFeature):
+        ends_ = max(math.ceil(low) - 1, 0), min(math.floor(high), feature.n_values - 1)
+        return np.asarray(feature.encoder.categories)[list(ends_)]
+    return feature.low + np.array(places) * ((feature.high - feature.low) / feature.n_bins)
 
 
 def _values_at(below, q, feature):

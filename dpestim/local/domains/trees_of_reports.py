@@ -10,6 +10,8 @@ from dpestim.postprocessing import norm_sub, trees
 
 #: The variance of a leaf's share where nobody reported leaves: so large that it weighs nothing.
 NOBODY = 1e9
+#: Edges whose standard errors are computed for a quantile.
+_ALL_EDGES = 128
 
 
 class Observed:
@@ -35,6 +37,7 @@ class Observed:
     def __init__(self, fanouts, laws, counts, drawn, n, n_values, consistent):
         self.fanouts, self.laws, self.counts, self.drawn = fanouts, laws, counts, drawn
         self.n, self.n_values, self.consistent = n, n_values, consistent
+        self._errors = {}
         self.n_leaves = trees.level_sizes(fanouts)[-1]
         #: The variance of a node of each level, as far as it is public: weights have no part in what they weigh.
         self.variances = [0.0, *(sibling_variance(law) / m if m else math.inf for law, m in zip(laws, drawn))]
@@ -56,10 +59,16 @@ class Observed:
         return trees.consistent(self.fanouts, [root, *self.shares], self.variances)[-1][: self.n_values]
 
     @cached_property
-    def cumulative(self):
-        """The share below each edge between values, made to rise from 0 to 1."""
+    def below(self):
+        """The share below each edge between values, without bias."""
         plain = np.append(0.0, np.cumsum(self.leaves)) if self.consistent else self._of_covers()
         plain[-1] = 1.0
+        return plain
+
+    @cached_property
+    def cumulative(self):
+        """The same, made to rise from 0 to 1."""
+        plain = self.below
         rising = (np.maximum.accumulate(plain) + np.minimum.accumulate(plain[::-1])[::-1]) / 2
         return np.clip(rising, 0.0, 1.0)
 
@@ -85,6 +94,41 @@ class Observed:
             return np.sqrt(np.maximum(variance, 0.0))
 
         return share, error
+
+    def places_of_share(self, q, n, z):
+        """Return the first and the last place where share q of the first n values may be reached.
+
+        A place may be it where its cumulative share is within z standard errors of the share that is looked for. These
+        are the shares without bias: made to rise, their errors are others, and so flat where noise is large that
+        no end can be read off.
+        """
+        below = self.below[: n + 1]
+        goal = q * below[-1]
+        # (a standard error takes a walk through the tree: of many edges some are asked, at no regular distance, since
+        # those of large nodes have smaller errors)
+        few = np.arange(n + 1) if n <= _ALL_EDGES else np.unique(np.round(np.concatenate(
+            ([0, 1, n - 1, n], np.arange(1, _ALL_EDGES) * ((5**0.5 - 1) / 2) % 1 * n))).astype(int))
+        more = q * float(self._error_below(n)(min(max(below[-1], 0.0), 1.0)))
+        # (at an edge of a value that many hold the share is far from the goal, and so may be its error)
+        asked = np.column_stack([np.full(len(few), goal), np.clip(below[few], 0.0, 1.0)])
+        errors = np.hypot([self._error_below(place)(own).max() for place, own in zip(few.tolist(), asked)], more)
+        if len(few) <= n:
+            errors = np.maximum(errors, np.maximum(np.append(errors[1:], 0.0), np.append(0.0, errors[:-1])))
+        width = z * np.interp(np.arange(n + 1), few, errors)
+        high, low = below + width, below - width
+        first, last = int(np.argmax(high >= goal)), n - int(np.argmax(low[::-1] <= goal))
+        ends = [float(first), float(last)]
+        if first > 0:
+            ends[0] -= (high[first] - goal) / (high[first] - high[first - 1])
+        if last < n:
+            ends[1] += (goal - low[last]) / (low[last + 1] - low[last])
+        return ends
+
+    def _error_below(self, place):
+        """Return the standard error of the share below an edge, as a function of what the share is."""
+        if place not in self._errors:
+            self._errors[place] = self.range(0.0, place)[1]
+        return self._errors[place]
 
     @cached_property
     def _likely(self):

@@ -92,6 +92,16 @@ def test_consistent_tables_agree_and_order_their_axes_as_asked():
 
 
 @pytest.mark.parametrize("method", ["pairs", "fourier"])
+def test_the_level_of_the_test_of_independence_is_kept_where_noise_is_larger_than_shares(method):
+    rng, rejected = np.random.default_rng(6), 0
+    for seed in range(60):
+        X = np.column_stack([rng.choice(k, 300, p=np.arange(k, 0, -1) * 2 / k / (k + 1)) for k in (2, 3, 4)])
+        est = MarginalEstimator(0.3, method=method, categories=[range(2), range(3), range(4)], random_state=seed).fit(X)
+        rejected += est.independence_test([0, 1]).p_value < 0.05
+    assert rejected <= 8  # (of 60 with probability 0.05 each: more in one of 250 runs)
+
+
+@pytest.mark.parametrize("method", ["pairs", "fourier"])
 def test_the_level_of_the_test_of_independence_is_kept(method):
     """Of 300 null tables with skewed margins .05 are rejected but for chance; a real association is found."""
     rejected, rng = 0, np.random.default_rng(3)

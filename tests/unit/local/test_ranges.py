@@ -108,6 +108,17 @@ def test_shares_of_ranges_and_quantiles_are_right():
     assert est.quantile_interval(0.5).shape == (1, 2)
 
 
+@pytest.mark.parametrize("method", ["hierarchy", "hio"])
+def test_intervals_of_quantiles_cover_where_noise_is_larger_than_shares(method):
+    held, rng = 0, np.random.default_rng(4)
+    for seed in range(30):
+        x = np.minimum(rng.zipf(1.4, 300), 32) - 1
+        est = RangeEstimator(0.3, bounds=(0, 32), n_bins=32, method=method, random_state=seed).fit(x[:, None] + 0.5)
+        low, high = est.quantile_interval(0.1)[0]
+        held += low <= 0.1 / np.mean(x == 0) <= high
+    assert held >= 25  # (of 30 with probability 0.95 each: fewer in one of 300 such tests)
+
+
 def test_categories_frames_and_names():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
