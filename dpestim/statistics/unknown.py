@@ -129,7 +129,8 @@ class UnknownCategories(Cells):
                 if not self._is_strict():
                     raise ValueError(_NO_KEY)
                 keys[i] = published_key(None)
-        return self._kept(keys.reshape(-1, 1), users, len(keys)), not hasattr(X, "columns")
+        one = not hasattr(X, "columns") and getattr(X, "ndim", 1) == 1  # (a list of rows counts as one of values)
+        return self._kept(keys.reshape(-1, 1), users, len(keys)), one
 
     def _sums(self, rows, grids):
         return dict(Counter(rows[:, 0].tolist()))
