@@ -65,6 +65,7 @@ def rows(settings):
                 told.append(scores(own, est.itemsets_.values))
             seconds = (time.perf_counter() - start) / len(tables)
             precision, rank = np.mean(told, axis=0)
-            yield Row(f"precision of the top {TOP} by {method} of {tables[0].shape[0]:,} baskets, epsilon = {epsilon:g}",
+            n = tables[0].shape[0]
+            yield Row(f"precision of the top {TOP} by {method} of {n:,} baskets, epsilon = {epsilon:g}",
                       ours=float(precision), unit="", repeats=len(told),
                       note=f"normalised cumulative rank {rank:.2f}; {seconds:.2f} s a fit")

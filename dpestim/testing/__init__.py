@@ -89,7 +89,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
-             "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found, "attributes": attributes.Attributes}
+             "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
+             "attributes": attributes.Attributes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

@@ -45,7 +45,7 @@ def check_itemsets_promise(found):
     X = found.rows()
     est = found.fresh(ledger=Book()).fit(X)
     (guarantee, _, n_rows, _), = est.ledger.paid
-    require(guarantee == est.privacy_ == found.fresh().privacy_ and n_rows == ROWS, "a fit must charge its promise once")
+    require(guarantee == est.privacy_ == found.fresh().privacy_ and n_rows == ROWS, "a fit must charge its promise")
     require(guarantee.epsilon == canonical_epsilon(est.epsilon) and not guarantee.delta, "a basket must have epsilon")
     require(guarantee.neighbours is Neighbours.LOCAL and guarantee.seeded, "the guarantee must be local, and of a seed")
     require(all(heard.law.plain_epsilon == guarantee.epsilon for _, heard, _ in est._all), "each law must have epsilon")
@@ -54,7 +54,7 @@ def check_itemsets_promise(found):
 
 
 def check_itemsets_state(found):
-    """A seed reproduces a fit, whatever holds the baskets; pickles and clones are the same, later parameters nothing."""
+    """A seed reproduces a fit, whatever holds the baskets; pickles and clones are the same, parameters change nothing."""
     X = found.rows(500)
     one = found.fresh().fit(X)
     shown = one.itemsets_

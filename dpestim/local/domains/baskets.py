@@ -81,7 +81,7 @@ def read_baskets(X, items, *, strict):
         raise ValueError(f"X must have a column for each of the {len(items)} items, got {d} columns")
     if not strict and not ((values == 0) | (values == 1)).all():
         bad = columns[(values != 0) & (values != 1)][0]
-        raise ValueError(f"column {bad} of X must hold 0 and 1 only: 1 where the user has the item")
+        raise ValueError(f"column {bad} of X must hold 0 and 1 only, and no NaN: 1 where the user has the item")
     own = values != 0
     return Baskets.of_pairs(rows[own], columns[own], n), d
 
