@@ -54,7 +54,7 @@ def check_itemsets_promise(found):
 
 
 def check_itemsets_state(found):
-    """A seed reproduces a fit, whatever holds the baskets; pickles and clones are the same, parameters change nothing."""
+    """A seed reproduces a fit, whatever holds the baskets; pickles and clones do the same."""
     X = found.rows(500)
     one = found.fresh().fit(X)
     shown = one.itemsets_

@@ -75,7 +75,7 @@ def test_long_baskets_count_less():
 
 
 def test_intervals_of_candidates_cover():
-    """60 tables of 4,000 baskets of two of six items with rising shares, level 0.9: n = 60 * 10 at most, by both methods."""
+    """60 tables of 4,000 baskets of pairs of four items with rising shares, at level 0.9; n = 60 * 10 at most."""
     rng, inside = np.random.default_rng(0), []
     pairs = np.array(list(combinations(range(4), 2)))
     shares = np.arange(1, 7) / 21
