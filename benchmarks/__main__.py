@@ -16,6 +16,7 @@ from benchmarks import (
     fits,
     frequencies,
     heavy_hitters,
+    itemsets,
     keyvalue,
     ledger,
     logistic,
@@ -39,9 +40,9 @@ from benchmarks._harness import Settings, header, line, write
 
 #: In the order in which they run; `python -m benchmarks NAME ...` chooses, `--all` takes all.
 MODULES = {module.__name__.rpartition(".")[2]: module for module in (
-    frequencies, family, sketches, heavy_hitters, longitudinal, numbers, rows, vectors, keyvalue, distributions,
-    ranges, personalized, words, central, selection, sparse_vector, stability, statistics, shuffle, encoding,
-    collection, ledger, logistic, fits, memory, profile, distributed,
+    frequencies, family, sketches, heavy_hitters, itemsets, longitudinal, numbers, rows, vectors, keyvalue,
+    distributions, ranges, personalized, words, central, selection, sparse_vector, stability, statistics, shuffle,
+    encoding, collection, ledger, logistic, fits, memory, profile, distributed,
 )}
 #: What runs without a name, each in its short form: one row for what others are compared with, in 60 lines.
 STANDARD = ("frequencies", "numbers", "statistics", "ledger", "fits")

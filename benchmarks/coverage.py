@@ -223,6 +223,7 @@ ELSEWHERE = {
     "MarginalEstimator": "tables; tests/unit/local/test_marginals.py",
     "MultiAttributeFrequencyEstimator": "columns that are drawn or hidden; tests/unit/local/test_attributes.py",
     "HeavyHitterEstimator": "values that are found; tests/unit/local/test_heavy_hitters.py",
+    "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",

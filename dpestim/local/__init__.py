@@ -64,6 +64,7 @@ from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEs
 from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
 from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
+from dpestim.local.domains.itemsets import ItemsetEstimator, ItemSets
 from dpestim.local.domains.ranges import RangeEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
@@ -101,6 +102,8 @@ __all__ = [
     "HeavyHitterEstimator",
     "HeavyHitters",
     "IDUEFrequencyEstimator",
+    "ItemSets",
+    "ItemsetEstimator",
     "LDPNaiveBayes",
     "LDPSGDClassifier",
     "LDPSGDRegressor",

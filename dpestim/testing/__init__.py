@@ -3,6 +3,7 @@
 ``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
 an estimator can do decides which:
 
+    itemsets     what finds items and sets of items of baskets, by groups that answer one after another
     law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
                  never repeated
     promises     any law: what it promises, exactly, and to whom
@@ -23,6 +24,7 @@ an estimator can do decides which:
     reported     fits that hear of rows by noisy integers and private choices: what all of them cost, exactly
     answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
     rounds       what learns from reports of noisy gradients, in the local model
+    itemsets     what finds sets of items of baskets, by groups of users that answer one after another
     views        what estimates from views of rows, of which each user reports some
     synthesis    what learns a model of rows, and samples others from it
     releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
@@ -54,6 +56,7 @@ from dpestim.testing import (
     finders,
     frequencies,
     groups,
+    itemsets,
     law,
     learning,
     mixed,
@@ -86,7 +89,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
-             "privatized columns": learning.Privatized, "views": views.Viewed, "attributes": attributes.Attributes}
+             "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
+             "attributes": attributes.Attributes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

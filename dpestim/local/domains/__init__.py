@@ -5,6 +5,9 @@
     depths      which of these views users draw, from public numbers
     growing     candidates for frequent values, from estimates of prefixes or of fragments
     hitters     `HeavyHitterEstimator`: frequent values of domains that nobody can list
+    baskets     baskets as sets of numbers of items
+    padding     padding and sampling of sets, groups of users, products of frequencies
+    itemsets    `ItemsetEstimator`: frequent items and sets of items of baskets
     levels      which tree stands over the values of a column, and which law each of its levels has
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees
 """
@@ -15,6 +18,8 @@ TASK = "Ranges and large domains, local model"
 GUIDE = (
     ("the most frequent words, addresses or identifiers are wanted, and nobody can list them", "HeavyHitterEstimator",
      "values are found by parts, and other users tell their frequencies, with an interval for each"),
+    ("each user holds a basket of listed items, and the most frequent items or sets of items are wanted",
+     "ItemsetEstimator", "a user reports one item of the basket, of as many slots as most baskets need"),
     ("the share of users between any two values is wanted", "RangeEstimator",
      "one report answers all ranges and quantiles, each with an interval"),
 )

@@ -15,6 +15,7 @@ from broken import (
     encoders,
     frequencies,
     groups,
+    itemsets,
     law,
     learning,
     mixed,
@@ -37,5 +38,5 @@ from broken import (
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
-           answers, encoders, surveys, views)
+           answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

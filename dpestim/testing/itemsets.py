@@ -1,0 +1,123 @@
+"""What finds items and itemsets of baskets by groups of users: promises, seeds, what is found and refused, strict mode.
+
+What is reported is looked at with many equal baskets, N of them: an estimate further than Z standard errors from the
+truth fails (alpha = 1e-6 for a few hundred numbers).
+"""
+
+import pickle
+import warnings
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from dpestim.privacy import Neighbours
+from dpestim.privacy.config import config_context
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing.behaviour import Subject, check_parameters_are_refused, in_strict_mode
+from dpestim.testing.tools import Book, refuses, require, same_state
+
+N, Z = 20_000, 6.2
+ROWS = 60
+
+
+class Found(Subject):
+    """What finds itemsets, to check."""
+
+    wrong = {"method": ("other", None, 1), "n_top": (0, 257, 1.5, "2", True, None),
+             "items": (0, 1.5, "abc", True, [], [1, 1], [None, 1])}
+
+    def checks(self):
+        """Return the checks."""
+        return CHECKS
+
+    def rows(self, n=ROWS, seed=0):
+        """Return valid baskets, a table."""
+        return self.estimator._test_data(n, seed)[0]
+
+    def baskets(self, X):
+        """Return the same baskets as lists."""
+        return [np.flatnonzero(row).tolist() for row in X]
+
+
+def check_itemsets_promise(found):
+    """A basket has exactly epsilon, whichever group its user is in; one fit is one charge, before words are drawn."""
+    X = found.rows()
+    est = found.fresh(ledger=Book()).fit(X)
+    (guarantee, _, n_rows, _), = est.ledger.paid
+    require(guarantee == est.privacy_ == found.fresh().privacy_ and n_rows == ROWS, "a fit must charge its promise")
+    require(guarantee.epsilon == canonical_epsilon(est.epsilon) and not guarantee.delta, "a basket must have epsilon")
+    require(guarantee.neighbours is Neighbours.LOCAL and guarantee.seeded, "the guarantee must be local, and of a seed")
+    require(all(heard.law.plain_epsilon == guarantee.epsilon for _, heard, _ in est._all), "each law must have epsilon")
+    refused = found.fresh(ledger=Book(refuse=True))
+    refuses(lambda: refused.fit(X), "an overdraft", refused)
+
+
+def check_itemsets_state(found):
+    """A seed reproduces a fit, whatever holds the baskets; pickles and clones do the same."""
+    X = found.rows(500)
+    one = found.fresh().fit(X)
+    shown = one.itemsets_
+    for same in (csr_array(X), X.astype(bool), found.baskets(X), [2 * basket for basket in found.baskets(X)]):
+        require(same_state(found.fresh(n_jobs=2).fit(same).itemsets_, shown), "baskets must be sets, however they come")
+    for twin in (pickle.loads(pickle.dumps(one)), clone(one).fit(X)):
+        require(same_state(twin.itemsets_, shown), "pickles and clones must be the same")
+    secure = found.fresh(random_state=None)
+    require(not same_state(clone(secure).fit(X).itemsets_, secure.fit(X).itemsets_), "no seed, other reports")
+    one.set_params(epsilon=9.0, n_top=1, method="svim")
+    require(same_state(one.itemsets_, shown) and one.privacy_ != one._promise(), "a fit must stay what it was")
+
+
+def check_itemsets_truth(found):
+    """Of equal baskets the items have the frequency 1 where padding covers them, and other items 0."""
+    X = np.zeros((N, found.rows().shape[1]))
+    X[:, [1, 3]] = 1.0
+    est = found.fresh().fit(X)
+    told = est.candidates_
+    truth = np.array([float({1, 3}.issuperset(own)) for own in told.values])
+    require((np.abs(told.frequencies - truth) < Z * told.standard_errors + 1e-9).all(), "frequencies must be the truth")
+    require({(1,), (3,)} <= set(est.itemsets_.values), "what all users hold must be found")
+    require(len(est.confidence_interval()) == len(est.itemsets_.values) == est.n_top, "an interval for each of n_top")
+
+
+def check_itemsets_refusals(found):
+    """Bad parameters and baskets are errors that show no value, before anything is charged; empty baskets are fine."""
+    check_parameters_are_refused(found)
+    X = found.rows()
+    for value in (np.nan, 2.0, -1.0):
+        bad = X.copy()
+        bad[3, 1] = value
+        _is_spared(found, bad)
+        _is_spared(found, csr_array(bad))
+    for basket in (["a secret"], [None], [[1]], "a secret", 3, None):
+        _is_spared(found, [basket, *found.baskets(X)])
+    for bad in ([], X[:0], X[:1], X[:, :2], X[0], "a secret", None):
+        _is_spared(found, bad)
+    require(found.fresh().fit([[]] * ROWS).n_users_ == ROWS, "users may have nothing")
+
+
+def check_itemsets_are_total_in_strict_mode(found):
+    """In strict mode what is no basket counts as one, without an error or a warning."""
+    X = found.rows()
+    with config_context(strict=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (np.nan, 2.0, -1.0, np.inf):
+            bad = X.copy()
+            bad[3, 1] = value
+            for rows in (bad, csr_array(bad)):
+                est = in_strict_mode(lambda rows=rows: found.fresh().fit(rows))
+                require(est.n_users_ == ROWS, "strict mode must leave out no user")
+        for basket in (["a secret"], [None], [[1]], "a secret", 3, None):
+            est = in_strict_mode(lambda basket=basket: found.fresh().fit([basket, *found.baskets(X)]))
+            require(est.n_users_ == ROWS + 1, "strict mode must leave out no user")
+
+
+def _is_spared(found, X):
+    est = found.fresh(ledger=Book())
+    message = refuses(lambda: est.fit(X), "bad baskets", est)
+    require("secret" not in message, "the error must show no value")
+    require(not est.ledger.paid, "bad baskets must be refused before anything is charged")
+
+
+CHECKS = (check_itemsets_promise, check_itemsets_state, check_itemsets_truth, check_itemsets_refusals,
+          check_itemsets_are_total_in_strict_mode)

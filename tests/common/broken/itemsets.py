@@ -1,0 +1,52 @@
+"""Broken finders of itemsets."""
+
+from dpestim.local import ItemsetEstimator
+from dpestim.privacy.config import get_config
+
+
+class ReportsWithMore(ItemsetEstimator):
+    """Reports have twice the epsilon that is charged."""
+
+    def _ask(self, *args):
+        spent = type(self)(**{**self.get_params(), "epsilon": 2 * self.epsilon})
+        return super(ReportsWithMore, spent)._ask(*args)
+
+
+class ChangesWithParameters(ItemsetEstimator):
+    """How many are shown follows a later parameter."""
+
+    @property
+    def itemsets_(self):
+        return self._first(self.n_top)
+
+
+class ForgetsThePadding(ItemsetEstimator):
+    """Shares of what is sampled stand for frequencies."""
+
+    def _first(self, n):
+        found = super()._first(n)
+        return found._replace(frequencies=found.frequencies / self.padding_lengths_[0])
+
+
+class TakesAnyBasket(ItemsetEstimator):
+    """What is no item is left out, also where errors are wanted."""
+
+    def _is_strict(self):
+        return True
+
+
+class RefusesInStrictMode(ItemsetEstimator):
+    """An error tells that a value is no item."""
+
+    def _is_strict(self):
+        return super()._is_strict() and not get_config()["strict"]
+
+
+_ITEMS = ItemsetEstimator._test_params()[0]
+BROKEN = [
+    (ReportsWithMore, _ITEMS, "check_itemsets_promise"),
+    (ChangesWithParameters, _ITEMS, "check_itemsets_state"),
+    (ForgetsThePadding, _ITEMS, "check_itemsets_truth"),
+    (TakesAnyBasket, _ITEMS, "check_itemsets_refusals"),
+    (RefusesInStrictMode, _ITEMS, "check_itemsets_are_total_in_strict_mode"),
+]
