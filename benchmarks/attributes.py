@@ -1,7 +1,9 @@
-"""``python -m benchmarks.attributes {tables,prediction,time}``: many attributes under local differential privacy.
+"""``python -m benchmarks.attributes {tables,fresh,prediction,time}``: many attributes under local differential privacy.
 
 * ``tables``: the mean squared distance of consistent tables of two columns from the true ones, for each design, over a
-  grid of sizes and epsilons that was declared before anything was measured; skewed columns, each depends on the last.
+  grid of sizes and epsilons; skewed columns, each depends on the last. "calm" was changed while it was measured here.
+* ``fresh``: the same on a grid that was declared later, and measured once: other sizes, skews, dependence and numbers
+  of users.
 * ``prediction``: accuracy of models from tables (`MarginalEstimator.synthesize` and a logistic regression), naive Bayes
   from reports, privatised columns and noisy gradients, on new rows.
 * ``time``: frequencies of 20 columns beside those of one, and all pairs of 12 columns, for 1,000,000 users.
@@ -28,6 +30,10 @@ from dpestim.local import (
 GRID = ((2,) * 8, (4,) * 5, (2, 3, 4, 5, 6), (10, 10, 10))
 EPSILONS, METHODS, USERS = (0.5, 2.0, 5.0), ("full", "pairs", "fourier", "calm", "auto"), 20_000
 
+FRESH = tuple(zip(
+    itertools.product(((2,) * 6, (3,) * 7, (2, 2, 5, 7, 3), (6, 6, 6, 6), (15, 8, 4)), (0.7, 1.5, 3.5)),
+    itertools.cycle(((0.4, 8000), (1.8, 60_000), (0.9, 8000), (0.4, 60_000), (1.8, 8000), (0.9, 60_000)))))
+
 
 def rows(sizes, seed, n=USERS):
     """Return skewed columns, of which each holds the value of the one before it in two of five rows."""
@@ -36,6 +42,17 @@ def rows(sizes, seed, n=USERS):
         shares = np.arange(1, k + 1) ** -1.2
         own = rng.choice(k, n, p=shares / shares.sum())
         columns.append(np.where(rng.random(n) < 0.4, columns[-1] % k, own) if columns else own)
+    return np.column_stack(columns)
+
+
+def fresh_rows(sizes, seed, n, skew):
+    """Return skewed columns, of which each follows a hidden number in half of the rows."""
+    rng, columns = np.random.default_rng(7000 + seed), []
+    hidden = rng.random(n)
+    for k in sizes:
+        shares = np.arange(1, k + 1.0) ** -skew
+        place = np.where(rng.random(n) < 0.5, hidden, rng.random(n))
+        columns.append(np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), place), k - 1))
     return np.column_stack(columns)
 
 
@@ -52,18 +69,27 @@ def distance(X, sizes, est):
 def tables(n_seeds=3):
     """Print a line for each setting: errors times 10^4, and that of "calm" over the least of the first three."""
     for sizes, epsilon in itertools.product(GRID, EPSILONS):
-        found = {}
-        for method in METHODS:
-            errors = []
-            for seed in range(n_seeds):
-                X = rows(sizes, seed)
-                est = MarginalEstimator(epsilon, method=method, categories=[range(k) for k in sizes],
-                                        random_state=100 + seed).fit(X)
-                errors.append(distance(X, sizes, est))
-            found[method] = 1e4 * float(np.mean(errors))
-        best = min(found[method] for method in ("full", "pairs", "fourier"))
-        print(sizes, epsilon, {name: round(value, 2) for name, value in found.items()},
-              f"calm / best {found['calm'] / best:.2f}", flush=True)
+        compare(sizes, epsilon, [rows(sizes, seed) for seed in range(n_seeds)], 100)
+
+
+def fresh(n_seeds=3):
+    """Print the same for the second grid."""
+    for (sizes, epsilon), (skew, n) in FRESH:
+        compare(sizes, epsilon, [fresh_rows(sizes, seed, n, skew) for seed in range(n_seeds)], 900)
+
+
+def compare(sizes, epsilon, samples, first_seed):
+    """Print the line of a setting."""
+    found = {}
+    for method in METHODS:
+        errors = []
+        for seed, X in enumerate(samples, first_seed):
+            est = MarginalEstimator(epsilon, method=method, categories=[range(k) for k in sizes], random_state=seed)
+            errors.append(distance(X, sizes, est.fit(X)))
+        found[method] = 1e4 * float(np.mean(errors))
+    best = min(found[method] for method in ("full", "pairs", "fourier"))
+    print(sizes, epsilon, len(samples[0]), {name: round(value, 2) for name, value in found.items()},
+          f"calm / best {found['calm'] / best:.2f}", flush=True)
 
 
 def labelled(kind, seed, n=40_000):
@@ -136,5 +162,5 @@ def times(n=1_000_000):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attributes", description=__doc__)
-    parser.add_argument("what", choices=("tables", "prediction", "time"))
-    {"tables": tables, "prediction": prediction, "time": times}[parser.parse_args().what]()
+    parser.add_argument("what", choices=("tables", "fresh", "prediction", "time"))
+    {"tables": tables, "fresh": fresh, "prediction": prediction, "time": times}[parser.parse_args().what]()

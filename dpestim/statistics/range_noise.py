@@ -59,16 +59,22 @@ class LevelNoise:
         return trees.consistent(self.fanouts, observed, self.variances)[-1][: self.n_cells]
 
     def of_range(self, low, high):
-        """Return (the standard error of the count between two places, the excess kurtosis of its error)."""
+        """Return (the standard error of the count between two places, the excess kurtosis of its error, its grain).
+
+        The grain is the distance of the values of the error where one count has all of the noise, and goes to 0 where
+        many have it.
+        """
         high = trees.level_sizes(self.fanouts)[-1] if self.exact and high >= self.n_cells else high
         all_weights = trees.range_weights(self.fanouts, self.variances, low, high)
-        squares, fourth = 0.0, 0.0
+        squares, fourth, step = 0.0, 0.0, 0.0
         for own, variance, weight in zip(all_weights, self.variances, self.weights):
             if weight:
                 squares += variance * float(np.square(own).sum())
                 fourth += variance**2 * float(np.square(np.square(own)).sum())
-        normal = getattr(self.noise.law, "delta", 0)
-        return math.sqrt(squares), 0.0 if normal or not squares else 3 * fourth / squares**2
+                step = max(step, float(np.abs(own).max()) / weight)
+        if getattr(self.noise.law, "delta", 0) or not squares:
+            return math.sqrt(squares), 0.0, 0.0
+        return math.sqrt(squares), 3 * fourth / squares**2, step * fourth / squares**2
 
     def _padded(self, counts):
         out = np.zeros(trees.level_sizes(self.fanouts)[-1], np.int64)

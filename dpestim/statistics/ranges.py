@@ -65,7 +65,7 @@ class RangeResult(Result):
         column : int, default=0
         """
         places = self._places(low, high, column)
-        estimate, width = self._between(*places, column), half_width(*self.noise.of_range(*places), level)
+        estimate, width = self._between(*places, column), half_width(level, *self.noise.of_range(*places))
         return estimate - width, estimate + width
 
     def quantile(self, q, column=0):
@@ -205,8 +205,8 @@ class RangeCounts(Histogram):
         def finish(outcomes):
             found = np.array([levels.consistent(own, n_rows) for own in np.reshape(outcomes[0], (d, -1))]).T
             found = found[:, 0] if d == 1 else found
-            error, kurtosis = levels.of_range(0, 1)
-            return found, np.full(found.shape, error), partial(_cell_ends, found, error, kurtosis), keys
+            noise = levels.of_range(0, 1)
+            return found, np.full(found.shape, noise[0]), partial(_cell_ends, found, noise), keys
 
         return Plan((Noisy(levels.noise, numbers),), finish)
 
@@ -236,17 +236,18 @@ class RangeCounts(Histogram):
         return RangeResult(*(getattr(plain, field.name) for field in fields(plain)), noise=levels)
 
 
-def _cell_ends(cells, error, kurtosis, level):
-    width = half_width(error, kurtosis, level)
+def _cell_ends(cells, noise, level):
+    width = half_width(level, *noise)
     return cells - width, cells + width
 
 
-def half_width(error, kurtosis, level):
+def half_width(level, error, kurtosis, grain):
     """Return how far a sum of independent symmetric noise is from 0 with probability 1 - level, about.
 
-    The first two terms of Cornish and Fisher's expansion: exact for normal noise.
+    The first two terms of Cornish and Fisher's expansion, which are exact for normal noise, and half a grain: integers
+    of a small variance are mostly 0, and else at least 1.
     """
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError("level must be a number between 0 and 1")
     z = float(ndtri(0.5 + level / 2))
-    return error * max(z + kurtosis * (z**3 - 3 * z) / 24, 0.0)
+    return error * max(z + kurtosis * (z**3 - 3 * z) / 24, 0.0) + grain / 2

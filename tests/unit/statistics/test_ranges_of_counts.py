@@ -94,6 +94,15 @@ def test_results_answer_and_travel():
     assert abs(one.value[0] - len(X)) < 30
 
 
+def test_intervals_cover_single_cells_whose_noise_is_mostly_zero():
+    x, held = np.repeat([0.5, 1.5, 7.5], [30, 60, 10]), []
+    for seed in range(150):
+        found = RangeCounts(6.0, bins=40, bounds=(0, 40), random_state=seed).fit(x).result_
+        ends = [found.range_interval(k, k + 1) for k in range(0, 40, 8)]
+        held += [low <= 30 * (k == 0) <= high for k, (low, high) in zip(range(0, 40, 8), ends)]
+    assert np.mean(held) > 0.93
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="as many in each column"):
         RangeCounts(1.0, bins=[[0, 1], [0, 1, 2]]).fit(np.ones((4, 2)))
