@@ -180,7 +180,8 @@ def test_parts_that_depend_on_others(client, tmp_path, change):
 def test_whatever_holds_the_parts(client, persist):
     # (without hashes: Dask loses data that are sent again while the same data of the case before are let go)
     X, pieces = FRAME[NUMBERS].to_numpy(), [FRAME[NUMBERS].iloc[at] for at in (slice(700), slice(0), slice(700, None))]
-    frame, futures = dask.dataframe.from_pandas(FRAME[NUMBERS], npartitions=5), client.scatter(np.array_split(X, 5), hash=False)
+    frame = dask.dataframe.from_pandas(FRAME[NUMBERS], npartitions=5)
+    futures = client.scatter(np.array_split(X, 5), hash=False)
     for data in (
         frame, frame["age"].to_frame().assign(hours=frame["hours"]), array.from_array(X, chunks=(1300, 1)) + 0,
         array.concatenate([array.from_delayed(own, (1000, 2), float) for own in futures]),
