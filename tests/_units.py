@@ -9,6 +9,7 @@ work is shared out.
 import contextlib
 import importlib
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: Files whose tests share one run of something.
 WHOLE = ("test_js_client.py", "test_reproduction.py")
+#: Units of few tests that take longest: at the end the other workers would wait for them.
+LONG = (*WHOLE, "::test_importing_is_light_and_all_examples_of_a_page_run_one_after_another", "loky")
 
 
 def unit(nodeid):
@@ -31,8 +34,21 @@ def unit(nodeid):
     return f"{file}::{test.partition('[')[0]}"
 
 
+class _Queue(OrderedDict):
+    """Units in the order in which they are handed out: those that take seconds go first, however few their tests."""
+
+    def __setitem__(self, scope, tests):
+        super().__setitem__(scope, tests)
+        if scope.endswith(LONG):
+            self.move_to_end(scope, last=False)
+
+
 class Units(LoadScopeScheduling):
     """Hands out units; those of most tests first, so that small ones fill the end."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.workqueue = _Queue()
 
     def _split_scope(self, nodeid):
         return unit(nodeid)
@@ -56,7 +72,7 @@ def pytest_collection(session):
     worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
     if config.args != config.getini("testpaths") or int(worker.removeprefix("gw")) % 2 == 0:
         return
-    files = sorted(Path(__file__).parent.glob("*/test_*.py"), reverse=True)
+    files = sorted(Path(__file__).parent.rglob("test_*.py"), reverse=True)
     sys.path[:0] = {str(file.parent) for file in files}.difference(sys.path)
     for file in files:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # (the collection says so itself)
