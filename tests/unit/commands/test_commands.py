@@ -97,7 +97,7 @@ def test_ledger(tmp_path, capsys):
 
 
 def test_a_reader_that_stops_early_is_no_error():
-    words = [sys.executable, "-m", "dpestim", "plan", "--categories", "64", "--users", "10", "--epsilon", "1"]
+    words = [sys.executable, "-m", "dpestim", "completion", "fish"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         child.stdout.close()
         assert child.wait() == DONE
