@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test lint bench docs wheel debug-test picture tables clean
+.PHONY: demo test ci-test lint bench docs wheel debug-test picture tables clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -23,8 +23,13 @@ demo: $(VENV)/.built
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
 
+# all but what is marked `ci`: third settings of mechanisms, and studies of accuracy that take long
 test: $(VENV)/.built
-	$(BIN)/python -m pytest $(WORKERS)
+	$(BIN)/python -m pytest $(WORKERS) -m "not ci"
+
+# ... which `.ci/run` adds
+ci-test: $(VENV)/.built
+	$(BIN)/python -m pytest $(WORKERS) -m ci
 
 lint: $(VENV)/.built
 	$(BIN)/python -m ruff check .

@@ -62,7 +62,8 @@ def pytest_sessionfinish(session, exitstatus):
     """Refuse a whole run that has lost tests. Counted at the end: with workers, only there is anything whole known."""
     config, costs = session.config, session.config.pluginmanager.getplugin("dpestim-costs")
     option = config.option
-    whole = config.args == config.getini("testpaths") and not (option.keyword or option.markexpr or option.deselect)
+    chosen = option.keyword or option.deselect or option.markexpr not in ("", "not ci")  # (`make test`)
+    whole = config.args == config.getini("testpaths") and not chosen
     stopped = option.maxfail or getattr(option, "lf", False) or option.collectonly
     if hasattr(config, "workerinput") or not whole or stopped or exitstatus not in (0, 1):
         return

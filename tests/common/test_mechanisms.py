@@ -40,7 +40,8 @@ def cases():
     for name, cls in all_estimators():
         for k, params in enumerate(cls._test_params()):
             for check, _ in mechanism_checks(cls(**params)):
-                marks = [pytest.mark.law] if check in LAW_CHECKS or k > 1 else []  # (who meets arrays is seen in two)
+                # (who meets arrays is seen in two settings)
+                marks = [pytest.mark.law] * (check in LAW_CHECKS or k > 1) + [pytest.mark.ci] * (k > 1)
                 yield pytest.param(cls, k, check, id=f"{name}-{k}-{check}", marks=marks)
 
 

@@ -51,6 +51,7 @@ def plausible(ratio, n_squares):
     return low < ratio < high
 
 
+@pytest.mark.ci
 def test_errors_of_frequencies_are_those_of_the_law(results):
     rows = results["results"]["frequencies"]
     for row in rows:

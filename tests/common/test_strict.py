@@ -115,7 +115,8 @@ def outcome(ledger, cls, params, X, y, strict=True):
 
 @pytest.mark.parametrize(
     ("cls", "params", "turn"),
-    [pytest.param(cls, p, k, id=f"{name}-{k}", marks=[pytest.mark.law] * (k > 1)) for name, cls in all_estimators()
+    [pytest.param(cls, p, k, id=f"{name}-{k}", marks=[pytest.mark.law, pytest.mark.ci] * (k > 1))
+     for name, cls in all_estimators()
      for k, p in enumerate(cls._test_params())  # (a column of groups is refused; of sets: check_pair_strict_mode)
      if not p.get("settings") and cls._checked_as != "keyvalue"],
 )

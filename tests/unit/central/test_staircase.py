@@ -124,6 +124,7 @@ def test_no_other_gamma_saves_much_of_the_largest_variance(epsilon):
         assert worst[max(1, round(grid / (1 + math.exp(epsilon / 2)))) - 1] > 1.05 * ours
 
 
+@pytest.mark.ci
 def test_the_table_that_tells_when_to_prefer_it():
     for line in StaircaseTransformer.__doc__.splitlines():
         numbers = line.split()
@@ -138,6 +139,7 @@ def test_the_table_that_tells_when_to_prefer_it():
         assert (Staircase.make(epsilon).variance().max() < PM.make(epsilon).variance().max()) == less
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 1.25, 1.35, 4.0, 4.7, 5.0, 8.0, 10.0])
 def test_no_guide_recommends_what_another_beats(epsilon):
     """Of the largest variance, and of that in the middle of the bounds: what the tables and the docstrings say."""

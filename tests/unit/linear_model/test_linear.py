@@ -266,6 +266,7 @@ def draw(shape, seed):
     return X, X @ [0.8, -0.4] + 0.2 + rest
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize(("shape", "delta"), [*((shape, 1e-6) for shape in sorted(SHAPES)), ("collinear", 0.0),
                                               ("skewed", 0.0)])
@@ -328,6 +329,7 @@ DESIGNS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.filterwarnings("ignore:.*coefficients have no interval")
 @pytest.mark.parametrize("cls", [DPLinearRegression, DPRidge])

@@ -48,6 +48,7 @@ def test_a_large_epsilon_is_the_model_without_privacy():
     assert ours.intercept_[0] == pytest.approx(plain.coef_[0, 4] * tail, abs=0.01)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 def test_auc_grows_with_epsilon_and_no_c_is_a_cliff(perturbation):

@@ -22,6 +22,7 @@ def sample(shape, seed=0, n=N):
     return np.clip((SHAPES | UNSEEN)[shape](np.random.default_rng(seed), n), 0, 1)[:, None]
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:the distribution of")
 @pytest.mark.parametrize("mechanism", ["PM", "SDPM", "SW"])
 def test_the_default_is_near_the_best_of_four_and_its_intervals_hold(mechanism):
@@ -41,6 +42,7 @@ def test_the_default_is_near_the_best_of_four_and_its_intervals_hold(mechanism):
     assert 0.9 <= np.mean(covered) <= 0.98  # 640 bins, which depend on each other
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mechanism", ["PM", "SW"])
 def test_the_default_is_near_the_best_of_four_where_nothing_was_tuned(mechanism):
     missed = set()
@@ -102,6 +104,7 @@ def test_bins_are_free_of_the_grid(n_bins, smoothing):
         np.testing.assert_allclose(np.diff(est.bin_edges_[0]), 1 / n_bins)
 
 
+@pytest.mark.ci
 def test_quantiles_have_intervals_that_hold():
     q, held = [0.1, 0.5, 0.9], []
     for seed in range(5):

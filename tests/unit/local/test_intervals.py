@@ -36,6 +36,7 @@ def intervals(shape, client, n_bins, n=100_000, seed=0):
     return truth, DistributionEstimator(client).fit(X).confidence_interval(n_bins=n_bins)[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n_bins", [16, 64])
 def test_intervals_hold_for_large_epsilon(n_bins):
     shapes = ["bell", "skewed", "two humps", "96 % at 0", "uniform"]
@@ -87,6 +88,7 @@ def test_ends_are_as_far_away_as_their_own_errors_say(uneven):
         assert (np.abs(far * moved - 1.96 * error(np.clip(f + moved * (both - f), 0, 1))) > 1e-4 * far).all()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("share", [0.9, 1.0])
 def test_quantiles_of_values_that_many_share_are_within_their_intervals(share):
     held, within = 0.337, []  # just inside an edge of 128 bins
@@ -103,6 +105,7 @@ def test_quantiles_of_values_that_many_share_are_within_their_intervals(share):
     assert (np.sum(within, axis=0) > 3).all()
 
 
+@pytest.mark.ci
 def test_bins_by_default_are_as_many_as_reports_have_intervals_for():
     sizes, covers = {}, []
     for epsilon, n in ((0.5, 10_000), (1.0, 10_000), (1.0, 50_000), (4.0, 50_000)):
@@ -129,6 +132,7 @@ def test_groups_have_as_many_bins_by_default_as_all_of_them_have_intervals_for()
     assert len(est.confidence_interval()[0]) == alone[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n_bins", [2, 3, 8])
 def test_few_bins_hold_their_values_wherever_these_are(n_bins):
     def beside(rng, n):  # an edge of three bins
@@ -159,6 +163,7 @@ def test_public_numbers_refuse_few_bins():
             intervals("bell", clients(0.5, seed)["PM"], 4, 2000, seed)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("shape", ["bell", "96 % at 0", "whole percents"])
 def test_quantiles_have_narrow_intervals(shape):
     q, within, widths = [0.05, 0.25, 0.5, 0.75, 0.95], [], []

@@ -320,6 +320,7 @@ def test_extreme_settings_end(mechanism, epsilon):
 # ---------------------------------------------------------------- what is learned
 
 
+@pytest.mark.ci
 def test_noise_alone_moves_margins_by_about_the_learning_rate():
     """Of labels that are coins; n = 1,500 users, 4 seeds, 2 and 30 columns, two epsilons: nothing is tuned to them."""
     rng = np.random.default_rng(0)

@@ -328,6 +328,7 @@ def test_standard_errors_and_intervals_are_what_the_variance_says(cls):
             est.confidence_interval(level)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @each
 def test_intervals_cover_also_where_an_estimate_looks_certain(cls):
@@ -848,6 +849,7 @@ def test_interval_ends_solve_their_equation_also_where_variance_is_steep(cls, ep
         assert np.abs(end - f - sign * 1.959963984540054 * error).max() < 1e-8
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @each_of_300
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])

@@ -101,6 +101,7 @@ def test_the_level_of_the_test_of_independence_is_kept_where_noise_is_larger_tha
     assert rejected <= 8  # (of 60 with probability 0.05 each: more in one of 250 runs)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["pairs", "fourier"])
 def test_the_level_of_the_test_of_independence_is_kept(method):
     """Of 300 null tables with skewed margins .05 are rejected but for chance; a real association is found."""

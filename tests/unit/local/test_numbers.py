@@ -279,6 +279,7 @@ TRANSFORMERS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_estimates_are_near_the_truth(name):

@@ -121,6 +121,7 @@ def test_what_random_groups_add_to_the_variance():
     assert sum(e * e for e in errors) / len(errors) == s2 * (w[0] ** 2 / 3 + w[1] ** 2 / 2 - Fraction(1, 5))
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_intervals_of_inverse_variance_cover_where_groups_are_random():
     """300 samples of 800 users, alpha = 1e-6; without what the partition adds they would cover too little."""
@@ -139,6 +140,7 @@ def test_intervals_of_inverse_variance_cover_where_groups_are_random():
     assert narrow < 0.95 * 300 - room  # (the test has power)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_rare_values_are_covered_by_inverse_variances():
     """200 partitions of 2,000 users, 2 in 100 of whom hold "c"; one-sided, alpha = 1e-6.

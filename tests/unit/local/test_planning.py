@@ -32,6 +32,7 @@ def errors_of(name, n, d, epsilon, shape, n_surveys):
     return np.array(found) - np.bincount(X, minlength=d) / n
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("survey", SURVEYS, ids=lambda s: f"{s[1]}-{s[3]}")
 def test_the_errors_of_a_plan_are_those_of_a_simulation(survey):
     """Each error is known to about 1 % from 7,500 or more of them, so 5 % are more than four standard deviations."""
@@ -127,6 +128,7 @@ def test_plans_are_kept(monkeypatch):
 
 
 class TestMeans:
+    @pytest.mark.ci
     @pytest.mark.parametrize("n_columns", [1, 4])
     def test_the_errors_of_a_plan_are_those_of_a_simulation(self, n_columns):
         """40,000 reports know a standard deviation to 0.6 % and less."""

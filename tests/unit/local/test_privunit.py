@@ -225,6 +225,7 @@ def means_of(law, x, n, seed):
     return law.means(counts_of(law, x, n, seed))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
 @pytest.mark.parametrize("d", [2, 16, 128, 1024])
 def test_the_variance_is_within_five_percent_of_the_best(d, epsilon):
@@ -274,6 +275,7 @@ def test_intervals_of_few_reports_cover(d, epsilon, n, length):
     assert covered >= stats.binom.ppf(ALPHA, repetitions, 0.9) > seen
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "epsilon"), [(1, 0.5), (1, 8.0), (2, 1.0), (3, 4.0), (16, 2.0), (63, 0.5), (300, 4.0)])
 def test_no_vector_has_less_noise_than_the_least(d, epsilon):
     """Full vectors along an axis (n = 8,000, alpha = 1e-6 for each mean square); 0.8 of it is what there is at most."""

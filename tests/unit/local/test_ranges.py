@@ -39,6 +39,7 @@ def test_numbers_of_a_sum_are_those_of_the_estimates(law):
     np.testing.assert_allclose(law.mean_of(numbers**2), CategoricalRandomizer.mean_of(law, numbers**2), rtol=1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("method", "epsilon"), [("hierarchy", 1.0), ("hierarchy", 6.0), ("hio", 3.0)])
 def test_errors_are_those_of_theory(method, epsilon):
     """The mean of squares over R seeds is within 5 standard deviations of the square of what is stated."""

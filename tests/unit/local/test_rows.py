@@ -220,6 +220,7 @@ def test_a_draw_is_repeated_and_gives_up_loudly():
         draw(Stuck(5), 0, 5, 5, 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("face", [PMTransformer, LaplaceTransformer])
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 12.0])
 @pytest.mark.parametrize("d", [1, 6])

@@ -164,6 +164,7 @@ def test_numbers_in_their_own_units_and_many_columns_of_few_rows():
     assert model.score(few, few[:, 0]) > -0.2  # (little can be learned; it was -2 with a scale for each term by itself)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_terms_of_noise_do_not_add_up(epsilon):
@@ -253,6 +254,7 @@ def test_bands_hold_at_places_whose_bins_noise_chose(share):
     assert 0.92 < np.mean(np.abs(scores - scores.mean(axis=0)) <= 1.96 * errors) < 0.99
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_standard_errors_hold_where_directions_change_nothing():
     """16 seeds of the same rows (alpha < 1e-4): three classes, one of 2 %; and a category beside its pair with another.
@@ -476,6 +478,7 @@ def product(n, seed=0):
     return rows, rows[:, 0] + np.sign(rows[:, 1] * rows[:, 3]) + 0.3 * rng.standard_normal(n)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("settings", [{"delta": 1e-5}, {}, {"neighbours": "add_remove"}], ids=str)
 def test_the_pair_that_explains_something_is_chosen(settings):

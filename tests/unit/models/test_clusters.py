@@ -212,6 +212,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])

@@ -287,6 +287,7 @@ def test_adaptive_takes_what_is_best_behind_the_shuffler():
     assert type(few.estimator_).__name__ == local[0].mechanism
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_the_errors_of_a_plan_are_those_of_a_simulation():
     """n = 200 surveys of 9 categories: a right root mean square is within 6 % of this with probability 0.999."""
@@ -310,6 +311,7 @@ def test_plans_refuse_what_does_not_fit(name, value):
         plan(**{"n_users": 10, "n_categories": 3, "epsilon": 1.0, name: value})
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_plans_find_the_fewest_users_and_the_least_epsilon():
     found = plan(n_categories=3, n_users=40, target_rmse=0.05, colluding=4)

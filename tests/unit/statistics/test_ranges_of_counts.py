@@ -18,6 +18,7 @@ def counts(**more):
     return RangeCounts(1.0, bins=64, bounds=(0, 64), **more)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("more", [{}, {"neighbours": "add_remove"}, {"delta": 1e-6, "branching": 2}])
 def test_ranges_have_the_errors_that_are_stated(more):
     """The mean of squares over R seeds is within 5 standard deviations of the square of what is stated."""

@@ -73,6 +73,7 @@ def test_the_noise_is_what_the_sensitivity_asks_for():
     assert both.max() < Mean(1.0, bounds=(0, [1] * 50)).fit(np.full((10**4, 50), 0.5)).result_.standard_error.min()
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("kind", [Mean, Variance, StandardDeviation])
