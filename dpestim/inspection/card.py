@@ -22,6 +22,8 @@ _WHO = {
                              "is public",
     Neighbours.ADD_REMOVE: "one person, whose record may be missing from the data; the number of participants is not "
                            "public",
+    Neighbours.EDGE: "one edge, a relationship of two persons; a person with many relationships is protected less, and "
+                     "who takes part is public",
 }
 _ALWAYS = (
     "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",

@@ -149,16 +149,18 @@ class PrivacyGuarantee(Table):
         * local to substitution: the same, because replacing a record replaces one user's input;
         * add_remove to substitution: a replacement is a removal and an addition, so epsilon doubles and delta becomes
           (1 + e^epsilon) delta, rho four times as large, and noise half as large, where the curve knows it;
-        * to local or to add_remove from anything else: nothing follows (a mechanism may publish the number of records).
+        * to local, to add_remove or to edge from anything else, and from edge to anything else: nothing follows (a
+          mechanism may publish the number of records).
         """
         neighbours = Neighbours(neighbours)
         if neighbours is self.neighbours:
             return self
-        if neighbours is not Neighbours.SUBSTITUTION:
+        if neighbours is not Neighbours.SUBSTITUTION or self.neighbours is Neighbours.EDGE:
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""
+            of_whom = "edge" if self.neighbours is Neighbours.EDGE else "substitution"
             raise ValueError(f"a guarantee for {self.neighbours.value} neighbours has no bound for {neighbours.value} "
-                             f'neighbours: {mend}take a ledger with neighbours="substitution"')
+                             f'neighbours: {mend}take a ledger with neighbours="{of_whom}"')
         if self.neighbours is Neighbours.LOCAL:
             return replace(self, neighbours=neighbours)
         exponent = self.epsilon if self.epsilon != math.inf else self.relaxed_epsilon

@@ -12,6 +12,8 @@ class Neighbours(Enum):
     SUBSTITUTION = "substitution"
     #: one record more or less; the number of records is private
     ADD_REMOVE = "add_remove"
+    #: one edge of a graph more or less; the nodes are public
+    EDGE = "edge"
 
     @property
     def sentence(self):
@@ -20,6 +22,7 @@ class Neighbours(Enum):
             Neighbours.LOCAL: "any two inputs of one user",
             Neighbours.SUBSTITUTION: "data sets of equal size that differ in one record",
             Neighbours.ADD_REMOVE: "data sets of which one has one record more",
+            Neighbours.EDGE: "graphs on the same nodes of which one has one edge more",
         }[self]
 
 

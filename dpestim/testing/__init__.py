@@ -55,6 +55,7 @@ from dpestim.testing import (
     encoders,
     finders,
     frequencies,
+    graphs,
     groups,
     itemsets,
     law,
@@ -90,7 +91,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

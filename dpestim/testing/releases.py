@@ -22,6 +22,9 @@ class Releases(Subject):
         """Return the checks of this family for this estimator."""
         return RELEASE_CHECKS
 
+    #: the name of the relation of a release, where no parameter says one
+    relation = "substitution"
+
     # ---------------------------------------------------------------- how it is used
 
     @property
@@ -79,7 +82,7 @@ def check_release_charges(releases):
         require(guarantee.epsilon == canonical_epsilon(est.epsilon), "the charge must be the canonical epsilon")
         delta = canonical_amount(getattr(est, "delta", None) or 0, "delta")
         require(guarantee.delta == delta, "the charge must be the declared delta")
-        relation = getattr(est, "neighbours", None) or "substitution"
+        relation = getattr(est, "neighbours", None) or releases.relation
         require(guarantee.model == "central" and guarantee.neighbours.value == relation,
                 "the charge must be for the central model and the declared neighbours")
         releases.free(est)
