@@ -226,6 +226,7 @@ ELSEWHERE = {
     "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
+    "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",

@@ -137,8 +137,9 @@ class BoundedNoise:
         """Return the logarithms of the probabilities of (noisy level, integer before it is clipped)."""
         levels = np.arange(-400, 400) if levels is None else levels
         chances = _log_laplace(self.first, levels - self.seen.level - self.above)
-        laws = {law: _log_laplace(law, places - self.seen.value) for law in {self._second(n)[1] for n in levels.tolist()}}
-        return np.array([chance + laws[self._second(n)[1]] for chance, n in zip(chances, levels.tolist())])
+        second = [self._second(level)[1] for level in levels.tolist()]
+        known = {law: _log_laplace(law, places - self.seen.value) for law in set(second)}
+        return np.array([chance + known[law] for chance, law in zip(chances, second)])
 
 
 def _laplace(epsilon, sensitivity):

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.safe_errors import attempt
 
 
@@ -47,7 +48,8 @@ class Graph:
 
 def read_graph(X, *, strict=False):
     """Return a `Graph` from an adjacency matrix (sparse or array) or a networkx graph, or raise ValueError."""
-    if hasattr(X, "is_directed") and hasattr(X, "adjacency"):
+    refuse_parts(X, "X")
+    if any(base.__module__.startswith("networkx.") for base in type(X).__mro__):
         return _from_networkx(X, strict)
     if sparse.issparse(X):
         if X.ndim != 2:
@@ -141,6 +143,8 @@ def _checked(rows, columns, values, n_nodes, strict):
         return _from_pairs(rows, columns, n_nodes)
     if loops.any():
         raise ValueError("the graph must have no loops, which are entries on the diagonal: set the diagonal to 0")
+    if (values != values).any():
+        raise ValueError("the graph must have no missing values (NaN): put 0 where no edge is known")
     if (values != 1).any():
         raise ValueError("the graph must have no weights: every entry must be 0 or 1, for instance (matrix != 0)")
     graph, mirrored = _from_pairs(rows, columns, n_nodes), _from_pairs(columns, rows, n_nodes)

@@ -54,6 +54,9 @@ class SubgraphCount(CentralMechanism):
     >>> friends = [(i, j) for i in range(300) for j in range(i) if rng.random() < (0.4 if i % 10 == j % 10 else 0.02)]
     >>> graph = adjacency(friends, 300)
     >>> print(SubgraphCount(1.0, method="local", delta=1e-6, random_state=0).fit(graph).result_)
+    quantity             value  standard error  95 % interval
+    number of triangles   2709            90.5   2517 to 2901
+    From SubgraphCount; its confidence_interval says what an interval covers.
     """
 
     _checked_as, _template = "graph", "rows"
@@ -74,7 +77,7 @@ class SubgraphCount(CentralMechanism):
     """
     _more_attributes = """
     value_ : float
-        The count with noise, within what a graph of so many nodes can have.
+        The count with noise, from 0 to the count of the complete graph.
     standard_error_ : float
         Of "local" and of edges: the standard deviation of the noise.
     bound_ : int
@@ -128,7 +131,7 @@ class SubgraphCount(CentralMechanism):
         return copy.copy(self).fit(X).value_
 
     def confidence_interval(self, level=0.95):
-        """Return (low, high), which encloses the exact count with at least this probability, whatever the graph is.
+        """Return (low, high), which encloses the exact count with at least this probability, for any graph.
 
         Parameters
         ----------

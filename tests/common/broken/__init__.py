@@ -14,6 +14,7 @@ from broken import (
     contract,
     encoders,
     frequencies,
+    graphs,
     groups,
     itemsets,
     law,
@@ -37,6 +38,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
+           shuffle, shuffled, stability, graphs, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
            answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
