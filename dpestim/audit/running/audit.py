@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.audit.running.channels import checked_channels, tasks_of
-from dpestim.audit.running.outputs import Raised
+from dpestim.audit.running.outputs import Columns, Raised
 from dpestim.audit.running.pairs import WANTED, pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.result import Audit
@@ -155,11 +155,11 @@ def _probe(caller, pair, seed, most, until):
             if each is None:
                 raise ValueError("time_limit must be larger: a few calls take longer") from None
             break
-        if number == 0:
-            outputs = joined(sides)
-            if all(isinstance(output, Raised) for output in outputs):
-                raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls "
-                                 f"raised {outputs[0].name}")
+        outputs = joined(sides)
+        Columns(outputs).read(outputs)
+        if number == 0 and all(isinstance(output, Raised) for output in outputs):
+            raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls raised "
+                             f"{outputs[0].name}")
         now = time.perf_counter()
         each = (now - start) / (2 * n)
         if now - begin > most:

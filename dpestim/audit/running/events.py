@@ -25,7 +25,7 @@ class Event:
     """
 
     def __init__(self, column, how, value, words):
-        self.column, self.how, self.value, self.words = column, how, value, words
+        self.column, self.how, self.value, self.words, self.needs = column, how, value, words, [column]
 
     def contains(self, columns):
         """Return which outputs are in it, from their columns."""
@@ -46,11 +46,11 @@ class ByScore(Event):
 
     def __init__(self, score, how, value, words):
         super().__init__(0, how, value, words)
-        self.score = score
+        self.score, self.needs = score, score.used
 
     def contains(self, columns):
         """Return which outputs are in it, from their columns."""
-        return super().contains([self.score.read(columns)])
+        return super().contains({0: self.score.read(columns)})
 
 
 def candidates(reader, data, neighbour, delta, error):
@@ -61,17 +61,19 @@ def candidates(reader, data, neighbour, delta, error):
     Parameters
     ----------
     reader : Columns
-    data, neighbour : list of ndarray
+    data, neighbour : dict of ndarray
         Columns of the outputs of a pilot.
     delta : float
     error : float
         Of the bounds by which events are compared.
     """
+    if not reader.names:  # (all outputs are the same)
+        return
     n, m = len(data[0]) // 3, len(neighbour[0]) // 3
-    learned = [x[:n] for x in data], [y[:m] for y in neighbour]
+    learned = [data[k][:n] for k in range(len(data))], [neighbour[k][:m] for k in range(len(data))]
     score = Score(reader, *learned) if min(n, m) >= _FEWEST and (
         "given" not in reader.kinds) else None
-    data, neighbour = [x[n:] for x in data], [y[m:] for y in neighbour]
+    data, neighbour = [data[k][n:] for k in range(len(data))], [neighbour[k][m:] for k in range(len(data))]
     for number in range(len(reader.names) + 1):
         if number == len(reader.names):
             if score is None or not score.used:

@@ -80,7 +80,7 @@ class Columns:
         self.joined = len(self.kept) > 1
         if self.joined:
             self.names += ["the sum of the numbers", "the largest number", "the smallest number",
-                           "the place of the largest number"]
+                           "the place of the largest number"]  # (as in `_JOINED`)
         self.kinds = ["number"] * len(self.names) + ["category"] * len(self.others)
         first = len(self.names)
         self.names += self.others
@@ -97,23 +97,30 @@ class Columns:
                 rows = [(*numbers[i, self.kept].tolist(), *(values[i] for values in others)) for i in places]
                 self.labels[self.whole] = {_Row(row, code): code for code, row in enumerate(rows)}
 
-    def read(self, outputs):
-        """Return a list of arrays: each column of these outputs."""
+    def read(self, outputs, wanted=None):
+        """Return {number: array} of the columns of these outputs, or of some of them."""
         numbers, others = self._leaves(outputs)
-        columns = [numbers[:, k] for k in self.kept]
-        columns += [lowest_bit(numbers[:, k]) for k in self.bits]
-        columns += [np.signbit(numbers[:, k]).astype(float) for k in self.bits]
-        if self.joined:
-            part = numbers[:, self.kept]
-            with np.errstate(invalid="ignore", over="ignore"):
-                columns += [part.sum(axis=1), part.max(axis=1), part.min(axis=1), part.argmax(axis=1).astype(float)]
-        codes = self._codes(others, len(columns))
-        columns += codes
-        if self.whole is not None:
-            hashes = self._hashes(numbers, codes)
-            places = np.minimum(np.searchsorted(self.known, hashes), len(self.known) - 1)
-            columns.append(np.where(self.known[places] == hashes, places, -1))
-        return columns
+        wanted = range(len(self.names)) if wanted is None else wanted
+        first = len(self.names) - len(self.others) - (self.whole is not None)
+        n, m, found = len(self.kept), len(self.bits), {}
+        codes = self._codes(others, first)
+        for k in wanted:
+            if k < n:
+                found[k] = numbers[:, self.kept[k]]
+            elif k < n + m:
+                found[k] = lowest_bit(numbers[:, self.bits[k - n]])
+            elif k < n + 2 * m:
+                found[k] = np.signbit(numbers[:, self.bits[k - n - m]]).astype(float)
+            elif k < first:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    found[k] = _JOINED[k - n - 2 * m](numbers[:, self.kept])
+            elif k == self.whole:
+                hashes = self._hashes(numbers, codes)
+                places = np.minimum(np.searchsorted(self.known, hashes), len(self.known) - 1)
+                found[k] = np.where(self.known[places] == hashes, places, -1)
+            else:
+                found[k] = codes[k - first]
+        return found
 
     def _codes(self, others, first):
         """Return an array of codes for each leaf that is no number."""
@@ -139,6 +146,8 @@ class Columns:
             if table.shape[1] == len(self.paths):
                 return table.astype(np.float64), []
         numbers = np.full((n, len(self.paths)), np.nan)
+        if not self.others and self._fill(numbers, outputs):
+            return numbers, []
         others = [[_ABSENT] * n for _ in self.others]
         place = {path: k for k, path in enumerate(self.paths)}
         other = {path: k for k, path in enumerate(self.others)}
@@ -152,6 +161,26 @@ class Columns:
         return numbers, others
 
 
+    def _fill(self, numbers, outputs):
+        """Fill in numbers of outputs that are sequences of several lengths; return whether that is what they are."""
+        if not all(isinstance(output, list | tuple) for output in outputs):
+            return False
+        lengths = np.array([len(output) for output in outputs])
+        place = {path: k for k, path in enumerate(self.paths)}
+        size = place.get(f"len({self.called})")
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            table = as_table([outputs[i] for i in rows])
+            if length and (table is None or table.ndim != 2):
+                return False
+            known = [k for k in range(length) if f"{self.called}[{k}]" in place]
+            if known:
+                numbers[np.ix_(rows, [place[f"{self.called}[{k}]"] for k in known])] = table[:, known]
+            if size is not None:
+                numbers[rows, size] = length
+        return True
+
+
 class Given:
     """Columns of events that a user gave: whether an output is in each of them."""
 
@@ -159,10 +188,11 @@ class Given:
         self.names, self.functions = list(map(str, events)), list(events.values())
         self.kinds, self.labels = ["given"] * len(events), {}
 
-    def read(self, outputs):
-        """Return a list of arrays of 0 and 1."""
-        return [np.array([not isinstance(output, Raised) and bool(function(output)) for output in outputs], float)
-                for function in self.functions]
+    def read(self, outputs, wanted=None):
+        """Return {number: array of 0 and 1} of all events, or of some of them."""
+        wanted = range(len(self.names)) if wanted is None else wanted
+        return {k: np.array([not isinstance(output, Raised) and bool(self.functions[k](output)) for output in outputs],
+                            float) for k in wanted}
 
 
 class _Row(tuple):
@@ -208,6 +238,9 @@ def _paths(outputs, called):
     return [path for path in found if found[path]], [path for path in found if not found[path]], floats
 
 
+#: Columns of several numbers together.
+_JOINED = (lambda rows: rows.sum(axis=1), lambda rows: rows.max(axis=1), lambda rows: rows.min(axis=1),
+           lambda rows: rows.argmax(axis=1).astype(float))
 #: The value of a leaf that an output does not have.
 _ABSENT = "nothing"
 

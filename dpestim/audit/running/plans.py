@@ -8,8 +8,9 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 #: Outputs of a data set in the pilot and in the test of the first round, by whether a call returns many.
 _QUICK = {False: (256, 512), True: (2048, 4096)}
-#: The part of the error that the first round of two spends.
-_QUICK_SHARE = 0.2
+#: The part of the error of the first round, where there are several, and of the second of three; the part of all
+#: outputs that the second of three draws.
+_FIRST, _SECOND, _PART = 0.1, 0.2, 0.1
 
 
 class Claim(NamedTuple):
@@ -45,10 +46,17 @@ class Round(NamedTuple):
 
 
 def rounds_of(n_samples, n_pairs, batch):
-    """Return the rounds of an audit of so many outputs in all: a short one, if the other one is much longer."""
+    """Return the rounds of an audit of so many outputs in all: first short ones, if the last one is much longer."""
     pilot, test = _QUICK[batch]
     quick = 2 * (n_pairs * pilot + test)
-    rounds, share = [], 1.0
+    rounds, left, share = [], n_samples, 1.0
     if n_samples >= 4 * quick:
-        rounds, n_samples, share = [Round(pilot, test, _QUICK_SHARE)], n_samples - quick, 1 - _QUICK_SHARE
-    return [*rounds, Round(max(1, n_samples // (4 * n_pairs)), max(1, n_samples // 4), share)]
+        rounds, left, share = [Round(pilot, test, _FIRST)], left - quick, share - _FIRST
+    if n_samples >= 2 / _PART * quick:
+        part = int(_PART * n_samples)
+        rounds, left, share = [*rounds, _halves(part, n_pairs, _SECOND)], left - part, share - _SECOND
+    return [*rounds, _halves(left, n_pairs, share)]
+
+
+def _halves(n, n_pairs, share):
+    return Round(max(1, n // (4 * n_pairs)), max(1, n // 4), share)

@@ -101,11 +101,14 @@ class Search:
         # many looks better than it is, the more so the rarer it is)
         apart = 2 * float(ndtr(_CAUTION * ndtri(error) / math.sqrt(2)))
         found = candidates(reader, *(reader.read(side) for side in sides), self.claim.delta, apart)
-        predicted, event, backward = max(found, key=lambda one: one[0])
+        best = max(found, key=lambda one: one[0], default=None)
+        if best is None:
+            return None
+        predicted, event, backward = best
         return Choice(predicted, number, reader, event, backward)
 
     def _test(self, choice, n, error, hard):
-        n = min(n, self.tasks[choice.task][0].most or n)
+        n, event = min(n, self.tasks[choice.task][0].most or n), choice.event
         counts, done = [0, 0], 0
         while done < n:
             size = min(_BLOCK, n - done)
@@ -114,7 +117,7 @@ class Search:
             except OutOfTimeError:
                 return None
             for side, outputs in enumerate(sides):
-                counts[side] += int(choice.event.contains(choice.reader.read(outputs)).sum())
+                counts[side] += int(event.contains(choice.reader.read(outputs, event.needs)).sum())
             done += size
             if time.perf_counter() > hard:
                 return None
