@@ -1,6 +1,7 @@
 """Audits: the true epsilon and delta of a law, and what an adversary learns from a report.
 
     BayesianAdversary   guesses a user's value from one report: how often it is right, expected and measured
+    audit               a lower bound on the epsilon of running code, from its outputs alone
     exact_epsilon       the epsilon that a law, a matrix or a mechanism really has; exact_delta, its delta at an epsilon
     hockey_stick        the delta between two laws of one outcome, or two densities; max_loss, the worst ln(ratio)
     compose             several outcomes together, exactly: what fast accounting is measured against
@@ -17,6 +18,7 @@ Functions that compare with raw data are not private and are for the curator; th
 * `columns.py`   the attacker who guesses a column
 * `targets.py`   what malicious users aim at, and how far one report moves it
 * `malicious.py` their worst gains, and the picture of these
+* `running/`     audits of running code: pairs, events, bounds
 * `gallery/`     the mistakes, by what they are about
 """
 
@@ -27,8 +29,10 @@ from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_lo
 from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery import Mistake, mistakes
 from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
+from dpestim.audit.running.audit import audit
+from dpestim.audit.running.result import Audit
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
-__all__ = ["BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
-           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "column_inference", "compose", "exact_delta",
+__all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
+           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit", "column_inference", "compose", "exact_delta",
            "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]

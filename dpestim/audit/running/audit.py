@@ -1,0 +1,155 @@
+"""`audit`: a lower bound on the epsilon of running code."""
+
+import math
+import secrets
+import time
+from numbers import Integral, Real
+
+import numpy as np
+
+from dpestim.audit.running.outputs import Raised
+from dpestim.audit.running.pairs import checked_pairs
+from dpestim.audit.running.plans import claim_of, rounds_of
+from dpestim.audit.running.result import Audit
+from dpestim.audit.running.sampling import Caller, OutOfTimeError, draw_both, joined, seeded
+from dpestim.audit.running.search import Search
+
+#: Outputs of an audit whose number is not given: at most, of calls that return one, or many.
+_MOST = {False: 1_000_000, True: 8_000_000}
+#: The part of the time that is planned for; outputs that show how fast calls are.
+_PLANNED, _PROBE = 0.7, {False: 8, True: 1000}
+_CHANNELS = ("bits",)
+
+
+def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, time_limit=60, events="auto",
+          side_channels=("bits",), batch=False, random_state=None):
+    """Return a lower bound on the epsilon of running code, which holds with a stated confidence.
+
+    The code is called many times with data and with a neighbour. One half of the outputs chooses the pair, the order
+    and the set of outputs that tell the two apart best; the other half tests this event once, by an exact test. A claim
+    below the bound is wrong. A bound below the claim proves nothing: `exact_epsilon` and proofs do.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data)``, which returns an output: a number, text, a list, tuple, dict or array of these. A parameter called
+        ``rng`` gets a generator of NumPy, so that the audit is reproducible; NumPy's and Python's global generators are
+        seeded, too. An exception is an output.
+    pairs : list of (data, neighbour)
+        Neighbouring data, as the claim means it.
+    claim : float, (float, float) or PrivacyGuarantee
+        Epsilon, or (epsilon, delta).
+    confidence : float, default=0.999
+        With which the bound holds, over all that is tried.
+    n_samples : int or None, default=None
+        Outputs in all. None: as many as the time allows, and at most a million (eight million if `batch`).
+    time_limit : float, default=60
+        Seconds.
+    events : "auto", default="auto"
+    side_channels : tuple of str, default=("bits",)
+        "bits": events of the bits of floats.
+    batch : bool, default=False
+        Whether `mechanism` is ``f(data, n)``, which returns n independent outputs at once.
+    random_state : int or None, default=None
+        Seed of all that the audit draws. None: a new one, which the result tells.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ValueError
+        Before anything runs, for parameters that do not fit; and where each of the first calls fails.
+
+    Notes
+    -----
+    Independent outputs are assumed: code that keeps a state from call to call breaks this. Proof: ``audit.md``.
+
+    References
+    ----------
+    Z. Ding et al., "Detecting violations of differential privacy", CCS 2018. B. Bichsel et al., "DP-Sniper: black-box
+    discovery of differential privacy violations using classifiers", S&P 2021. R. Berger, D. Boos, "P values maximized
+    over a confidence set for the nuisance parameter", JASA 1994.
+
+    Examples
+    --------
+    >>> from dpestim.audit import audit
+    >>> def noisy_count(n_people, rng):
+    ...     return n_people + rng.geometric(0.8) - rng.geometric(0.8)  # (epsilon is ln 5)
+    >>> found = audit(noisy_count, [(10, 11)], claim=1.0, n_samples=20_000, random_state=0)
+    >>> found.violated, found.event
+    (True, 'output <= 10')
+    """
+    claim = claim_of(claim)
+    confidence = _number("confidence", confidence, "in (0, 1)", lambda v: 0 < v < 1)
+    time_limit = _number("time_limit", time_limit, "above 0, in seconds", lambda v: 0 < v < math.inf)
+    if n_samples is not None and (isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 8):
+        raise ValueError("n_samples must be None or an integer of at least 8")
+    if isinstance(side_channels, str) or not set(side_channels) <= set(_CHANNELS):
+        raise ValueError(f"side_channels must be a tuple of some of {list(_CHANNELS)}")
+    if not isinstance(batch, bool):
+        raise ValueError("batch must be True or False")
+    if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, Integral)
+                                     or random_state < 0):
+        raise ValueError("random_state must be None or an integer of at least 0")
+    if not callable(mechanism):
+        raise ValueError("mechanism must be a callable, f(data) -> output")
+    pairs = checked_pairs(pairs)
+    seed = secrets.randbits(32) if random_state is None else int(random_state)
+    caller = Caller(mechanism, batch)
+    start = time.perf_counter()
+    with seeded(seed % 2**32):
+        each = _probe(caller, pairs[0], seed, start + time_limit)
+        planned = int(n_samples) if n_samples is not None else _affordable(
+            each, time_limit - (time.perf_counter() - start), batch)
+    with seeded(seed % 2**32):
+        return _run(caller, pairs, claim, confidence, planned, start, time_limit, side_channels, seed)
+
+
+def _run(caller, pairs, claim, confidence, planned, start, time_limit, side_channels, seed):
+    search = Search(caller, pairs, claim, 1 - confidence, "bits" in side_channels, seed)
+    best = None
+    for stage in rounds_of(planned, len(pairs), caller.batch):
+        found = search.run(stage, start + time_limit, start + 2 * time_limit)
+        if found is not None and (best is None or found.epsilon >= best.epsilon):
+            best = found
+        if best is not None and best.epsilon > claim.epsilon:
+            break
+    seconds = time.perf_counter() - start
+    shared = {"claim": claim, "confidence": confidence, "n_samples": search.n_drawn, "planned": planned,
+              "seconds": seconds, "seed": seed}
+    if best is None:
+        return Audit(epsilon_lower=0.0, pair=pairs[0], event="none", direction="data", counts=((0, 0), (0, 0)),
+                     remarks=("The time limit came before the test ended: raise time_limit.",), **shared)
+    choice = best.choice
+    return Audit(epsilon_lower=best.epsilon, pair=pairs[choice.pair], event=choice.event.words,
+                 direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)
+
+
+def _probe(caller, pair, seed, until):
+    """Return the seconds that an output takes; raise where all calls fail."""
+    n, begin = _PROBE[caller.batch], time.perf_counter()
+    rngs = [np.random.default_rng([seed, 0, side]) for side in (0, 1)]
+    try:
+        sides = draw_both(caller, pair, n, rngs, until)
+    except OutOfTimeError:
+        raise ValueError("time_limit must be larger: a few calls take longer") from None
+    outputs = joined(sides)
+    if all(isinstance(output, Raised) for output in outputs):
+        raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls raised "
+                         f"{outputs[0].name}")
+    return (time.perf_counter() - begin) / (2 * n)
+
+
+def _affordable(each, left, batch):
+    """Return how many outputs the time allows, with two digits, so that the plan seldom depends on the clock."""
+    n = min(_MOST[batch], max(8, int(_PLANNED * left / max(each, 1e-9))))
+    digits = 10 ** max(0, len(str(n)) - 2)
+    return n // digits * digits
+
+
+def _number(name, value, what, holds):
+    if isinstance(value, bool) or not isinstance(value, Real) or not holds(value):
+        raise ValueError(f"{name} must be a number {what}")
+    return float(value)

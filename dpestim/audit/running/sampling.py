@@ -1,0 +1,106 @@
+"""Outputs of running code: who is called with which data, how often, and for how long."""
+
+import copy
+import inspect
+import random
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numpy as np
+
+from dpestim.audit.running.outputs import Raised
+
+#: Turns that the two data sets take, so that what drifts meets both.
+_TURNS = 8
+
+
+class OutOfTimeError(Exception):
+    """The time limit came before all outputs were drawn."""
+
+
+class Caller:
+    """A callable, which returns one output a call, or many.
+
+    Parameters
+    ----------
+    function : callable
+        ``f(data)``, or ``f(data, n)`` if `batch`. With a parameter called ``rng`` it gets a generator of NumPy.
+    batch : bool
+    """
+
+    #: How the same audit is told from others in words.
+    what = "call"
+
+    def __init__(self, function, batch):
+        self.function, self.batch = function, batch
+        try:
+            self.takes_rng = "rng" in inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            self.takes_rng = False
+
+    def draw(self, data, n, rng, until):
+        """Return n outputs, a list or an array; `until`: when it is too late, by the clock."""
+        more = {"rng": rng} if self.takes_rng else {}
+        if self.batch:
+            outputs = self._all(data, n, more)
+            if time.perf_counter() > until:
+                raise OutOfTimeError
+            return outputs
+        fresh, call, outputs = _copier(data), self.function, []
+        for _ in range(n):
+            try:
+                outputs.append(call(fresh(), **more))
+            except Exception as error:  # (an exception is an output: whether it is raised may tell)
+                outputs.append(Raised(error))
+            if time.perf_counter() > until:
+                raise OutOfTimeError
+        return outputs
+
+    def _all(self, data, n, more):
+        outputs = self.function(_copier(data)(), n, **more)
+        if not isinstance(outputs, np.ndarray):
+            outputs = list(outputs)
+        if len(outputs) != n:
+            raise ValueError(f"mechanism must return {n} outputs when it is asked for {n} (batch=True), and returned "
+                             f"{len(outputs)}")
+        return outputs
+
+
+def _copier(data):
+    """Return a function that returns the data, as a copy where code could change it."""
+    if data is None or isinstance(data, int | float | complex | str | bytes | np.generic):
+        return lambda: data
+    if isinstance(data, np.ndarray) and data.dtype != object:
+        return data.copy
+    return lambda: copy.deepcopy(data)
+
+
+def draw_both(caller, pair, n, rngs, until):
+    """Return n outputs of each of two data sets; they take turns."""
+    parts = ([], [])
+    edges = np.linspace(0, n, min(_TURNS, n) + 1).astype(int)
+    for a, b in pairwise(edges):
+        for side in (0, 1):
+            parts[side].append(caller.draw(pair[side], int(b - a), rngs[side], until))
+    return tuple(map(joined, parts))
+
+
+def joined(parts):
+    """Return lists of outputs, or arrays, as one."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [output for part in parts for output in part]
+
+
+@contextmanager
+def seeded(seed):
+    """Seed the global generators of NumPy and of Python in a block, and put them back where they were."""
+    kept = np.random.get_state(), random.getstate()  # noqa: NPY002 (code that is audited may use it)
+    np.random.seed(seed)  # noqa: NPY002
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(kept[0])  # noqa: NPY002
+        random.setstate(kept[1])

@@ -1,0 +1,114 @@
+"""Rounds of an audit: a pilot chooses a pair, an order and an event, and new outputs test it once."""
+
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpestim.audit.running.bounds import exact_bound
+from dpestim.audit.running.events import candidates
+from dpestim.audit.running.outputs import Columns
+from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined
+
+#: Outputs of a data set that a pilot keeps, and that are read at once in a test.
+_MOST_KEPT, _BLOCK = 100_000, 50_000
+
+
+class Choice(NamedTuple):
+    """What a pilot chose."""
+
+    predicted: float
+    pair: int
+    reader: Columns
+    event: object
+    backward: bool
+
+
+class Finding(NamedTuple):
+    """What a test found."""
+
+    epsilon: float
+    choice: Choice
+    counts: tuple
+    share: float
+
+
+class Search:
+    """Draws pilots, chooses, and tests.
+
+    Parameters
+    ----------
+    caller : Caller
+    pairs : list of (data, neighbour)
+    claim : Claim
+    error : float
+        How often the largest bound may exceed the truth.
+    bits : bool
+    seed : int
+    """
+
+    def __init__(self, caller, pairs, claim, error, bits, seed):
+        self.caller, self.pairs, self.claim, self.error, self.bits = caller, pairs, claim, error, bits
+        self.seed, self.n_drawn, self._streams = seed, 0, 0
+        self.pilots = [([], []) for _ in pairs]
+
+    def draw(self, number, n, until):
+        """Return n outputs of each data set of a pair."""
+        self._streams += 1
+        rngs = [np.random.default_rng([self.seed, self._streams, side]) for side in (0, 1)]
+        outputs = draw_both(self.caller, self.pairs[number], n, rngs, until)
+        self.n_drawn += 2 * n
+        return outputs
+
+    def run(self, stage, until, hard):
+        """Return the `Finding` of a round, or None: nothing was worth a test, or it came too late."""
+        error = self.error * stage.share
+        alive, choices = list(range(len(self.pairs))), {}
+        n_stages = max(1, math.ceil(math.log2(len(self.pairs)))) if len(self.pairs) > 1 else 1
+        for left in range(n_stages, 0, -1):
+            n = max(1, stage.pilot * len(self.pairs) // (n_stages * len(alive)))
+            for number in alive:
+                choices[number] = self._pilot(number, n, error, until) or choices.get(number)
+            alive = sorted(alive, key=lambda number: -choices[number].predicted if choices[number] else 0.0)
+            alive = alive[: max(1, len(alive) // 2)] if left > 1 else alive
+        best = max((choice for choice in choices.values() if choice), key=lambda choice: choice.predicted, default=None)
+        if best is None:
+            return None
+        return self._test(best, stage.test, error, hard)
+
+    def _pilot(self, number, n, error, until):
+        """Draw more outputs of a pair, and return what is best of all that the pilots of the pair have."""
+        try:
+            for kept, new in zip(self.pilots[number], self.draw(number, n, until)):
+                kept.append(new)
+        except OutOfTimeError:
+            pass
+        kept = self.pilots[number]
+        if not kept[0]:
+            return None
+        sides = [joined(part)[:_MOST_KEPT] for part in kept]
+        reader = Columns(joined(sides), self.bits)
+        # (two intervals of this error are as far from their middles as one of the difference)
+        apart = 2 * float(ndtr(ndtri(error) / math.sqrt(2)))
+        found = candidates(reader, *(reader.read(side) for side in sides), self.claim.delta, apart)
+        predicted, event, backward = max(found, key=lambda one: one[0])
+        return Choice(predicted, number, reader, event, backward)
+
+    def _test(self, choice, n, error, hard):
+        counts, done = [0, 0], 0
+        while done < n:
+            size = min(_BLOCK, n - done)
+            try:
+                sides = self.draw(choice.pair, size, hard)
+            except OutOfTimeError:
+                return None
+            for side, outputs in enumerate(sides):
+                counts[side] += int(choice.event.contains(choice.reader.read(outputs)).sum())
+            done += size
+            if time.perf_counter() > hard:
+                return None
+        a, b = counts[::-1] if choice.backward else counts
+        epsilon = exact_bound(a, n, b, n, self.claim.delta, error)
+        return Finding(epsilon, choice, ((a, n), (b, n)), error)
