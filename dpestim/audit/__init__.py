@@ -34,5 +34,5 @@ from dpestim.audit.running.result import Audit
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
 __all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
-           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit", "column_inference", "compose", "exact_delta",
-           "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]
+           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit", "column_inference", "compose",
+           "exact_delta", "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]

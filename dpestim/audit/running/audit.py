@@ -79,7 +79,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     ...     return n_people + rng.geometric(0.8) - rng.geometric(0.8)  # (epsilon is ln 5)
     >>> found = audit(noisy_count, [(10, 11)], claim=1.0, n_samples=20_000, random_state=0)
     >>> found.violated, found.event
-    (True, 'output <= 10')
+    (True, 'output >= 11')
     """
     claim = claim_of(claim)
     confidence = _number("confidence", confidence, "in (0, 1)", lambda v: 0 < v < 1)
