@@ -7,6 +7,7 @@
 * `sampling.py`  who is called, how often, and for how long
 * `outputs.py`   outputs as columns of numbers and categories
 * `events.py`    sets of outputs, in words
+* `scores.py`    a score that is learned from outputs
 * `search.py`    what is chosen from a pilot, and what is tested
 * `bounds.py`    from counts to a bound on epsilon
 """

@@ -3,9 +3,14 @@
 import numpy as np
 
 from dpestim.audit.running.bounds import clopper_pearson
+from dpestim.audit.running.scores import Score
 
 #: Thresholds of a column that are tried, and single values.
 _MOST_CUTS, _MOST_VALUES = 400, 60
+#: Outputs of a data set from which a score is learned: at least.
+_FEWEST = 100
+#: What the bound of an event of the score counts for.
+_PLAIN = 0.98
 
 
 class Event:
@@ -36,8 +41,22 @@ class Event:
         return np.isin(x, self.value)
 
 
+class ByScore(Event):
+    """Outputs whose learned score is at least, or at most, a value."""
+
+    def __init__(self, score, how, value, words):
+        super().__init__(0, how, value, words)
+        self.score = score
+
+    def contains(self, columns):
+        """Return which outputs are in it, from their columns."""
+        return super().contains([self.score.read(columns)])
+
+
 def candidates(reader, data, neighbour, delta, error):
     """Yield (predicted bound, event, whether it is likelier with the neighbour): the best ones of each column.
+
+    A third of the pilot teaches a score; all events are compared on the others.
 
     Parameters
     ----------
@@ -48,19 +67,28 @@ def candidates(reader, data, neighbour, delta, error):
     error : float
         Of the bounds by which events are compared.
     """
-    for number, (name, kind) in enumerate(zip(reader.names, reader.kinds)):
-        x, y = data[number], neighbour[number]
-        if kind == "category":
-            found = _of_categories(number, name, reader.labels[number], x, y)
+    n, m = len(data[0]) // 3, len(neighbour[0]) // 3
+    learned = [x[:n] for x in data], [y[:m] for y in neighbour]
+    score = Score(reader, *learned) if min(n, m) >= _FEWEST else None
+    data, neighbour = [x[n:] for x in data], [y[m:] for y in neighbour]
+    for number in range(len(reader.names) + 1):
+        if number == len(reader.names):
+            if score is None or not score.used:
+                continue
+            x, y = score.read(data), score.read(neighbour)
+            found = list(_of_numbers(0, score, x, y))[:2]
         else:
-            found = _of_numbers(number, name, x, y)
+            x, y, name = data[number], neighbour[number], reader.names[number]
+            found = _of_numbers(number, name, x, y) if reader.kinds[number] == "number" else _of_categories(
+                number, name, reader.labels[number], (x, y), (learned[0][number], learned[1][number]))
         for events, k, other in found:
             for backward in (False, True):
                 a, b = (other, k) if backward else (k, other)
                 n, m = (len(y), len(x)) if backward else (len(x), len(y))
                 bounds = clopper_pearson(a, n, b, m, delta, error)
                 best = int(np.argmax(bounds))
-                yield float(bounds[best]), events(best), backward
+                # (of two that are nearly as good, the one that is easily told)
+                yield float(bounds[best]) * (_PLAIN if number == len(reader.names) else 1.0), events(best), backward
 
 
 def _of_numbers(number, name, x, y):
@@ -74,15 +102,22 @@ def _of_numbers(number, name, x, y):
         return
     cuts = np.unique(both[np.linspace(0, len(both) - 1, min(_MOST_CUTS, len(both))).astype(int)])
     sides = [np.sort(part[~np.isnan(part)]) for part in (x, y)]
-    yield (lambda k: Event(number, "at least", cuts[k], _words(name, ">=", cuts[k]))), *(
+    if isinstance(name, Score):
+        def make(how, value, relation):
+            return ByScore(name, how, value, name.words(relation, value))
+    else:
+        def make(how, value, relation):
+            return Event(number, how, value, _words(name, relation, value))
+
+    yield (lambda k: make("at least", cuts[k], ">=")), *(
         len(part) - np.searchsorted(part, cuts, "left") for part in sides)
-    yield (lambda k: Event(number, "at most", cuts[k], _words(name, "<=", cuts[k]))), *(
+    yield (lambda k: make("at most", cuts[k], "<=")), *(
         np.searchsorted(part, cuts, "right") for part in sides)
     values, counts = np.unique(both, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_VALUES]
     values = values[order[counts[order] > 1]]
     if len(values):
-        yield (lambda k: Event(number, "equal", values[k], _words(name, "is exactly", values[k]))), *(
+        yield (lambda k: make("equal", values[k], "is exactly")), *(
             np.searchsorted(part, values, "right") - np.searchsorted(part, values, "left") for part in sides)
 
 
@@ -100,11 +135,11 @@ def _words(name, relation, value):
     return f"{name} {relation} {value:.7g}" if value or not np.signbit(value) else f"{name} {relation} -0.0"
 
 
-def _of_categories(number, name, labels, x, y):
-    """Yield the same of a column of categories: sets of the likeliest ones, by their ratio, from both ends."""
+def _of_categories(number, name, labels, compared, learned):
+    """Yield the same of a column of categories: single ones, and sets in the order of the ratios that were learned."""
     texts = list(labels)
-    k, other = (np.bincount(part[part >= 0], minlength=len(texts)) for part in (x, y))
-    order = np.argsort(-np.log((k + 0.5) / (other + 0.5)), kind="stable")
+    k, other, first, second = (np.bincount(part[part >= 0], minlength=len(texts)) for part in (*compared, *learned))
+    order = np.argsort(-np.log((first + 0.5) / (second + 0.5)), kind="stable")
     for places in (order, order[::-1]):
         def event(j, places=places):
             codes = places[: j + 1].tolist()

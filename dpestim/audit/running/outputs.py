@@ -4,6 +4,8 @@ from numbers import Real
 
 import numpy as np
 
+#: An odd number of 64 bits, by which numbers are mixed.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 #: Leaves of an output that are read, and different outputs up to which a whole output is one category.
 _MOST_LEAVES, _MOST_KINDS = 256, 256
 
@@ -59,35 +61,23 @@ class Columns:
     """
 
     def __init__(self, outputs, bits=True):
-        self.plain = isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf"
-        sample = outputs if len(outputs) <= 2000 else [outputs[k] for k in range(0, len(outputs), len(outputs) // 1000)]
-        paths = {}
-        if self.plain:
-            n = 1 if outputs.ndim == 1 else int(np.prod(outputs.shape[1:]))
-            paths = {"output" if outputs.ndim == 1 else f"output[{k}]": True for k in range(min(n, _MOST_LEAVES))}
-            float_paths = list(paths) if outputs.dtype.kind == "f" else []
+        table = as_table(outputs)
+        if table is not None:
+            width = 1 if table.ndim == 1 else min(table.shape[1], _MOST_LEAVES)
+            names = ["output"] if table.ndim == 1 else [f"output[{k}]" for k in range(width)]
+            self.paths, self.others = names, []
+            floats = names if table.dtype.kind == "f" else []
         else:
-            seen_floats = set()
-            for output in sample:
-                for path, leaf in leaves(output):
-                    is_number = isinstance(leaf, Real | np.bool_)
-                    paths[path] = paths.get(path, True) and is_number
-                    if isinstance(leaf, float | np.floating):
-                        seen_floats.add(path)
-            paths = dict(list(paths.items())[:_MOST_LEAVES])
-            float_paths = [path for path in paths if path in seen_floats and paths[path]]
-        self.paths = [path for path in paths if paths[path]]
-        self.others = [path for path in paths if not paths[path]]
+            self.paths, self.others, floats = _paths(outputs)
         self.labels = {}
         numbers, others = self._leaves(outputs)
-        # (a length that never changes tells nothing)
-        keep = [k for k, path in enumerate(self.paths) if not (path.startswith("len(") and np.ptp(numbers[:, k]) == 0)]
-        self.kept = keep
-        self.bits = [self.paths.index(path) for path in float_paths] if bits else []
-        self.names = [self.paths[k] for k in keep]
+        # (what never changes tells nothing)
+        self.kept = [k for k in range(len(self.paths)) if len(numbers) and (numbers[:, k] != numbers[0, k]).any()]
+        self.bits = [k for k in self.kept if self.paths[k] in floats] if bits else []
+        self.names = [self.paths[k] for k in self.kept]
         self.names += [f"the lowest bit of {self.paths[k]}" for k in self.bits]
         self.names += [f"the sign bit of {self.paths[k]}" for k in self.bits]
-        self.joined = len(keep) > 1
+        self.joined = len(self.kept) > 1
         if self.joined:
             self.names += ["the sum of the numbers", "the largest number", "the smallest number",
                            "the place of the largest number"]
@@ -95,16 +85,17 @@ class Columns:
         first = len(self.names)
         self.names += self.others
         for k in range(len(self.others)):
-            found = dict.fromkeys(others[k])
-            self.labels[first + k] = {label: code for code, label in enumerate(found)}
+            self.labels[first + k] = {label: code for code, label in enumerate(dict.fromkeys(others[k]))}
         self.whole = None
-        if len(keep) + len(self.others) > 1:
-            kinds = dict.fromkeys(map(tuple, self._rows(numbers, others)))
-            if len(kinds) <= _MOST_KINDS:
+        if len(self.kept) + len(self.others) > 1:
+            hashes = self._hashes(numbers, self._codes(others, first))
+            self.known, places = np.unique(hashes, return_index=True)
+            if len(self.known) <= _MOST_KINDS:
                 self.whole = len(self.names)
                 self.names.append("the output")
                 self.kinds.append("category")
-                self.labels[self.whole] = {row: code for code, row in enumerate(kinds)}
+                rows = [(*numbers[i, self.kept].tolist(), *(values[i] for values in others)) for i in places]
+                self.labels[self.whole] = {_Row(row, code): code for code, row in enumerate(rows)}
 
     def read(self, outputs):
         """Return a list of arrays: each column of these outputs."""
@@ -116,25 +107,37 @@ class Columns:
             part = numbers[:, self.kept]
             with np.errstate(invalid="ignore", over="ignore"):
                 columns += [part.sum(axis=1), part.max(axis=1), part.min(axis=1), part.argmax(axis=1).astype(float)]
-        first = len(columns)
-        for k, values in enumerate(others):
-            codes = self.labels[first + k]
-            columns.append(np.array([codes.get(value, -1) for value in values]))
+        codes = self._codes(others, len(columns))
+        columns += codes
         if self.whole is not None:
-            codes = self.labels[self.whole]
-            columns.append(np.array([codes.get(row, -1) for row in map(tuple, self._rows(numbers, others))]))
+            hashes = self._hashes(numbers, codes)
+            places = np.minimum(np.searchsorted(self.known, hashes), len(self.known) - 1)
+            columns.append(np.where(self.known[places] == hashes, places, -1))
         return columns
+
+    def _codes(self, others, first):
+        """Return an array of codes for each leaf that is no number."""
+        return [np.array([self.labels[first + k].get(value, -1) for value in values], np.int64)
+                for k, values in enumerate(others)]
+
+    def _hashes(self, numbers, codes):
+        """Return a number for each output, the same for equal ones."""
+        parts = [np.ascontiguousarray(numbers[:, k]).view(np.uint64) for k in self.kept] + [
+            part.view(np.uint64) for part in codes]
+        out = np.zeros(len(numbers), np.uint64)
+        for part in parts:
+            out = (out ^ part) * _ODD
+            out ^= out >> np.uint64(29)
+        return out
 
     def _leaves(self, outputs):
         """Return (numbers, a row for each output, NaN where there is none; a list of values for each other leaf)."""
         n = len(outputs)
-        if self.plain:
-            return np.asarray(outputs, np.float64).reshape(n, -1)[:, :_MOST_LEAVES], []
-        if self.paths == ["output"] and not self.others:
-            try:
-                return np.array(outputs, np.float64).reshape(n, 1), []
-            except (TypeError, ValueError, OverflowError):
-                pass
+        table = as_table(outputs)
+        if table is not None and not self.others and self.paths and self.paths[0].startswith("output"):
+            table = table.reshape(n, -1)[:, :_MOST_LEAVES]
+            if table.shape[1] == len(self.paths):
+                return table.astype(np.float64), []
         numbers = np.full((n, len(self.paths)), np.nan)
         others = [[_ABSENT] * n for _ in self.others]
         place = {path: k for k, path in enumerate(self.paths)}
@@ -148,9 +151,48 @@ class Columns:
                     others[other[path]][i] = leaf
         return numbers, others
 
-    def _rows(self, numbers, others):
-        return ((*row, *rest) for row, rest in zip(numbers[:, self.kept].tolist(), zip(*others) if others else
-                                                   [()] * len(numbers)))
+
+class _Row(tuple):
+    """A row of leaves as the label of a category: rows of one hash count as one, and NaN is itself."""
+
+    def __new__(cls, row, code):
+        made = super().__new__(cls, row)
+        made.code = code
+        return made
+
+    def __hash__(self):
+        return self.code
+
+    def __eq__(self, other):
+        return self is other
+
+
+def as_table(outputs):
+    """Return outputs as an array of numbers with one row for each, or None: they are something else."""
+    if isinstance(outputs, np.ndarray):
+        table = outputs
+    elif len(outputs) and isinstance(outputs[0], Real | np.bool_ | list | tuple | np.ndarray):
+        try:
+            table = np.array(outputs)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    else:
+        return None
+    if table.dtype.kind not in "biuf" or not 1 <= table.ndim <= 2:
+        return None
+    return table
+
+
+def _paths(outputs):
+    """Return (paths of leaves that are numbers, paths of others, those of floats) of some of the outputs."""
+    found, floats = {}, set()
+    for output in outputs[:: max(1, len(outputs) // 1000)]:
+        for path, leaf in leaves(output):
+            found[path] = found.get(path, True) and isinstance(leaf, Real | np.bool_)
+            if isinstance(leaf, float | np.floating):
+                floats.add(path)
+    found = dict(list(found.items())[:_MOST_LEAVES])
+    return [path for path in found if found[path]], [path for path in found if not found[path]], floats
 
 
 #: The value of a leaf that an output does not have.

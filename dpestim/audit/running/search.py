@@ -14,6 +14,8 @@ from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined
 
 #: Outputs of a data set that a pilot keeps, and that are read at once in a test.
 _MOST_KEPT, _BLOCK = 100_000, 50_000
+#: By how much further the ends of intervals are from estimates in a pilot than in a test.
+_CAUTION = 1.5
 
 
 class Choice(NamedTuple):
@@ -90,8 +92,9 @@ class Search:
             return None
         sides = [joined(part)[:_MOST_KEPT] for part in kept]
         reader = Columns(joined(sides), self.bits)
-        # (two intervals of this error are as far from their middles as one of the difference)
-        apart = 2 * float(ndtr(ndtri(error) / math.sqrt(2)))
+        # (two intervals of this error are as far from their middles as one of the difference, and further: the best of
+        # many looks better than it is, the more so the rarer it is)
+        apart = 2 * float(ndtr(_CAUTION * ndtri(error) / math.sqrt(2)))
         found = candidates(reader, *(reader.read(side) for side in sides), self.claim.delta, apart)
         predicted, event, backward = max(found, key=lambda one: one[0])
         return Choice(predicted, number, reader, event, backward)
