@@ -4,6 +4,7 @@
 * `result.py`    what it returns
 * `plans.py`     claims, rounds and their errors: what is declared before anything runs
 * `pairs.py`     neighbouring data
+* `subjects.py`  estimators: what one output is
 * `sampling.py`  who is called, how often, and for how long
 * `outputs.py`   outputs as columns of numbers and categories
 * `events.py`    sets of outputs, in words

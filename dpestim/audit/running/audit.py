@@ -8,11 +8,12 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.audit.running.pairs import checked_pairs
+from dpestim.audit.running.pairs import WANTED, pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.result import Audit
-from dpestim.audit.running.sampling import Caller, OutOfTimeError, draw_both, joined, seeded
+from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined, seeded
 from dpestim.audit.running.search import Search
+from dpestim.audit.running.subjects import OfEstimator, caller_of
 
 #: Outputs of an audit whose number is not given: at most, of calls that return one, or many.
 _MOST = {False: 1_000_000, True: 8_000_000}
@@ -31,12 +32,16 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
 
     Parameters
     ----------
-    mechanism : callable
+    mechanism : callable or estimator
         ``f(data)``, which returns an output: a number, text, a list, tuple, dict or array of these. A parameter called
         ``rng`` gets a generator of NumPy, so that the audit is reproducible; NumPy's and Python's global generators are
-        seeded, too. An exception is an output.
-    pairs : list of (data, neighbour)
-        Neighbouring data, as the claim means it.
+        seeded, too. An exception is an output. Of an estimator of the local model the report of one row is the output,
+        of mechanisms of `dpestim.central` what `release` returns, and of others the public attributes after ``fit``; a
+        copy is audited, without its ledger.
+    pairs : list of (data, neighbour), Numbers, Categories, list of these, Domain or None, default=None
+        Neighbouring data, as the claim means it; data of a fit with targets is a tuple (X, y). Or what the value of a
+        person is, of which extremes are tried, or a table, of which the claim says whether a row is replaced or added.
+        None: data that suit the estimator.
     claim : float, (float, float) or PrivacyGuarantee
         Epsilon, or (epsilon, delta).
     confidence : float, default=0.999
@@ -93,11 +98,11 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, Integral)
                                      or random_state < 0):
         raise ValueError("random_state must be None or an integer of at least 0")
-    if not callable(mechanism):
-        raise ValueError("mechanism must be a callable, f(data) -> output")
-    pairs = checked_pairs(pairs)
+    caller = caller_of(mechanism, batch)
+    if pairs is None and not isinstance(caller, OfEstimator):
+        raise ValueError(WANTED)
+    pairs = caller.pairs(claim) if pairs is None else pairs_of(pairs, claim)
     seed = secrets.randbits(32) if random_state is None else int(random_state)
-    caller = Caller(mechanism, batch)
     start = time.perf_counter()
     with seeded(seed % 2**32):
         each = _probe(caller, pairs[0], seed, start + time_limit)

@@ -28,13 +28,16 @@ def probability_at_most(k, n, error):
 
 
 def log_ratio(p, q, delta):
-    """Return ln((p - delta) / q) where it is positive, and 0 elsewhere, of arrays."""
+    """Return ln((p - delta) / q), of arrays; minus infinity where p is at most delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.maximum(np.where(p > delta, np.log((p - delta) / q), 0.0), 0.0)
+        return np.where(p > delta, np.log((p - delta) / q), -np.inf)
 
 
 def clopper_pearson(k, n, other, n_other, delta, error):
-    """Return the lower bound on epsilon from two Clopper-Pearson intervals, half of the error each; of arrays."""
+    """Return the lower bound on epsilon from two Clopper-Pearson intervals, half of the error each; of arrays.
+
+    What is negative stands for 0, and says how far from a bound the counts are.
+    """
     return log_ratio(probability_at_least(k, n, error / 2), probability_at_most(other, n_other, error / 2), delta)
 
 
@@ -120,7 +123,7 @@ def exact_bound(k, n, other, n_other, delta, error):
     found = Evidence(k, n, other, n_other, delta, error)
     if found.value(0.0) > error:
         return 0.0
-    low, high = 0.0, float(log_ratio(k / n, max(other, 0.5) / n_other, delta)) + 0.01
+    low, high = 0.0, max(0.0, float(log_ratio(k / n, max(other, 0.5) / n_other, delta))) + 0.01
     while found.value(high) <= error:
         low, high = high, 2 * high
     start = min(high, float(clopper_pearson(k, n, other, n_other, delta, error)))

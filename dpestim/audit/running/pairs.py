@@ -1,9 +1,82 @@
 """Neighbouring data that an audit tries: those that are given, or the extremes of what is declared."""
 
+import numpy as np
 
-def checked_pairs(pairs):
-    """Return a list of (data, neighbour)."""
-    if not isinstance(pairs, list | tuple) or not pairs or not all(
-            isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-        raise ValueError("pairs must be a list of pairs of neighbouring data, such as [(0, 1)]")
+from dpestim.inputs.domain import Domain
+from dpestim.inputs.kinds import Categories, Numbers
+from dpestim.privacy import Neighbours
+
+#: Rows of a table that is made.
+_ROWS = 4
+#: What pairs must be.
+WANTED = ("pairs must be a list of pairs of neighbouring data, such as [(0, 1)], or what a person's value is: "
+           "Numbers(0, 1), Categories(['a', 'b']), a list of these for a row, or a Domain for a table")
+
+
+def pairs_of(pairs, claim):
+    """Return a list of (data, neighbour), from pairs or from a declared kind of data."""
+    if isinstance(pairs, Domain):
+        return _of_tables(pairs, claim.neighbours)
+    if isinstance(pairs, Numbers | Categories):
+        return _both_ways(_values(pairs))
+    if not isinstance(pairs, list | tuple) or not pairs:
+        raise ValueError(WANTED)
+    if all(isinstance(each, Numbers | Categories) for each in pairs):
+        return _rows_of([_values(each) for each in pairs], list)
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError(WANTED)
     return [tuple(pair) for pair in pairs]
+
+
+def _values(kind):
+    """Return some values of a declared column, the extremes first."""
+    if isinstance(kind, Numbers):
+        low, high = float(kind.low), float(kind.high)
+        return [low, high, *{low + (high - low) / 2, low + (high - low) / 3}]
+    values = kind.all_values
+    return [values[0], values[-1], *values[1:-1][:2]]
+
+
+def _both_ways(values):
+    """Return the pair of extremes, and each of them with other values."""
+    return [(values[0], values[1]), *((values[0], other) for other in values[2:4]), *(
+        (other, values[1]) for other in values[2:4])]
+
+
+def _rows_of(columns, make):
+    """Return pairs of rows: all columns change, or one does."""
+    first = [values[0] for values in columns]
+    pairs = [(make(first), make([values[1 % len(values)] for values in columns]))]
+    if len(columns) > 1:
+        for k in list(range(len(columns)))[:4]:
+            pairs.append((make(first), make([*first[:k], columns[k][1 % len(columns[k])], *first[k + 1:]])))
+    return pairs
+
+
+def _of_tables(domain, relation):
+    """Return pairs of tables of a few rows: the last row is another one, or is gone."""
+    if relation not in (Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE):
+        raise ValueError("claim must be a PrivacyGuarantee with the neighbours substitution or add_remove, where pairs "
+                         "is a Domain: whether a row is replaced or removed is part of the claim")
+    kinds = [domain[name] for name in domain.names]
+    if not all(isinstance(kind, Numbers | Categories) for kind in kinds):
+        raise ValueError("pairs must be a Domain of Numbers and Categories, or a list of pairs")
+    columns = [_values(kind) for kind in kinds]
+    dtype = float if all(isinstance(kind, Numbers) for kind in kinds) else object
+    rows = [[row] for pair in _rows_of(columns, list) for row in pair]
+    low, others = rows[0][0], [row[0] for row in rows[1::2]]
+    return neighbours_of(_table([low] * _ROWS, dtype), [_table([row], dtype) for row in others], relation)
+
+
+def _table(rows, dtype):
+    out = np.empty((len(rows), len(rows[0])), dtype)
+    for i, row in enumerate(rows):
+        out[i] = row
+    return out
+
+
+def neighbours_of(table, others, relation):
+    """Return pairs of tables: with the last row replaced by others, or with another row more."""
+    if relation is Neighbours.SUBSTITUTION:
+        return [(table, np.concatenate([table[:-1], row])) for row in others]
+    return [(np.concatenate([table, row]), table) for row in [table[-1:], *others]]

@@ -1,0 +1,227 @@
+"""Estimators that are audited: what one output is, which data are tried, and how many outputs one call gives."""
+
+import time
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+
+from dpestim.audit.running.outputs import Raised
+from dpestim.audit.running.pairs import neighbours_of
+from dpestim.audit.running.sampling import Caller, OutOfTimeError
+from dpestim.base import PrivateEstimator
+from dpestim.central.additive.mechanism import AdditiveMechanism
+from dpestim.inputs.frames import is_frame
+from dpestim.privacy import Neighbours, ambient
+from dpestim.results import LEARNED
+
+#: Rows of data that are made, and rows of a call that reports many.
+_ROWS, _BLOCK = 8, 20_000
+#: What is public of something fitted besides what models learn.
+_MORE = ("frequencies_", "distribution_", "probabilities_")
+_GIVE = "pairs must be given for {0}: a list of pairs of neighbouring data"
+
+
+def caller_of(mechanism, batch):
+    """Return who is called: for a callable, or for an estimator by what it does."""
+    if not hasattr(mechanism, "get_params") or isinstance(mechanism, type):
+        if not callable(mechanism):
+            raise ValueError("mechanism must be a callable, f(data) -> output, or an estimator")
+        return Caller(mechanism, batch)
+    if batch:
+        raise ValueError("batch must be False for an estimator: dpestim takes many outputs at once where it can")
+    if ambient.ledger() is not None:
+        raise ValueError("an audit must be outside of `with ledger:`, because each of its outputs would be charged")
+    if isinstance(mechanism, PrivateEstimator):
+        if hasattr(mechanism, "privatize") and mechanism._checked_as != "shuffle":
+            return Reports(mechanism)
+        if isinstance(mechanism, AdditiveMechanism) or mechanism._checked_as == "choice":
+            return Answers(mechanism)
+    if not hasattr(mechanism, "fit"):
+        raise ValueError(f"mechanism must be a callable that uses {type(mechanism).__name__}, which has no fit")
+    return Fits(mechanism)
+
+
+class OfEstimator(Caller):
+    """An estimator without a ledger, under new seeds."""
+
+    def __init__(self, estimator):
+        known = estimator.get_params(deep=True)
+        self.estimator = clone(estimator)
+        self.estimator.set_params(**{name: None for name, value in known.items()
+                                     if name.split("__")[-1] == "ledger" and value is not None})
+        self.seeds = ["random_state"] if "random_state" in known else [
+            name for name in known if name.split("__")[-1] == "random_state"]
+        self.batch, self.takes_rng = False, True
+
+    def seeded(self, rng):
+        """Return a copy with a new seed."""
+        est = clone(self.estimator)
+        return est.set_params(**{name: int(rng.integers(2**31)) for name in self.seeds})
+
+    def pairs(self, claim):
+        """Return pairs of data that suit the estimator's declared domain."""
+        raise ValueError(_GIVE.format(type(self.estimator).__name__))
+
+    def _made(self, n_rows):
+        try:
+            return self.estimator._test_data(n_rows)
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(_GIVE.format(type(self.estimator).__name__)) from None
+
+    def draw(self, data, n, rng, until):
+        """Return n outputs, one after the other."""
+        outputs = []
+        for _ in range(n):
+            try:
+                outputs.append(self.output(self.seeded(rng), data))
+            except Exception as error:
+                outputs.append(Raised(error))
+            if time.perf_counter() > until:
+                raise OutOfTimeError
+        return outputs
+
+
+class Reports(OfEstimator):
+    """Reports of one row of the local model, as what they support, or as the numbers they decode to."""
+
+    def __init__(self, estimator):
+        super().__init__(estimator)
+        self.batch = True
+        self.verb = "fit_transform" if hasattr(estimator, "fit_transform") and estimator._checked_as is None else "privatize"
+
+    def draw(self, data, n, rng, until):
+        """Return n reports: of n rows that are the same."""
+        X, y = data if isinstance(data, tuple) else (data, None)
+        if not hasattr(X, "shape"):
+            X = np.array(X, dtype=object) if any(isinstance(value, str) for row in X for value in row) else np.array(X)
+        if X.ndim != 2 or X.shape[0] != 1:
+            raise ValueError('pairs must have data of one row for an estimator of the local model, such as [["a"]]')
+        parts = []
+        for first in range(0, n, _BLOCK):
+            size = min(_BLOCK, n - first)
+            places = np.zeros(size, int)
+            rows = X.iloc[places] if is_frame(X) and hasattr(X, "iloc") else X[places]
+            more = () if y is None else (np.asarray(y)[places],)
+            est = self.seeded(rng)
+            out = getattr(est, self.verb)(rows, *more)
+            out = np.asarray(out.todense() if issparse(out) else out)
+            out = out.reshape(size, -1)
+            parts.append(np.unpackbits(out, axis=1, bitorder="little")
+                         if self.verb == "privatize" and out.dtype == np.uint8 else out)
+            if time.perf_counter() > until:
+                raise OutOfTimeError
+        return np.concatenate(parts)
+
+    def pairs(self, claim):
+        """Return pairs of rows: of extremes of the declared columns, or of rows that suit them."""
+        X, y = self._made(200)
+        if y is not None:
+            return [((X[:1], y[:1]), (X[k:k + 1], y[k:k + 1])) for k in (1, 2, 3)]
+        if issparse(X):
+            X = X.tocsr()
+            order = np.argsort(np.diff(X.indptr), kind="stable")
+            return [(X[[a]], X[[b]]) for a, b in ((order[0], order[-1]), (order[-1], order[-2]), (order[0], order[1]))]
+        ends = [_extremes(X[:, j], self.estimator, j) for j in range(X.shape[1])]
+        low, high, other = ([own[k] for own in ends] for k in (0, 1, 2))
+        rows = {"low": low, "high": high, "other": other}
+        if len(ends) > 1:
+            rows |= {f"column {j}": [*low[:j], high[j], *low[j + 1:]] for j in range(min(len(ends), 3))}
+        made = {}
+        for name, row in rows.items():
+            made[name] = np.empty((1, len(row)), X.dtype)
+            made[name][0] = row
+        return [(made["low"], made["high"]), (made["other"], made["high"]), *(
+            (made["low"], row) for name, row in made.items() if name not in ("low", "high"))]
+
+
+def _extremes(values, estimator, column):
+    """Return three values of a column: the extremes of what is declared, or of these values, and another one."""
+    values = values.tolist()
+    known = sorted(set(values), key=lambda value: (str(type(value)), value))
+    bounds = getattr(estimator, "bounds", None)
+    if isinstance(bounds, tuple) and len(bounds) == 2 and isinstance(values[0], float):
+        low, high = (float(np.broadcast_to(end, (column + 1,) if np.ndim(end) == 0 else np.shape(end))[column])
+                     for end in bounds)
+        return low, high, (low + high) / 2
+    return known[0], known[-1], known[len(known) // 2]
+
+
+class Answers(OfEstimator):
+    """Answers with noise, or choices by scores: what `release` returns."""
+
+    def __init__(self, estimator):
+        super().__init__(estimator)
+        self.adds = isinstance(estimator, AdditiveMechanism)
+
+    def output(self, est, data):
+        """Return one output."""
+        return est.release(data)
+
+    def draw(self, data, n, rng, until):
+        """Return n outputs; noise whose law is that of one answer is drawn for all of them at once."""
+        if not (self.adds and np.ndim(data) == 0 and self.estimator._law(n) == self.estimator._law(1)):
+            return super().draw(data, n, rng, until)
+        return np.asarray(self.seeded(rng).release(np.full(n, data)))
+
+    def pairs(self, claim):
+        """Return pairs of answers, or of scores, that are a sensitivity apart."""
+        size = getattr(self.estimator, "sensitivity", None)
+        whole = getattr(self.estimator, "_integers", False)
+        if size is None:
+            bounds = getattr(self.estimator, "bounds", None)
+            if not isinstance(bounds, tuple) or np.ndim(bounds[0]):
+                raise ValueError(_GIVE.format(type(self.estimator).__name__))
+            return [tuple(map(float, bounds))]
+        size = int(size) if whole else float(size)
+        if self.adds:
+            return [(0 * size, size), (size, 2 * size)]
+        down = 0.0 if getattr(self.estimator, "monotone", False) else -size
+        n = 4
+        return [([0.0] * n, [size] + [down] * (n - 1)), ([0.0] * n, [down, size] + [size] * (n - 2)),
+                ([0.0, size, *[0.0] * (n - 2)], [size, size + down, *[down] * (n - 2)])]
+
+
+class Fits(OfEstimator):
+    """What a fit learns."""
+
+    def output(self, est, data):
+        """Return the public attributes of an estimator that was fitted."""
+        est.fit(*(data if isinstance(data, tuple) else (data,)))
+        return released(est)
+
+    def pairs(self, claim):
+        """Return pairs of tables of a few rows."""
+        if not isinstance(self.estimator, PrivateEstimator):
+            raise ValueError(_GIVE.format(type(self.estimator).__name__))
+        relation = claim.neighbours or getattr(self.estimator, "_neighbours", None) or Neighbours.SUBSTITUTION
+        if relation is Neighbours.LOCAL:
+            relation = Neighbours.SUBSTITUTION
+        X, y = self._made(_ROWS + 40)
+        if not isinstance(X, np.ndarray):
+            raise ValueError(_GIVE.format(type(self.estimator).__name__))
+        order = np.argsort(X[:, 0] if X.ndim == 2 else X, kind="stable")
+        least, most = order[0], order[-1]
+        table = np.concatenate([X[:_ROWS - 1], X[[least]]])
+        pairs = neighbours_of(table, [X[[most]], X[[order[len(order) // 2]]]], relation)
+        alike = np.concatenate([X[[least]]] * _ROWS)
+        pairs += neighbours_of(alike, [X[[most]]], relation)
+        if y is None:
+            return pairs
+        y = np.asarray(y)
+        first = np.concatenate([y[:_ROWS - 1], y[[least]]])
+        others = neighbours_of(first, [y[[most]], y[[order[len(order) // 2]]]], relation)
+        others += neighbours_of(np.concatenate([y[[least]]] * _ROWS), [y[[most]]], relation)
+        return [((a, c), (b, d)) for (a, b), (c, d) in zip(pairs, others)]
+
+
+def released(est):
+    """Return what is public of an estimator that was fitted: a dict of numbers and arrays."""
+    if isinstance(est, PrivateEstimator):
+        found = {name: getattr(est, name, None) for name in (*LEARNED, *_MORE)}
+        found = {name: value for name, value in found.items() if value is not None}
+        if found:
+            return found
+        return {f"{part.quantity} {k}": np.asarray(part.values) for k, part in enumerate(est._result_parts(0.95))}
+    return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
+            and isinstance(value, int | float | str | list | tuple | np.ndarray | np.generic)}
