@@ -6,6 +6,7 @@
 * `pairs.py`     neighbouring data
 * `subjects.py`  estimators: what one output is
 * `sampling.py`  who is called, how often, and for how long
+* `channels.py`  time, and noise that repeats
 * `outputs.py`   outputs as columns of numbers and categories
 * `events.py`    sets of outputs, in words
 * `scores.py`    a score that is learned from outputs

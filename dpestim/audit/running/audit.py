@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from dpestim.audit.running.channels import checked_channels, tasks_of
 from dpestim.audit.running.outputs import Raised
 from dpestim.audit.running.pairs import WANTED, pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
@@ -19,7 +20,6 @@ from dpestim.audit.running.subjects import OfEstimator, caller_of
 _MOST = {False: 1_000_000, True: 8_000_000}
 #: The part of the time that is planned for; outputs that show how fast calls are.
 _PLANNED, _PROBE = 0.7, {False: 8, True: 1000}
-_CHANNELS = ("bits",)
 
 
 def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, time_limit=60, events="auto",
@@ -50,9 +50,12 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
         Outputs in all. None: as many as the time allows, and at most a million (eight million if `batch`).
     time_limit : float, default=60
         Seconds.
-    events : "auto", default="auto"
+    events : "auto" or dict, default="auto"
+        Sets of outputs that are tried: learned ones, or functions ``f(output) -> bool`` by words.
     side_channels : tuple of str, default=("bits",)
-        "bits": events of the bits of floats.
+        What else is looked at. "bits": the low bits and the sign bits of floats. "time": the seconds of a call, for a
+        claim that covers time; other work of the machine disturbs it. "repeats", "pickles", "forks": whether two
+        calls, two copies by pickle or two forks of the process have the same noise.
     batch : bool, default=False
         Whether `mechanism` is ``f(data, n)``, which returns n independent outputs at once.
     random_state : int or None, default=None
@@ -91,10 +94,12 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     time_limit = _number("time_limit", time_limit, "above 0, in seconds", lambda v: 0 < v < math.inf)
     if n_samples is not None and (isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 8):
         raise ValueError("n_samples must be None or an integer of at least 8")
-    if isinstance(side_channels, str) or not set(side_channels) <= set(_CHANNELS):
-        raise ValueError(f"side_channels must be a tuple of some of {list(_CHANNELS)}")
     if not isinstance(batch, bool):
         raise ValueError("batch must be True or False")
+    side_channels = checked_channels(side_channels, batch)
+    if events != "auto" and not (isinstance(events, dict) and events and all(map(callable, events.values()))):
+        raise ValueError('events must be "auto" or a dict of functions by words, such as {"output >= 3": lambda y: '
+                         "y >= 3}")
     if random_state is not None and (isinstance(random_state, bool) or not isinstance(random_state, Integral)
                                      or random_state < 0):
         raise ValueError("random_state must be None or an integer of at least 0")
@@ -102,6 +107,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     if pairs is None and not isinstance(caller, OfEstimator):
         raise ValueError(WANTED)
     pairs = caller.pairs(claim) if pairs is None else pairs_of(pairs, claim)
+    tasks = tasks_of(caller, pairs, side_channels)
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
     with seeded(seed % 2**32):
@@ -109,13 +115,14 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
         planned = int(n_samples) if n_samples is not None else _affordable(
             each, time_limit - (time.perf_counter() - start), batch)
     with seeded(seed % 2**32):
-        return _run(caller, pairs, claim, confidence, planned, start, time_limit, side_channels, seed)
+        search = Search(tasks, claim, 1 - confidence, "bits" in side_channels, None if events == "auto" else events,
+                        seed)
+        return _run(search, rounds_of(planned, len(tasks), caller.batch), confidence, planned, start, time_limit)
 
 
-def _run(caller, pairs, claim, confidence, planned, start, time_limit, side_channels, seed):
-    search = Search(caller, pairs, claim, 1 - confidence, "bits" in side_channels, seed)
-    best = None
-    for stage in rounds_of(planned, len(pairs), caller.batch):
+def _run(search, rounds, confidence, planned, start, time_limit):
+    best, claim = None, search.claim
+    for stage in rounds:
         found = search.run(stage, start + time_limit, start + 2 * time_limit)
         if found is not None and (best is None or found.epsilon >= best.epsilon):
             best = found
@@ -123,12 +130,12 @@ def _run(caller, pairs, claim, confidence, planned, start, time_limit, side_chan
             break
     seconds = time.perf_counter() - start
     shared = {"claim": claim, "confidence": confidence, "n_samples": search.n_drawn, "planned": planned,
-              "seconds": seconds, "seed": seed}
+              "seconds": seconds, "seed": search.seed}
     if best is None:
-        return Audit(epsilon_lower=0.0, pair=pairs[0], event="none", direction="data", counts=((0, 0), (0, 0)),
+        return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data", counts=((0, 0), (0, 0)),
                      remarks=("The time limit came before the test ended: raise time_limit.",), **shared)
     choice = best.choice
-    return Audit(epsilon_lower=best.epsilon, pair=pairs[choice.pair], event=choice.event.words,
+    return Audit(epsilon_lower=best.epsilon, pair=search.tasks[choice.task][2], event=choice.event.words,
                  direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)
 
 

@@ -69,7 +69,8 @@ def candidates(reader, data, neighbour, delta, error):
     """
     n, m = len(data[0]) // 3, len(neighbour[0]) // 3
     learned = [x[:n] for x in data], [y[:m] for y in neighbour]
-    score = Score(reader, *learned) if min(n, m) >= _FEWEST else None
+    score = Score(reader, *learned) if min(n, m) >= _FEWEST and (
+        "given" not in reader.kinds) else None
     data, neighbour = [x[n:] for x in data], [y[m:] for y in neighbour]
     for number in range(len(reader.names) + 1):
         if number == len(reader.names):
@@ -79,7 +80,9 @@ def candidates(reader, data, neighbour, delta, error):
             found = list(_of_numbers(0, score, x, y))[:2]
         else:
             x, y, name = data[number], neighbour[number], reader.names[number]
-            found = _of_numbers(number, name, x, y) if reader.kinds[number] == "number" else _of_categories(
+            kind = reader.kinds[number]
+            found = _of_numbers(number, name, x, y) if kind == "number" else _of_given(
+                number, name, x, y) if kind == "given" else _of_categories(
                 number, name, reader.labels[number], (x, y), (learned[0][number], learned[1][number]))
         for events, k, other in found:
             for backward in (False, True):
@@ -119,6 +122,13 @@ def _of_numbers(number, name, x, y):
     if len(values):
         yield (lambda k: make("equal", values[k], "is exactly")), *(
             np.searchsorted(part, values, "right") - np.searchsorted(part, values, "left") for part in sides)
+
+
+def _of_given(number, name, x, y):
+    """Yield the same of an event that was given, and of its complement."""
+    for value, words in ((1.0, name), (0.0, f"not: {name}")):
+        yield (lambda _, value=value, words=words: Event(number, "equal", value, words)), *(
+            np.array([(part == value).sum()]) for part in (x, y))
 
 
 def _words(name, relation, value):

@@ -60,15 +60,15 @@ class Columns:
         Of columns of categories: the values that have the codes 0, 1, ...; others have the code -1.
     """
 
-    def __init__(self, outputs, bits=True):
-        table = as_table(outputs)
+    def __init__(self, outputs, bits=True, called="output"):
+        table, self.called = as_table(outputs), called
         if table is not None:
             width = 1 if table.ndim == 1 else min(table.shape[1], _MOST_LEAVES)
-            names = ["output"] if table.ndim == 1 else [f"output[{k}]" for k in range(width)]
+            names = [called] if table.ndim == 1 else [f"{called}[{k}]" for k in range(width)]
             self.paths, self.others = names, []
             floats = names if table.dtype.kind == "f" else []
         else:
-            self.paths, self.others, floats = _paths(outputs)
+            self.paths, self.others, floats = _paths(outputs, called)
         self.labels = {}
         numbers, others = self._leaves(outputs)
         # (what never changes tells nothing)
@@ -134,7 +134,7 @@ class Columns:
         """Return (numbers, a row for each output, NaN where there is none; a list of values for each other leaf)."""
         n = len(outputs)
         table = as_table(outputs)
-        if table is not None and not self.others and self.paths and self.paths[0].startswith("output"):
+        if table is not None and not self.others and self.paths and self.paths[0].startswith(self.called):
             table = table.reshape(n, -1)[:, :_MOST_LEAVES]
             if table.shape[1] == len(self.paths):
                 return table.astype(np.float64), []
@@ -143,13 +143,26 @@ class Columns:
         place = {path: k for k, path in enumerate(self.paths)}
         other = {path: k for k, path in enumerate(self.others)}
         for i, output in enumerate(outputs):
-            for path, leaf in leaves(output):
+            for path, leaf in leaves(output, self.called):
                 if path in place:
                     if isinstance(leaf, Real | np.bool_):
                         numbers[i, place[path]] = _as_float(leaf)
                 elif path in other:
                     others[other[path]][i] = leaf
         return numbers, others
+
+
+class Given:
+    """Columns of events that a user gave: whether an output is in each of them."""
+
+    def __init__(self, events):
+        self.names, self.functions = list(map(str, events)), list(events.values())
+        self.kinds, self.labels = ["given"] * len(events), {}
+
+    def read(self, outputs):
+        """Return a list of arrays of 0 and 1."""
+        return [np.array([not isinstance(output, Raised) and bool(function(output)) for output in outputs], float)
+                for function in self.functions]
 
 
 class _Row(tuple):
@@ -183,11 +196,11 @@ def as_table(outputs):
     return table
 
 
-def _paths(outputs):
+def _paths(outputs, called):
     """Return (paths of leaves that are numbers, paths of others, those of floats) of some of the outputs."""
     found, floats = {}, set()
     for output in outputs[:: max(1, len(outputs) // 1000)]:
-        for path, leaf in leaves(output):
+        for path, leaf in leaves(output, called):
             found[path] = found.get(path, True) and isinstance(leaf, Real | np.bool_)
             if isinstance(leaf, float | np.floating):
                 floats.add(path)

@@ -29,8 +29,10 @@ class Caller:
     batch : bool
     """
 
-    #: How the same audit is told from others in words.
-    what = "call"
+    #: What an output is called in words.
+    called = "output"
+    #: Whether the data sets take turns call by call, and the most outputs that are drawn at a time.
+    alternates, most = False, None
 
     def __init__(self, function, batch):
         self.function, self.batch = function, batch
@@ -47,7 +49,7 @@ class Caller:
             if time.perf_counter() > until:
                 raise OutOfTimeError
             return outputs
-        fresh, call, outputs = _copier(data), self.function, []
+        fresh, call, outputs = copier(data), self.function, []
         for _ in range(n):
             try:
                 outputs.append(call(fresh(), **more))
@@ -57,8 +59,18 @@ class Caller:
                 raise OutOfTimeError
         return outputs
 
+    def ready(self, data, rng):
+        """Return a function that makes one call, with data that are copied already."""
+        more, mine = {"rng": rng} if self.takes_rng else {}, copier(data)()
+        return lambda: self.function(mine, **more)
+
+    @staticmethod
+    def turn(subject, data):
+        """Return one output of a callable."""
+        return subject(data)
+
     def _all(self, data, n, more):
-        outputs = self.function(_copier(data)(), n, **more)
+        outputs = self.function(copier(data)(), n, **more)
         if not isinstance(outputs, np.ndarray):
             outputs = list(outputs)
         if len(outputs) != n:
@@ -67,7 +79,7 @@ class Caller:
         return outputs
 
 
-def _copier(data):
+def copier(data):
     """Return a function that returns the data, as a copy where code could change it."""
     if data is None or isinstance(data, int | float | complex | str | bytes | np.generic):
         return lambda: data
@@ -79,7 +91,7 @@ def _copier(data):
 def draw_both(caller, pair, n, rngs, until):
     """Return n outputs of each of two data sets; they take turns."""
     parts = ([], [])
-    edges = np.linspace(0, n, min(_TURNS, n) + 1).astype(int)
+    edges = np.linspace(0, n, (n if caller.alternates else min(_TURNS, n)) + 1).astype(int)
     for a, b in pairwise(edges):
         for side in (0, 1):
             parts[side].append(caller.draw(pair[side], int(b - a), rngs[side], until))

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from dpestim.audit.running.bounds import exact_bound
 from dpestim.audit.running.events import candidates
-from dpestim.audit.running.outputs import Columns
+from dpestim.audit.running.outputs import Columns, Given
 from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined
 
 #: Outputs of a data set that a pilot keeps, and that are read at once in a test.
@@ -22,7 +22,7 @@ class Choice(NamedTuple):
     """What a pilot chose."""
 
     predicted: float
-    pair: int
+    task: int
     reader: Columns
     event: object
     backward: bool
@@ -42,35 +42,37 @@ class Search:
 
     Parameters
     ----------
-    caller : Caller
-    pairs : list of (data, neighbour)
+    tasks : list of (Caller, (data, neighbour), pair that is shown)
     claim : Claim
     error : float
         How often the largest bound may exceed the truth.
     bits : bool
+    events : dict or None
+        Functions of an output by words; None: events are learned.
     seed : int
     """
 
-    def __init__(self, caller, pairs, claim, error, bits, seed):
-        self.caller, self.pairs, self.claim, self.error, self.bits = caller, pairs, claim, error, bits
+    def __init__(self, tasks, claim, error, bits, events, seed):
+        self.tasks, self.claim, self.error, self.bits, self.events = tasks, claim, error, bits, events
         self.seed, self.n_drawn, self._streams = seed, 0, 0
-        self.pilots = [([], []) for _ in pairs]
+        self.pilots = [([], []) for _ in tasks]
 
     def draw(self, number, n, until):
         """Return n outputs of each data set of a pair."""
         self._streams += 1
         rngs = [np.random.default_rng([self.seed, self._streams, side]) for side in (0, 1)]
-        outputs = draw_both(self.caller, self.pairs[number], n, rngs, until)
+        caller, pair, _ = self.tasks[number]
+        outputs = draw_both(caller, pair, n, rngs, until)
         self.n_drawn += 2 * n
         return outputs
 
     def run(self, stage, until, hard):
         """Return the `Finding` of a round, or None: nothing was worth a test, or it came too late."""
         error = self.error * stage.share
-        alive, choices = list(range(len(self.pairs))), {}
-        n_stages = max(1, math.ceil(math.log2(len(self.pairs)))) if len(self.pairs) > 1 else 1
+        alive, choices = list(range(len(self.tasks))), {}
+        n_stages = max(1, math.ceil(math.log2(len(self.tasks))))
         for left in range(n_stages, 0, -1):
-            n = max(1, stage.pilot * len(self.pairs) // (n_stages * len(alive)))
+            n = max(1, stage.pilot * len(self.tasks) // (n_stages * len(alive)))
             for number in alive:
                 choices[number] = self._pilot(number, n, error, until) or choices.get(number)
             alive = sorted(alive, key=lambda number: -choices[number].predicted if choices[number] else 0.0)
@@ -81,7 +83,9 @@ class Search:
         return self._test(best, stage.test, error, hard)
 
     def _pilot(self, number, n, error, until):
-        """Draw more outputs of a pair, and return what is best of all that the pilots of the pair have."""
+        """Draw more outputs of a task, and return what is best of all that the pilots of the task have."""
+        caller = self.tasks[number][0]
+        n = min(n, caller.most or n)
         try:
             for kept, new in zip(self.pilots[number], self.draw(number, n, until)):
                 kept.append(new)
@@ -91,7 +95,8 @@ class Search:
         if not kept[0]:
             return None
         sides = [joined(part)[:_MOST_KEPT] for part in kept]
-        reader = Columns(joined(sides), self.bits)
+        reader = Columns(joined(sides), self.bits, caller.called) if self.events is None or (
+            caller.called != "output") else Given(self.events)
         # (two intervals of this error are as far from their middles as one of the difference, and further: the best of
         # many looks better than it is, the more so the rarer it is)
         apart = 2 * float(ndtr(_CAUTION * ndtri(error) / math.sqrt(2)))
@@ -100,11 +105,12 @@ class Search:
         return Choice(predicted, number, reader, event, backward)
 
     def _test(self, choice, n, error, hard):
+        n = min(n, self.tasks[choice.task][0].most or n)
         counts, done = [0, 0], 0
         while done < n:
             size = min(_BLOCK, n - done)
             try:
-                sides = self.draw(choice.pair, size, hard)
+                sides = self.draw(choice.task, size, hard)
             except OutOfTimeError:
                 return None
             for side, outputs in enumerate(sides):

@@ -59,6 +59,15 @@ class OfEstimator(Caller):
         est = clone(self.estimator)
         return est.set_params(**{name: int(rng.integers(2**31)) for name in self.seeds})
 
+    def ready(self, data, rng):
+        """Return a function that makes one call."""
+        est = self.seeded(rng)
+        return lambda: self.output(est, data)
+
+    def turn(self, subject, data):
+        """Return one output of an estimator, under the seed that it has."""
+        return self.output(subject, data)
+
     def pairs(self, claim):
         """Return pairs of data that suit the estimator's declared domain."""
         raise ValueError(_GIVE.format(type(self.estimator).__name__))
@@ -88,15 +97,17 @@ class Reports(OfEstimator):
     def __init__(self, estimator):
         super().__init__(estimator)
         self.batch = True
-        self.verb = "fit_transform" if hasattr(estimator, "fit_transform") and estimator._checked_as is None else "privatize"
+        decodes = hasattr(estimator, "fit_transform") and estimator._checked_as is None
+        self.verb = "fit_transform" if decodes else "privatize"
+
+    def output(self, est, data):
+        """Return one report, as bytes and all."""
+        X, y = _one_row(data)
+        return np.asarray(est.privatize(X, *(() if y is None else (y,))))
 
     def draw(self, data, n, rng, until):
         """Return n reports: of n rows that are the same."""
-        X, y = data if isinstance(data, tuple) else (data, None)
-        if not hasattr(X, "shape"):
-            X = np.array(X, dtype=object) if any(isinstance(value, str) for row in X for value in row) else np.array(X)
-        if X.ndim != 2 or X.shape[0] != 1:
-            raise ValueError('pairs must have data of one row for an estimator of the local model, such as [["a"]]')
+        X, y = _one_row(data)
         parts = []
         for first in range(0, n, _BLOCK):
             size = min(_BLOCK, n - first)
@@ -133,6 +144,16 @@ class Reports(OfEstimator):
             made[name][0] = row
         return [(made["low"], made["high"]), (made["other"], made["high"]), *(
             (made["low"], row) for name, row in made.items() if name not in ("low", "high"))]
+
+
+def _one_row(data):
+    """Return (X of one row, y or None)."""
+    X, y = data if isinstance(data, tuple) else (data, None)
+    if not hasattr(X, "shape"):
+        X = np.array(X, dtype=object) if any(isinstance(value, str) for row in X for value in row) else np.array(X)
+    if X.ndim != 2 or X.shape[0] != 1:
+        raise ValueError('pairs must have data of one row for an estimator of the local model, such as [["a"]]')
+    return X, y
 
 
 def _extremes(values, estimator, column):
