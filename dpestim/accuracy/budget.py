@@ -49,7 +49,7 @@ def budget_for(make, accuracy, beta=0.05):
     >>> def program(eps):  # two groups, each with half of epsilon; the difference of their counts
     ...     return accuracy.of(Count(eps / 2), 1000) - accuracy.of(Count(eps / 2), 1000)
     >>> round(accuracy.budget_for(program, 20, beta=0.01), 2)
-    0.67
+    0.58
     """
     if isinstance(accuracy, bool) or not isinstance(accuracy, Real) or not 0 < accuracy < math.inf:
         raise ValueError("accuracy must be a number above 0: what no error may exceed")

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpestim.accuracy.joint import Largest, Norm
 from dpestim.accuracy.numbers import Number
+from dpestim.privacy import PrivacyGuarantee
 from dpestim.tables import Table, as_text
 
 #: The probabilities of errors that are shown.
@@ -33,6 +34,8 @@ class Error(Table):
     against : tuple of str
         What the values are compared with, in words: exact statistics of rows that are clipped to the bounds. What
         clipping itself does is not part of the error, since it depends on the rows; `at_most` declares it.
+    privacy : PrivacyGuarantee
+        What all releases that the error is made from would promise together. The error itself costs nothing.
     standard_deviation : float or ndarray
         That of the noise; NaN where the value is no linear function of it.
 
@@ -47,8 +50,8 @@ class Error(Table):
     0.0
     """
 
-    def __init__(self, numbers, against=(), labels=None, titles=()):
-        self._numbers, self.against = np.asarray(numbers, object), tuple(against)
+    def __init__(self, numbers, releases, against=(), labels=None, titles=()):
+        self._numbers, self._releases, self.against = np.asarray(numbers, object), releases, tuple(against)
         if self._numbers.size > MOST:
             raise ValueError(f"the error must be of at most {MOST:,} numbers: take fewer cells or columns")
         self.titles = tuple(titles)
@@ -58,6 +61,11 @@ class Error(Table):
     def shape(self):
         """The shape of the released values."""
         return self._numbers.shape
+
+    @property
+    def privacy(self):
+        """What all releases that the error is made from would promise together; the error itself costs nothing."""
+        return sum(self._releases.values()) if self._releases else PrivacyGuarantee(0)
 
     @property
     def standard_deviation(self):
@@ -119,7 +127,7 @@ class Error(Table):
         taken = self._numbers[index]
         if isinstance(taken, Number):
             taken, labels = _scalar(taken), None if labels is None else _scalar(labels)
-        return Error(taken, self.against, labels, self.titles)
+        return Error(taken, self._releases, self.against, labels, self.titles)
 
     def __len__(self):
         return len(self._numbers)
@@ -162,9 +170,9 @@ class Error(Table):
 
     def _combined(self, numbers, other=None):
         numbers = numbers if isinstance(numbers, np.ndarray) else _scalar(numbers)
-        against = dict.fromkeys((*self.against, *(other.against if other is not None else ())))
+        releases, against = _merged([self] if other is None else [self, other])
         keeps = numbers.shape == self.shape
-        return Error(numbers, against, self._labels if keeps else None, self.titles if keeps else ())
+        return Error(numbers, releases, against, self._labels if keeps else None, self.titles if keeps else ())
 
     # ---------------------------------------------------------------- inside
 
@@ -226,8 +234,13 @@ def _factors(values):
     if not all(isinstance(x, Rational) or math.isfinite(x) for x in flat):
         raise ValueError("numbers must be finite")
     out = np.empty(len(flat), object)
-    out[:] = [Fraction(x) for x in flat]
+    out[:] = [_exact(x) for x in flat]
     return out.reshape(array.shape)
+
+
+def _exact(x):
+    """Return a number as the Fraction that its shortest decimal form names."""
+    return Fraction(x) if isinstance(x, Rational) else Fraction(repr(float(x)))
 
 
 def checked_beta(beta):
@@ -248,7 +261,13 @@ def _numbers_of(errors):
     numbers = tuple(number for error in errors for number in error._numbers.ravel())
     if not numbers:
         raise ValueError("the error of no number has no bound")
-    return numbers, dict.fromkeys(sentence for error in errors for sentence in error.against)
+    return numbers, *_merged(errors)
+
+
+def _merged(errors):
+    """Return the releases of errors, each once, and what they are against."""
+    releases = {name: promise for error in errors for name, promise in error._releases.items()}
+    return releases, dict.fromkeys(sentence for error in errors for sentence in error.against)
 
 
 def sum_of(*errors):
@@ -271,13 +290,13 @@ def sum_of(*errors):
     >>> accuracy.sum_of(cells).bound(0.05), cells[0].bound(0.05)
     (39.0, 6.0)
     """
-    numbers, against = _numbers_of(errors)
+    numbers, *made_from = _numbers_of(errors)
     terms, rounding = {}, Fraction(0)
     for number in numbers:
         rounding += number.rounding
         for source, c in number.terms.items():
             terms[source] = terms.get(source, 0) + c
-    return Error(_scalar(Number({source: c for source, c in terms.items() if c}, rounding)), against)
+    return Error(_scalar(Number({source: c for source, c in terms.items() if c}, rounding)), *made_from)
 
 
 def max_of(*errors):
@@ -302,8 +321,9 @@ def max_of(*errors):
     >>> accuracy.max_of(cells).bound(0.05)
     14.0
     """
-    numbers, against = _numbers_of(errors)
-    return Error(_scalar(Number({Largest(numbers): Fraction(1)})), against)
+    numbers, *made_from = _numbers_of(errors)
+    numbers = tuple({(frozenset(each.terms.items()), each.rounding): each for each in numbers}.values())  # (once each)
+    return Error(_scalar(Number({Largest(numbers): Fraction(1)})), *made_from)
 
 
 def norm(*errors, order=2):
@@ -325,14 +345,14 @@ def norm(*errors, order=2):
     >>> from dpestim.statistics import Histogram
     >>> cells = accuracy.of(Histogram(1.0, bins=50, bounds=(0, 1)), 1000)
     >>> round(accuracy.norm(cells).bound(0.05), 1), accuracy.norm(cells, order=1).bound(0.05)
-    (24.8, 122.0)
+    (24.9, 121.0)
     """
     if order == math.inf:
         return max_of(*errors)
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError("order must be 1, 2 or inf")
-    numbers, against = _numbers_of(errors)
-    return Error(_scalar(Number({Norm(numbers, int(order)): Fraction(1)})), against)
+    numbers, *made_from = _numbers_of(errors)
+    return Error(_scalar(Number({Norm(numbers, int(order)): Fraction(1)})), *made_from)
 
 
 def at_most(amount):
@@ -358,4 +378,4 @@ def at_most(amount):
     """
     if isinstance(amount, bool) or not isinstance(amount, Real) or not 0 <= amount < math.inf:
         raise ValueError("amount must be a number of at least 0")
-    return Error(_scalar(Number({}, Fraction(amount))))
+    return Error(_scalar(Number({}, Fraction(amount))), {})

@@ -41,7 +41,7 @@ class Largest(Joint):
             often.setdefault(key, [number, 0])[1] += 1
         high = max(number.bound(each) for number, _ in often.values())
         low, independent, beta = 0.0, at_sources(self.numbers), float(beta)
-        while high - low > 1e-13 * high:
+        while high - low > 1e-12 * high:
             middle = (low + high) / 2
             if not low < middle < high:
                 break

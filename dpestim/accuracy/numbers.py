@@ -1,4 +1,4 @@
-"""The error of one number: a linear function of independent noises, of errors of which a bound is known, and rounding."""
+"""The error of one number: a linear function of independent noises and of errors with a known bound, and rounding."""
 
 import math
 from dataclasses import dataclass, field

@@ -16,8 +16,8 @@ from dpestim.statistics.moments import Correlation, Covariance, StandardDeviatio
 from dpestim.statistics.plan import RANK
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import Ranked
-from dpestim.statistics.sums import FLOAT_SLACK, Count, Mean, Sum, SumStatistic
-from dpestim.statistics.tables import Cells
+from dpestim.statistics.sums import FLOAT_SLACK, Count, Mean, Sum
+from dpestim.statistics.tables import Cells, ContingencyTable, Histogram
 from dpestim.summaries import MOST_ROWS, Summary
 
 _KNOWN = "Count, Sum, Mean, Variance, StandardDeviation, Covariance, Quantile, Histogram or ContingencyTable of "
@@ -40,7 +40,7 @@ def of(estimator, n=None, *, columns=None, size=None):
 mechanism that adds noise
         It is not fitted. Bounds must be declared.
     n : int, default=None
-        How many rows there will be; statistics need it.
+        How many rows there will be; counts, histograms and tables do not need it.
     columns : int or list of str, default=None
         How many columns there will be, or their names, where bounds are declared by name. None: as many as bounds or
         categories are declared for, or one column without a second axis.
@@ -64,20 +64,22 @@ mechanism that adds noise
     >>> error = accuracy.of(Mean(1.0, bounds=(0, 100)), 1000)
     >>> print(error)
     standard deviation  90 % bound  95 % bound  99 % bound
-                0.1414      0.2304      0.2997      0.4606
+                0.1414      0.2303      0.2996      0.4606
     Against the mean of the rows, clipped to the bounds.
     """
     if isinstance(estimator, AdditiveMechanism):
         if n is not None or columns is not None:
             raise ValueError("a mechanism takes answers, and not rows: give size=, the number of answers of a release")
         return _of_answers(estimator, size)
-    if not isinstance(estimator, SumStatistic | Cells | Quantile) or isinstance(estimator, Correlation):
+    if type(estimator) not in _READERS:  # (a sub-class may have another law)
         why = ("a correlation has no bound before its variances are known: take Covariance"
                if isinstance(estimator, Correlation) else f"estimator must be {_KNOWN}dpestim.statistics, or a "
                f"mechanism of dpestim.central that adds noise to answers, got {type(estimator).__name__}")
         raise ValueError(why)
     if size is not None:
         raise ValueError("size is for mechanisms: give n=, the number of rows")
+    if n is None and isinstance(estimator, Count | Cells):
+        n = 1  # (their noise is the same for any number of rows)
     if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n < MOST_ROWS:
         raise ValueError("n must be the number of rows, an int from 1 to 2^31 - 1")
     estimator._check()
@@ -87,9 +89,7 @@ mechanism that adds noise
     estimator = estimator._settled_to(names, n_columns)
     identity = estimator._identity(n_columns, n_columns is None)
     d = _width(estimator, identity, n_columns)
-    reader = _of_cells if isinstance(estimator, Cells) else _of_ranks if isinstance(
-        estimator, Quantile) else _of_sums
-    return reader(estimator, identity, int(n), d, names, n_columns is None and _is_flat(estimator))
+    return _READERS[type(estimator)](estimator, identity, int(n), d, names, n_columns is None and _is_flat(estimator))
 
 
 def _columns(columns):
@@ -114,6 +114,12 @@ def _is_flat(estimator):
     """Tell whether bounds are those of a column without a second axis."""
     bounds = getattr(estimator, "bounds", None)
     return not (isinstance(bounds, tuple | list) and len(bounds) == 2 and np.ndim(bounds[0]))
+
+
+def _error(estimator, made, shape, release, keys, names, what=""):
+    """Return the error of a release of numbers, with the labels of its result."""
+    return Error(_array(made, shape), {release: estimator.privacy_}, (what + estimator._about,),
+                 *_labels(estimator, shape, keys, names))
 
 
 def _array(numbers, shape):
@@ -141,8 +147,8 @@ def _of_answers(mechanism, size):
         made = [Number({Source(release, k, law): step}, rounding) for k in range(size or 1)]
     else:
         made = [Number({Worst(law): Fraction(1)}) for _ in range(size or 1)]
-    clipped = "" if mechanism.bounds is None else ", clipped to the bounds"
-    return Error(_array(made, () if size is None else (size,)), (f"the exact answers{clipped}",))
+    against = "the exact answers" + ("" if mechanism.bounds is None else ", clipped to the bounds")
+    return Error(_array(made, () if size is None else (size,)), {release: mechanism.privacy_}, (against,))
 
 
 def _of_cells(estimator, identity, n, d, names, one):
@@ -151,7 +157,7 @@ def _of_cells(estimator, identity, n, d, names, one):
     noise = estimator._plan(summary, estimator._shares()[1]).parts[0].noise
     release = new_release()
     made = [Number({Source(release, k, noise.law): Fraction(noise.unit)}) for k in range(math.prod(shape))]
-    return Error(_array(made, shape), (estimator._about,), *_labels(estimator, shape, keys, names))
+    return _error(estimator, made, shape, release, keys, names)
 
 
 def _of_ranks(estimator, identity, n, d, names, one):
@@ -165,8 +171,7 @@ def _of_ranks(estimator, identity, n, d, names, one):
             inwards = 0 if estimator.rank is not None else math.ceil(law.gap(cells.total, 0.05))
             made[i, j] = Number({Ranks(law, cells.total, len(targets)): Fraction(1)}, Fraction(inwards, 1 << RANK))
     shape = np.shape(estimator.q) if one else (*np.shape(estimator.q), d)
-    return Error(made.reshape(shape), (f"the rank, in rows, of {estimator._about}",),
-                 *_labels(estimator, shape, (), names))
+    return _error(estimator, made.ravel(), shape, new_release(), (), names, "the rank, in rows, of ")
 
 
 def _of_sums(estimator, identity, n, d, names, one):
@@ -179,16 +184,15 @@ def _of_sums(estimator, identity, n, d, names, one):
     rounding = Fraction(noise.unit, 2) if noise.unit > 1 else Fraction(0)
     drawn = [Number({Source(release, k, noise.law): Fraction(noise.unit, weight)}, rounding / weight)
              for k, weight in enumerate(weights)]
-    made = _READERS[next(cls for cls in type(estimator).__mro__ if cls in _READERS)](
-        drawn, grids, n, estimator._replaces)
+    made = _VALUES[type(estimator)](drawn, grids, n, estimator._replaces)
     if isinstance(estimator, StandardDeviation):
         made = [Number({Root(number): Fraction(1)}) for number in made]
     shape = (d,)
-    if type(estimator)._pairs is Covariance._pairs if squares else False:
+    if squares and not isinstance(estimator, Variance):
         places = {pair: k for k, pair in enumerate(Covariance._pairs(d))}
         made, shape = [made[places[min(i, j), max(i, j)]] for i in range(d) for j in range(d)], (d, d)
     shape = () if one and len(made) == 1 else shape
-    return Error(_array(made, shape), (estimator._about,), *_labels(estimator, shape, (), names))
+    return _error(estimator, made, shape, release, (), names)
 
 
 def _more(number, rounding):
@@ -235,5 +239,7 @@ def _moments(pairs):
     return moments
 
 
-_READERS = {Count: _counts, Sum: _sums, Mean: _means, Variance: _moments(Variance._pairs),
-            Covariance: _moments(Covariance._pairs)}
+#: From noisy numbers to the errors of the values that are made of them.
+_VALUES = {Count: _counts, Sum: _sums, Mean: _means, Variance: _moments(Variance._pairs),
+           StandardDeviation: _moments(Variance._pairs), Covariance: _moments(Covariance._pairs)}
+_READERS = {Histogram: _of_cells, ContingencyTable: _of_cells, Quantile: _of_ranks, **dict.fromkeys(_VALUES, _of_sums)}

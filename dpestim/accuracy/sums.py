@@ -12,14 +12,16 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dpestim.accuracy.tails import has_closed_form, largest_scale, log_moment, share, steps_beyond, tails
+from dpestim.accuracy.tails import largest_scale, log_moment, share, steps_beyond, tails
 
 #: What is added up: Z itself, or abs(Z)^p.
 SIGNED = 0
-#: Points of a lattice, at most; of one whose tails are rationals; atoms of a law that are taken one by one.
-_POINTS, _FEW_POINTS, _ATOMS = 1 << 18, 1 << 12, 1 << 20
+#: Points of a lattice, at most; atoms of a law that are taken one by one.
+_POINTS, _ATOMS = 1 << 18, 1 << 20
 #: The probability of what is beyond a lattice.
 _LOST = Fraction(1, 10**14)
+#: How far tails of one law may be off, relatively.
+_CLOSE = 1e-11
 #: The least beta for which convolution is asked, over what rounding of floats may cost.
 _CLEAR = 1000
 
@@ -67,7 +69,7 @@ def tail_of(parts, t):
         return 1.0
     if len(parts) == 1 and parts[0][2] == 1:
         law, coefficient, _ = parts[0]
-        return min(1.0, float(law.beyond(math.floor(Fraction(t) / coefficient) + 1)) * (1 + 1e-15))
+        return min(1.0, 2 * float(tails(law, np.array([math.floor(Fraction(t) / coefficient) + 1.0]))[0]) * (1 + _CLOSE))
     return law_of(parts, SIGNED).beyond(t)
 
 
@@ -75,17 +77,19 @@ def concentrated(parts, beta, power=SIGNED):
     """Return what a sum exceeds in absolute value with probability beta at most, by bounds alone."""
     lost = share(beta, sum(n for *_, n in parts))
     union = float(sum(n * c * steps_beyond(law, lost) ** max(1, power) for law, c, n in parts))
-    if power != SIGNED or math.isinf(sum(log_moment(law, 0.0) for law, *_ in parts)):
+    terms = [(law, math.sqrt(c) if power == 2 else float(c), n) for law, c, n in parts]
+    if math.isinf(sum(log_moment(law, 0.0) for law, *_ in terms)):
         return union
-    terms = [(law, float(c), n) for law, c, n in parts]
     most = min(largest_scale(law) / c for law, c, _ in terms)
+    # (both signs of one sum, or of every term: E[e^(s abs(Z))] is at most 2 E[e^(s Z)])
+    signs = math.log(2) * (1 if power == SIGNED else sum(n for *_, n in terms))
 
     def bound(log):
         s = most * math.exp(log)
-        return (sum(n * log_moment(law, s * c) for law, c, n in terms) + math.log(2 / float(beta))) / s
+        return (sum(n * log_moment(law, s * c) for law, c, n in terms) + signs - math.log(float(beta))) / s
 
-    found = minimize_scalar(bound, bounds=(-12.0, -1e-6), method="bounded")
-    return min(union, float(found.fun) * (1 + 1e-9)) if math.isfinite(found.fun) else union
+    found = float(minimize_scalar(bound, bounds=(-12.0, -1e-6), method="bounded").fun) * (1 + 1e-9)
+    return min(union, found**2 if power == 2 else found)
 
 
 @lru_cache(maxsize=64)
@@ -95,9 +99,8 @@ def law_of(parts, power):
     reach = concentrated(parts, float(_LOST), power)
     sides = 2 if power == SIGNED else 1
     points = sides * (math.floor(Fraction(reach) / unit) + 2)
-    most = _POINTS if all(has_closed_form(law) for law, *_ in parts) else _FEW_POINTS
     # (the lattice of the values themselves may be somewhat larger: on it nothing is rounded up)
-    every = 1 if points <= (most << 2) else -(-points // most)
+    every = 1 if points <= (_POINTS << 2) else -(-points // _POINTS)
     size = 1 << (sides * (points // sides // every + 2)).bit_length()
     spectrum, n_terms = np.ones(size // 2 + 1, complex), 0
     for law, coefficient, n in parts:
@@ -125,7 +128,7 @@ def _masses(law, times, every, power, size):
     p, last = max(1, power), (size // 2 if power == SIGNED else size) - 1
     n_atoms = steps_beyond(law, _LOST) + 1
     out = np.zeros(size)
-    if n_atoms <= _ATOMS and has_closed_form(law) or n_atoms < _FEW_POINTS:
+    if n_atoms <= _ATOMS:
         z = np.arange(1, n_atoms + 1)
         beyond = tails(law, np.arange(1, n_atoms + 2))
         masses = beyond[:-1] - beyond[1:]

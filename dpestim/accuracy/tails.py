@@ -10,11 +10,10 @@ from scipy.special import ndtr
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
+from dpestim.central.additive.staircase import StaircaseLaw
 
-
-def has_closed_form(law):
-    """Tell whether `tails` takes no rational for each point."""
-    return isinstance(law, DiscreteLaplaceLaw | RoundedGaussianLaw)
+#: Up to this sigma tails of a discrete Gaussian are summed.
+_WIDE = 1 << 13
 
 
 def tails(law, k):
@@ -24,12 +23,33 @@ def tails(law, k):
         return np.exp(-rate * k) / (1 + math.exp(-rate))
     if isinstance(law, RoundedGaussianLaw):
         return ndtr((0.5 - k) / law.sigma)
-    return np.array([_tail(law, int(each)) for each in k])
+    if isinstance(law, StaircaseLaw):
+        return _stairs(law, k) / (2 * _stairs(law, np.zeros(1)) - 1)
+    if isinstance(law, DiscreteGaussianLaw):
+        if law.sigma > _WIDE:
+            x = (k - 0.5) / law.sigma  # (discrete_gaussian.md says how far off this may be)
+            return ndtr(-x) * (1 + (x * x + x + 2) / (20 * law.sigma**2))
+        known = _sums(law.sigma)
+        return known[np.minimum(k, len(known) - 1).astype(np.int64)]
+    raise ValueError(f"the tails of {type(law).__name__} are not known: take another mechanism")
 
 
-@lru_cache(maxsize=1 << 15)
-def _tail(law, k):
-    return float(law.beyond(k)) / 2
+def _stairs(law, k):
+    """Return the sums of the weights of k, k + 1, ..., that of 0 being 1."""
+    stair, place = np.divmod(k, law.width)
+    up, fall = np.maximum(0, law.upper - place), math.exp(-float(law.epsilon))
+    rest = (law.upper + fall * (law.width - law.upper)) / -math.expm1(-float(law.epsilon))
+    return np.exp(-float(law.epsilon) * stair) * (
+        up + fall * (law.width - np.maximum(place, law.upper)) + fall * rest)
+
+
+@lru_cache(maxsize=16)
+def _sums(sigma):
+    """Return P[Z >= k] for k = 0, 1, ..., as far as floats reach."""
+    z = np.arange(math.ceil(38 * sigma) + 2)
+    weights = np.exp(-np.square(z / sigma) / 2)
+    sums = np.cumsum(weights[::-1])[::-1]
+    return sums / (2 * sums[0] - 1)
 
 
 @lru_cache(maxsize=512)
