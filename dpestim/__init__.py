@@ -3,6 +3,7 @@
     central          noise on query answers under central differential privacy: Laplace, Gaussian, discrete and real
     linear_model     models under central differential privacy: logistic, linear and Poisson regression, vectors
     local            local differential privacy: frequencies of categories; means and distributions of numbers; models
+    accuracy         how far off a release will be, before it is made: bounds of errors, and the epsilon for an accuracy
     accounting       `Ledger`: a budget that survives clones, workers and crashes; what series of releases cost together
     anonymity        k-anonymous tables and attacks on them, for comparison: nothing there is differentially private
     covariance       covariance matrices from one pass over rows, in the central model
@@ -31,8 +32,8 @@
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
 
-Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> audit,
-pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree,
+Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
+audit, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree,
 cluster, covariance, synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing,
 anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and
 bits, and no epsilon).
@@ -43,7 +44,7 @@ import importlib
 from dpestim import notebook
 from dpestim.version import __version__
 
-_SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "collection", "covariance", "datasets",
+_SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance", "datasets",
                 "decomposition", "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local",
                 "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle",
                 "statistics", "synthesis", "testing", "tree")

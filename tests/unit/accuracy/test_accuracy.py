@@ -128,7 +128,7 @@ class Program:
     estimator: object
     rows: np.ndarray
     least: float
-    n_runs: int = 300
+    n_runs: int = 160
 
 
 HIGH = np.full(200, 5.0)
@@ -143,7 +143,7 @@ PROGRAMS = {
                                   np.r_[HIGH[:100] + 9, HIGH[:100] - 9], 0.1),
     "StandardDeviation": Program(StandardDeviation(2.0, bounds=(0, 10)), HIGH, 0.5),
     "Covariance": Program(Covariance(4.0, bounds=([0, 0], [10, 10]), neighbours="add_remove"),
-                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.05, 100),
+                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.05, 60),
     "Histogram": Program(Histogram(0.5, bins=2, bounds=(0, 9), delta=1e-6), HIGH, 0.9),
 }
 
