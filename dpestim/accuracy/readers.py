@@ -204,8 +204,8 @@ def _counts(drawn, grids, n, replaces):
 
 
 def _sums(drawn, grids, n, replaces):
-    # (a row is up to half a step from its point)
-    return [_more(number, _HALF * n + Fraction(FLOAT_SLACK) * n * max(abs(grid.first), abs(grid.last)))
+    # (a row is up to half a step from its point; where rows are secret, it is against rounded rows, as its intervals)
+    return [_more(number, _HALF * n * replaces + Fraction(FLOAT_SLACK) * n * max(abs(grid.first), abs(grid.last)))
             * Fraction(grid.step) for number, grid in zip(drawn, grids)]
 
 

@@ -164,6 +164,14 @@ def test_what_estimators_release_is_within_the_bound_of_before(name):
     assert error.privacy.epsilon == runs[0].privacy_.epsilon
 
 
+@pytest.mark.parametrize("name", ["Sum", "Sum, one more", "Mean", "Variance", "Histogram"])
+def test_bounds_of_before_are_the_widths_of_intervals(name):
+    kind = PROGRAMS[name].estimator
+    rows = np.full(100_000, 1.0) + np.arange(100_000) % 2  # (far from all bounds)
+    low, high = kind.fit(rows).result_.interval(0.97)
+    np.testing.assert_allclose(accuracy.of(kind, len(rows)).bound(0.03), (high - low) / 2, rtol=0.01)
+
+
 def test_noise_that_two_outputs_share_is_no_independent_noise():
     cells = accuracy.of(Histogram(1.0, bins=4, bounds=(0, 1)))
     other = accuracy.of(Histogram(1.0, bins=4, bounds=(0, 1)))
@@ -182,6 +190,9 @@ def test_noise_that_two_outputs_share_is_no_independent_noise():
     assert accuracy.max_of(*same).quantile() == cells[0].quantile() < accuracy.max_of(*different).quantile()
     with pytest.raises(ValueError, match="law of this error is not known"):
         accuracy.max_of(cells[0], cells[0] + cells[1]).quantile()
+    pair = accuracy.of(LaplaceMechanism(1.0, sensitivity=1.0), size=2)
+    dependent = [pair[0] + pair[1], pair[0] - pair[1]]
+    assert accuracy.max_of(*dependent).bound(0.6) == pytest.approx(dependent[0].bound(0.3), rel=1e-3)
     assert accuracy.norm(*same, order=1).bound(0.05) == twice.bound(0.05)
     assert accuracy.norm(*same).bound(0.05) >= math.sqrt(2) * cells[0].bound(0.05)
 
@@ -217,6 +228,8 @@ def test_ranks_of_quantiles_are_within_their_bound():
                      for k in range(60)])
     assert np.all((abs(runs - [256, 512]) > bound + 1).mean(axis=0) <= 0.05)
     assert np.all(bound < 1024 / 4)
+    # (the order may swap two choices, so each needs that both are near)
+    assert bound[0] == accuracy.of(Quantile(0.5, q=0.25, bounds=(0, 1024)), 1024).bound(0.025)
 
 
 def test_budgets_are_the_least_that_are_enough():
