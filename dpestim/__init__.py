@@ -33,10 +33,10 @@
 `Numbers`, `Categories`, `Text` or `Keys`.
 
 Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
-audit, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree,
-cluster, covariance, synthesis -> statistics, shuffle -> local, central -> accounting, testing, models, postprocessing,
-anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows numbers and
-bits, and no epsilon).
+audit, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes,
+tree, cluster, covariance, synthesis -> statistics, shuffle -> local, central -> accounting, testing, models,
+postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows
+numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -44,10 +44,10 @@ import importlib
 from dpestim import notebook
 from dpestim.version import __version__
 
-_SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance", "datasets",
-                "decomposition", "distributed", "ensemble", "feature_selection", "inspection", "linear_model", "local",
-                "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy", "shuffle",
-                "statistics", "synthesis", "testing", "tree")
+_SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
+                "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "inspection",
+                "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
+                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

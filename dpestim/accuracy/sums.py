@@ -69,7 +69,8 @@ def tail_of(parts, t):
         return 1.0
     if len(parts) == 1 and parts[0][2] == 1:
         law, coefficient, _ = parts[0]
-        return min(1.0, 2 * float(tails(law, np.array([math.floor(Fraction(t) / coefficient) + 1.0]))[0]) * (1 + _CLOSE))
+        least = math.floor(Fraction(t) / coefficient) + 1.0
+        return min(1.0, 2 * float(tails(law, np.array([least]))[0]) * (1 + _CLOSE))
     return law_of(parts, SIGNED).beyond(t)
 
 
