@@ -1,6 +1,7 @@
 """Audits of running code: a lower bound on its epsilon, from outputs alone.
 
 * `audit.py`     the function, and what it refuses
+* `asserting.py` the function as an assertion
 * `result.py`    what it returns
 * `plans.py`     claims, rounds and their errors: what is declared before anything runs
 * `pairs.py`     neighbouring data
