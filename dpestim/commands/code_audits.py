@@ -44,7 +44,7 @@ def _in_options(text):
 
 def load(target):
     """Return what ``module:name`` names, or raise ValueError; modules of this folder come first."""
-    module, colon, name = target.partition(":")
+    module, _, name = target.partition(":")
     if not module or not name:
         raise ValueError(f"{target!r} must be module:function, such as my_package.counts:noisy_count")
     if os.getcwd() not in sys.path:

@@ -65,8 +65,9 @@ def test_wrong_claims_are_assertion_errors_in_words():
     def leaky(n, rng):
         return n + rng.geometric(0.8) - rng.geometric(0.8)
 
-    with pytest.raises(AssertionError, match=r"(?s)leaky: the claim of epsilon 1 is wrong: .*Event: output <= 3.\nIt was "
-                                             r"seen [\d,]+ times of [\d,]+ with 3, and .* neighbour 4\."):
+    told = (r"(?s)leaky: the claim of epsilon 1 is wrong: .*Event: output <= 3.\nIt was seen [\d,]+ times of [\d,]+ "
+            r"with 3, and .* neighbour 4\.")
+    with pytest.raises(AssertionError, match=told):
         assert_private(leaky, epsilon=1.0, pairs=[(3, 4)], n_samples=4000)
     assert not assert_private(leaky, epsilon=1.7, pairs=[(3, 4)], n_samples=4000).violated
     assert not assert_private(leaky, epsilon=1.0, delta=0.8, pairs=[(3, 4)], n_samples=4000).violated
@@ -98,8 +99,8 @@ def test_the_plug_in_is_light_and_fails_tests_of_other_suites(folder):
     points = project["entry-points"]["pytest11"]
     (known / "entry_points.txt").write_text("[pytest11]\n" + "".join(
         f"{name} = {module}\n" for name, module in points.items()), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dpestim-time-limit", "0.25"],
-                          capture_output=True, text=True, cwd=folder,
+    words = "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dpestim-time-limit", "0.25"
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=folder,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])})
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "pytest_plugin.py" not in done.stdout  # (the line that is shown is that of the test)
@@ -119,7 +120,8 @@ def test_the_command_audits_code(folder, capsys):
     assert (code, found["violated"], found["seed"], found["pair"]) == (0, False, 0, ["3", "4"])
     for words, message in [
         (["counts:bad", "--epsilon", "1"], "give --pair"), (["counts:bad"], "give --epsilon"),
-        (["counts:worse", "--epsilon", "1", *pair], "has no 'worse'"), (["counts", "--epsilon", "1"], "module:function"),
+        (["counts:worse", "--epsilon", "1", *pair], "has no 'worse'"),
+        (["counts", "--epsilon", "1"], "module:function"),
         (["cuonts:bad", "--epsilon", "1", *pair], "cannot be imported"),
         (["counts:bad", "--epsilon", "-1", *pair], "--epsilon and --delta must be"),
         (["counts:broken", "--epsilon", "1", *pair], "KeyError"),
