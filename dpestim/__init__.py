@@ -3,6 +3,7 @@
     central          noise on query answers under central differential privacy: Laplace, Gaussian, discrete and real
     linear_model     models under central differential privacy: logistic, linear and Poisson regression, vectors
     local            local differential privacy: frequencies of categories; means and distributions of numbers; models
+    accuracy         how far off a release will be, before it is made: bounds of errors, and the epsilon for an accuracy
     accounting       `Ledger`: a budget that survives clones, workers and crashes; what series of releases cost together
     anonymity        k-anonymous tables and attacks on them, for comparison: nothing there is differentially private
     covariance       covariance matrices from one pass over rows, in the central model
@@ -32,9 +33,9 @@
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
 
-Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> audit,
-pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes, tree,
-cluster, covariance, synthesis, graph -> statistics, shuffle -> local, central -> accounting, testing, models,
+Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
+audit, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes,
+tree, cluster, covariance, synthesis, graph -> statistics, shuffle -> local, central -> accounting, testing, models,
 postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows
 numbers and bits, and no epsilon).
 """
@@ -44,10 +45,10 @@ import importlib
 from dpestim import notebook
 from dpestim.version import __version__
 
-_SUBPACKAGES = ("accounting", "anonymity", "audit", "central", "cluster", "collection", "covariance", "datasets",
-                "decomposition", "distributed", "ensemble", "feature_selection", "graph", "inspection", "linear_model",
-                "local", "model_selection", "naive_bayes", "pipeline", "postprocessing", "preprocessing", "privacy",
-                "shuffle", "statistics", "synthesis", "testing", "tree")
+_SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
+                "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "graph", "inspection",
+                "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
+                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

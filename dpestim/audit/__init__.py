@@ -2,6 +2,7 @@
 
     BayesianAdversary   guesses a user's value from one report: how often it is right, expected and measured
     audit               a lower bound on the epsilon of running code, from its outputs alone
+    assert_private      the same as an assertion, for test suites; a fixture of pytest
     exact_epsilon       the epsilon that a law, a matrix or a mechanism really has; exact_delta, its delta at an epsilon
     hockey_stick        the delta between two laws of one outcome, or two densities; max_loss, the worst ln(ratio)
     compose             several outcomes together, exactly: what fast accounting is measured against
@@ -29,10 +30,11 @@ from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_lo
 from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery import Mistake, mistakes
 from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
+from dpestim.audit.running.asserting import assert_private
 from dpestim.audit.running.audit import audit
 from dpestim.audit.running.result import Audit
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
 __all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
-           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit", "column_inference", "compose",
-           "exact_delta", "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]
+           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "assert_private", "audit", "column_inference",
+           "compose", "exact_delta", "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]

@@ -1,16 +1,29 @@
 """`dpestim audit`."""
 
-from dpestim.commands.parser import DONE, REJECTED
-from dpestim.commands.streams import Facts, show
+import os
+
+from dpestim.commands import code_audits
+from dpestim.commands.parser import DONE, REJECTED, USAGE
+from dpestim.commands.streams import Facts, say, show
 from dpestim.commands.surveys import load
 
 
 def run(args):
+    """Audit code where there is a claim, and else a survey."""
+    if args.epsilon is not None:
+        return code_audits.run(args)
+    if args.pair or (":" in args.target and not os.path.exists(args.target)):
+        say("dpestim audit: give --epsilon, what the code claims")
+        return USAGE
+    return of_survey(args)
+
+
+def of_survey(args):
     """Print the epsilon of each column's exact law, and how often the best guess is right; 3 where a law is worse."""
     from dpestim.audit import BayesianAdversary, exact_epsilon
     from dpestim.privacy.rounding import float_up
 
-    survey = load(args.survey)
+    survey = load(args.target)
     client = survey.client()
     columns = client._columns_now()
     rows, kept = [], True

@@ -14,6 +14,7 @@ exit codes:
   1  refused or failed; one line on the standard error names the reason
   2  the arguments do not fit
   3  done, but some reports were rejected (collect), or a check failed (survey check, ledger verify)
+  audit of code: 0 no violation was found, 1 the claim is wrong, 2 the arguments do not fit
   130  interrupted
 """
 
@@ -204,11 +205,30 @@ def _ledger(commands):
 
 
 def _audit(commands):
-    parser = _command(commands, "audit", "audits:run", "compute what a report of a survey reveals", """\
-For each column: the epsilon of the exact law, and how often the best guess of a value from its report is right where
-all values are equally likely.
+    parser = _command(commands, "audit", "audits:run", "compute what a report of a survey reveals, or audit code", """\
+Of a survey file, for each column: the epsilon of the exact law, and how often the best guess of a value from its report
+is right where all values are equally likely.
+
+Of code, with --epsilon: the function is called many times with data and with a neighbour, and the outputs tell a lower
+bound on its epsilon. Exit codes: 0 no violation was found, which is no proof; 1 the claim is wrong; 2 the arguments do
+not fit.
+
+examples:
+  dpestim audit survey.json
+  dpestim audit my_package.counts:noisy_count --epsilon 1 --pair 10 11
 """)
-    parser.add_argument("survey", metavar="FILE", help="the survey file, or -")
+    parser.add_argument("target", metavar="FILE|MODULE:FUNCTION", help="the survey file, or -; or a function of one "
+                        "argument, or an estimator, of a module")
+    code = parser.add_argument_group("code")
+    code.add_argument("--epsilon", type=_number, metavar="E", help="the claim")
+    code.add_argument("--delta", type=_number, default=0.0, metavar="D", help="the delta of the claim (default: 0)")
+    code.add_argument("--pair", nargs=2, action="append", default=[], metavar=("DATA", "NEIGHBOUR"),
+                      help="data of two neighbours, as Python writes them; may be repeated. An estimator needs none")
+    code.add_argument("--time", type=_number, default=60.0, metavar="S", help="seconds (default: %(default)g)")
+    code.add_argument("--samples", type=_count, metavar="N", help="outputs in all (default: what the time allows)")
+    code.add_argument("--confidence", type=_number, default=0.999, metavar="C", help="with which a violation is one "
+                      "(default: %(default)s)")
+    code.add_argument("--seed", type=_count, metavar="N", help="of the audit (default: a new one, which is printed)")
     _json(parser)
 
 

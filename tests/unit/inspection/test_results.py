@@ -11,7 +11,7 @@ import pytest
 from _html import Balanced
 
 import dpestim
-from dpestim import Categories, Domain, Numbers, config_context
+from dpestim import Categories, Domain, Numbers, accuracy, config_context
 from dpestim.accounting import Ledger
 from dpestim.anonymity import homogeneity_attack
 from dpestim.audit import BayesianAdversary, audit, mistakes, poisoning
@@ -93,6 +93,7 @@ MADE = {
     "statistics.ranges.RangeResult": lambda: RangeCounts(1.0, bins=4, bounds=(0, 4)).fit([[1.0], [3.0]] * 9).result_,
     "collection.survey.Survey": lambda: Survey(
         GRRFrequencyEstimator(1.0, categories={"<a>": ["x", "y"], "b": [1, 2]}), name="<Drinks>"),
+    "accuracy.error.Error": lambda: accuracy.of(ContingencyTable(1.0, categories=[["<a>", "b"]])),
     "a search": lambda: search().result_,
     "no guarantee": lambda: PrivacyGuarantee(math.inf, notes=("It is <not> here.",)),
     "a plan of means": lambda: plan(n_categories=3, n_users=1000, epsilon=1.0),

@@ -31,9 +31,9 @@ LAYERS = {
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6, "tree": 6, "cluster": 6,
     "covariance": 6, "synthesis": 6, "graph": 6,
     "ensemble": 7, "decomposition": 7,
-    "audit": 8, "pipeline": 8, "collection": 8,
+    "accuracy": 8, "audit": 8, "pipeline": 8, "collection": 8,
     "distributed": 9, "inspection": 9, "model_selection": 9,
-    "commands": 10, "__main__": 11,
+    "commands": 10, "pytest_plugin": 10, "__main__": 11,
 }
 
 
@@ -193,7 +193,7 @@ BLOCKS = {
     "docs/guide/preparing.md": 7,
     "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,
-    "docs/guide/statistics.md": 2,
+    "docs/guide/statistics.md": 3,
     "docs/guide/surveys.md": 3,
     "docs/guide/synthesis.md": 1,
     "docs/howto.md": 11,
