@@ -132,8 +132,8 @@ def _run(search, rounds, confidence, planned, start, time_limit):
     shared = {"claim": claim, "confidence": confidence, "n_samples": search.n_drawn, "planned": planned,
               "seconds": seconds, "seed": search.seed}
     if best is None:
-        return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data", counts=((0, 0), (0, 0)),
-                     remarks=("The time limit came before the test ended: raise time_limit.",), **shared)
+        return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data",
+                     counts=((0, 0), (0, 0)), remarks=("The time limit came before the test ended: raise time_limit.",), **shared)
     choice = best.choice
     return Audit(epsilon_lower=best.epsilon, pair=search.tasks[choice.task][2], event=choice.event.words,
                  direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)

@@ -22,7 +22,7 @@ def laplaces(x, n, rng):
 def test_bounds_exceed_the_truth_as_seldom_as_they_say(n, m, epsilon, delta, error):
     """All counts are enumerated, at the probabilities where the truth is just epsilon."""
     tests = {
-        "exact": lambda k, b: Evidence(k, n, b, m, delta, error).value(epsilon) <= error,
+        "exact": lambda k, b: Evidence(k, n, b, m, delta, error).rejects(epsilon),
         "two intervals": lambda k, b: clopper_pearson(k, n, b, m, delta, error) > epsilon,
     }
     q = np.linspace(0, 1, 101)
@@ -39,7 +39,8 @@ def test_bounds_exceed_the_truth_as_seldom_as_they_say(n, m, epsilon, delta, err
 def test_the_exact_bound_is_where_its_test_stops_to_reject():
     bound = exact_bound(500, 1000, 184, 1000, 0.0, 1e-3)
     found = Evidence(500, 1000, 184, 1000, 0.0, 1e-3)
-    assert found.value(bound) <= 1e-3 < found.value(bound + 2e-5)
+    assert found.rejects(bound)
+    assert not found.rejects(bound + 2e-4)
     assert clopper_pearson(500, 1000, 184, 1000, 0.0, 1e-3) < bound < np.log(500 / 184)
     assert exact_bound(100, 1000, 100, 1000, 0.0, 1e-3) == exact_bound(1, 10, 0, 10, 0.5, 1e-3) == 0
     assert exact_bound(1000, 1000, 0, 1000, 0.0, 1e-3) > 4
