@@ -1,4 +1,4 @@
-"""``python -m benchmarks.audits {alarms,power,broken,peers}``: audits of running code, how often and how fast they speak.
+"""``python -m benchmarks.audits {alarms,power,broken,peers}``: how often audits are right, and how fast.
 
 * ``alarms``: many short audits of correct mechanisms at the claim that they just keep: the share of bounds above it is
   at most the declared error.
@@ -79,7 +79,8 @@ def power(seeds, seconds):
         "OUE, 16 values": lambda e: OUEFrequencyEstimator(e, categories=[range(16)]),
         "x + rng.laplace(), call by call": lambda e: (lambda x, rng: x + rng.laplace(scale=1 / e)),
     }
-    print("| mechanism | caught at 1.1 | outputs | seconds | bound at 1 | outputs | seconds |\n|---|---|---|---|---|---|---|")
+    print("| mechanism | caught at 1.1 | outputs | seconds | bound at 1 | outputs | seconds |")
+    print("|---|---|---|---|---|---|---|")
     for name, make in subjects.items():
         claim = (1.0, 0.01) if "delta" in name else 1.0
         pairs = [(0, 1)] if callable(make(1.0)) else None

@@ -133,7 +133,8 @@ def _run(search, rounds, confidence, planned, start, time_limit):
               "seconds": seconds, "seed": search.seed}
     if best is None:
         return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data",
-                     counts=((0, 0), (0, 0)), remarks=("The time limit came before the test ended: raise time_limit.",), **shared)
+                     counts=((0, 0), (0, 0)), **shared,
+                     remarks=("The time limit came before the test ended: raise time_limit.",))
     choice = best.choice
     return Audit(epsilon_lower=best.epsilon, pair=search.tasks[choice.task][2], event=choice.event.words,
                  direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)
