@@ -18,8 +18,10 @@ from dpestim.audit.running.subjects import OfEstimator, caller_of
 
 #: Outputs of an audit whose number is not given: at most, of calls that return one, or many.
 _MOST = {False: 1_000_000, True: 8_000_000}
-#: The part of the time that is planned for; outputs that show how fast calls are.
-_PLANNED, _PROBE = 0.7, {False: 8, True: 1000}
+#: The part of the time that is planned for, and that shows how fast calls are.
+_PLANNED, _PROBED = 0.7, 0.02
+#: Outputs that show it, at first (then four times as many), and how often.
+_PROBE, _PROBES = {False: 4, True: 500}, 5
 
 
 def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, time_limit=60, events="auto",
@@ -111,9 +113,9 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
     with seeded(seed % 2**32):
-        each = _probe(caller, pairs[0], seed, start + time_limit)
+        each = _probe(caller, pairs[0], seed, _PROBED * time_limit, start + time_limit)
         planned = int(n_samples) if n_samples is not None else _affordable(
-            each, time_limit - (time.perf_counter() - start), batch)
+            each, time_limit - (time.perf_counter() - start), caller.batch)
     with seeded(seed % 2**32):
         search = Search(tasks, claim, 1 - confidence, "bits" in side_channels, None if events == "auto" else events,
                         seed)
@@ -140,19 +142,30 @@ def _run(search, rounds, confidence, planned, start, time_limit):
                  direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)
 
 
-def _probe(caller, pair, seed, until):
-    """Return the seconds that an output takes; raise where all calls fail."""
-    n, begin = _PROBE[caller.batch], time.perf_counter()
-    rngs = [np.random.default_rng([seed, 0, side]) for side in (0, 1)]
-    try:
-        sides = draw_both(caller, pair, n, rngs, until)
-    except OutOfTimeError:
-        raise ValueError("time_limit must be larger: a few calls take longer") from None
-    outputs = joined(sides)
-    if all(isinstance(output, Raised) for output in outputs):
-        raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls raised "
-                         f"{outputs[0].name}")
-    return (time.perf_counter() - begin) / (2 * n)
+def _probe(caller, pair, seed, most, until):
+    """Return the seconds that an output takes, once the first ones are there; raise where all calls fail."""
+    n, each = _PROBE[caller.batch], None
+    begin = time.perf_counter()
+    for number in range(_PROBES):
+        start = time.perf_counter()
+        rngs = [np.random.default_rng([seed, 0, number, side]) for side in (0, 1)]
+        try:
+            sides = draw_both(caller, pair, n, rngs, until)
+        except OutOfTimeError:
+            if each is None:
+                raise ValueError("time_limit must be larger: a few calls take longer") from None
+            break
+        if number == 0:
+            outputs = joined(sides)
+            if all(isinstance(output, Raised) for output in outputs):
+                raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls "
+                                 f"raised {outputs[0].name}")
+        now = time.perf_counter()
+        each = (now - start) / (2 * n)
+        if now - begin > most:
+            break
+        n *= 4
+    return each
 
 
 def _affordable(each, left, batch):

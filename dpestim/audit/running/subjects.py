@@ -14,6 +14,7 @@ from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.inputs.frames import is_frame
 from dpestim.privacy import Neighbours, ambient
 from dpestim.results import LEARNED
+from dpestim.rng import WordSource
 
 #: Rows of data that are made, and rows of a call that reports many.
 _ROWS, _BLOCK = 8, 20_000
@@ -173,17 +174,21 @@ class Answers(OfEstimator):
 
     def __init__(self, estimator):
         super().__init__(estimator)
-        self.adds = isinstance(estimator, AdditiveMechanism)
+        self.batch = self.adds = isinstance(estimator, AdditiveMechanism)
 
     def output(self, est, data):
         """Return one output."""
         return est.release(data)
 
     def draw(self, data, n, rng, until):
-        """Return n outputs; noise whose law is that of one answer is drawn for all of them at once."""
-        if not (self.adds and np.ndim(data) == 0 and self.estimator._law(n) == self.estimator._law(1)):
+        """Return n outputs; noise of one answer is drawn for all of them at once, as `release` draws it."""
+        if not (self.adds and np.ndim(data) == 0):
             return super().draw(data, n, rng, until)
-        return np.asarray(self.seeded(rng).release(np.full(n, data)))
+        est = self.seeded(rng)
+        answers, law = est._read(data)
+        out = est._noisy(np.repeat(answers.reshape(-1), n), law, WordSource(est.random_state))
+        bounds = est._checked_bounds()
+        return out if bounds is None else np.minimum(np.maximum(out, bounds[0]), bounds[1])
 
     def pairs(self, claim):
         """Return pairs of answers, or of scores, that are a sensitivity apart."""
