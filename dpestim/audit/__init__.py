@@ -7,6 +7,7 @@
     compose             several outcomes together, exactly: what fast accounting is measured against
     poisoning           the worst gain of malicious users under each law, by their inputs or by any reports
     column_inference    how often the column is guessed that a report with fakes tells the truth about
+    search_counterexample    two neighbours, and an event, that refute a claimed epsilon: searched, and certified
     audit_model         a lower bound of a model's epsilon from one fit, by canaries that coins include
     mistakes            published mechanisms that are less private than they claim, and what they really lose
 
@@ -21,6 +22,7 @@ Functions that compare with raw data are not private and are for the curator; th
 * `malicious.py` their worst gains, and the picture of these
 * `running/`     audits of running code: pairs, events, bounds
 * `models.py`    the audit of a model by one fit; `canaries.py`, `scores.py` and `one_run.py`, its bound
+* `search.py`    the search for a counterexample; `spaces.py`, its inputs, and `certificates.py`, what proves it
 * `gallery/`     the mistakes, by what they are about
 """
 
@@ -34,9 +36,10 @@ from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
 from dpestim.audit.models import Guesses, ModelAudit, audit_model
 from dpestim.audit.running.audit import audit
 from dpestim.audit.running.result import Audit
+from dpestim.audit.search import Counterexample, search_counterexample
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
-__all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Guesses", "Mistake",
-           "ModelAudit", "Poisoning", "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit",
+__all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Counterexample", "Density", "Estimate", "Gain", "Guesses",
+           "Mistake", "ModelAudit", "Poisoning", "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "audit",
            "audit_model", "column_inference", "compose", "exact_delta", "exact_epsilon", "hockey_stick", "max_loss",
-           "mistakes", "poisoning"]
+           "mistakes", "poisoning", "search_counterexample"]
