@@ -23,6 +23,8 @@ from dpestim.tables import Table
 _IDLE, _BEST, _LEAST, _BETTER = 8, 3, 0.01, 1.001
 #: Of a sampler: shares of the outputs for the starts and for pairs near the best one, and pairs of the last audit.
 _PILOTS, _LAST = (0.15, 0.15), 4
+#: Outputs of a pilot for each pair, at least.
+_ENOUGH = 200
 _MOST = 200_000
 
 
@@ -308,7 +310,7 @@ def _search_sampler(program, space, claim, confidence, n_samples, batch, rng, sh
     """Return what audits find: pilots choose among starts, and among pairs near the best; one audit counts."""
     total = _MOST if n_samples is None else whole(n_samples, "n_samples")
     given = {"claim": claim[:2], "confidence": confidence, "batch": batch}
-    pairs, n_tried = space.starts(), 0
+    pairs, n_tried = space.starts()[: max(_LAST, int(_PILOTS[0] * total) // _ENOUGH)], 0
     for number, share in enumerate(_PILOTS):
         found = _audited(program, space, pairs, int(share * total), until - time.perf_counter(),
                          shared["seed"] + number + 1, given)
