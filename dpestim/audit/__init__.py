@@ -8,6 +8,8 @@
     compose             several outcomes together, exactly: what fast accounting is measured against
     poisoning           the worst gain of malicious users under each law, by their inputs or by any reports
     column_inference    how often the column is guessed that a report with fakes tells the truth about
+    search_counterexample    two neighbours, and an event, that refute a claimed epsilon: searched, and certified
+    audit_model         a lower bound of a model's epsilon from one fit, by canaries that coins include
     mistakes            published mechanisms that are less private than they claim, and what they really lose
 
 Functions that compare with raw data are not private and are for the curator; their docstrings state this.
@@ -20,6 +22,8 @@ Functions that compare with raw data are not private and are for the curator; th
 * `targets.py`   what malicious users aim at, and how far one report moves it
 * `malicious.py` their worst gains, and the picture of these
 * `running/`     audits of running code: pairs, events, bounds
+* `models.py`    the audit of a model by one fit; `canaries.py`, `scores.py` and `one_run.py`, its bound
+* `search.py`    the search for a counterexample; `spaces.py`, its inputs, and `certificates.py`, what proves it
 * `gallery/`     the mistakes, by what they are about
 """
 
@@ -30,11 +34,14 @@ from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_lo
 from dpestim.audit.finite_laws import compose
 from dpestim.audit.gallery import Mistake, mistakes
 from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
+from dpestim.audit.models import Guesses, ModelAudit, audit_model
 from dpestim.audit.running.asserting import assert_private
 from dpestim.audit.running.audit import audit
 from dpestim.audit.running.result import Audit
+from dpestim.audit.search import Counterexample, search_counterexample
 from dpestim.local.pivots import PoisoningTest, Suspicion
 
-__all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Density", "Estimate", "Gain", "Mistake", "Poisoning",
-           "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion", "assert_private", "audit", "column_inference",
-           "compose", "exact_delta", "exact_epsilon", "hockey_stick", "max_loss", "mistakes", "poisoning"]
+__all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Counterexample", "Density", "Estimate", "Gain", "Guesses",
+           "Mistake", "ModelAudit", "Poisoning", "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion",
+           "assert_private", "audit", "audit_model", "column_inference", "compose", "exact_delta", "exact_epsilon",
+           "hockey_stick", "max_loss", "mistakes", "poisoning", "search_counterexample"]

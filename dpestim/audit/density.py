@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,6 +22,8 @@ _SMALL = 1e-280
 #: e^epsilon is taken for that of this epsilon beyond, which makes a delta larger.
 _LARGEST = 700
 _INF = (-math.inf, math.inf)
+#: One of so many points between two edges tells the sign there.
+_EVERY = 7
 
 
 class Estimate(float):
@@ -132,12 +135,45 @@ class Density:
 
 def density_excess(p, q, epsilon):
     """Return the integral of (p - e^epsilon q)_+ as an `Estimate`, or raise ValueError."""
+    _check_masses(p, q)
+    if epsilon == math.inf:
+        return _checked(*_integral(lambda x: 0.0 if q(x) else p(x), _edges(p, q)), p._missed)
+    e, over, edges = _crossings(p, q, epsilon)
+    value, error = _integral(lambda x: max(over(x), 0.0), edges)
+    return _checked(value, error, p._missed + e * q._missed)
+
+
+def density_masses(p, q, epsilon):
+    """Return (the mass of p, that of q, intervals) where p is above e^epsilon q: two `Estimate`, pairs of floats.
+
+    That is the event of the largest P - e^epsilon Q. The errors are those of the two integrals, and what the densities
+    miss; the event is what the intervals say, so that no error of them matters.
+    """
+    _check_masses(p, q)
+    _, over, edges = _crossings(p, q, Fraction(epsilon))
+    places = []
+    for a, b in pairwise(edges):
+        if max((over(x) for x in _between(a, b)[::_EVERY]), key=abs) > 0:  # (the sign is one between two edges)
+            if places and places[-1][1] == a:
+                places[-1] = (places[-1][0], b)
+            else:
+                places.append((a, b))
+    sums = []
+    for density in (p, q):
+        parts = [_integral(density, [a, *(x for x in edges if a < x < b), b]) for a, b in places]
+        sums.append(Estimate(sum(value for value, _ in parts), sum(error for _, error in parts) + density._missed))
+    return *sums, places
+
+
+def _check_masses(p, q):
     for name, density in (("p", p), ("q", q)):
         if not abs(density._mass - 1) <= _OFF:
             raise ValueError(f"{name} must integrate to 1, and quadrature finds another mass: pass its kinks, and "
                              "points near its mass, as breakpoints")
-    if epsilon == math.inf:
-        return _checked(*_integral(lambda x: 0.0 if q(x) else p(x), _edges(p, q)), p._missed)
+
+
+def _crossings(p, q, epsilon):
+    """Return (e^epsilon, the function p - e^epsilon q, all edges and the places where it changes its sign)."""
     e = float(exponential_below(min(epsilon, _LARGEST)))
 
     def over(x):
@@ -151,8 +187,7 @@ def density_excess(p, q, epsilon):
         for k in range(len(points) - 1):
             if values[k] * values[k + 1] < 0:
                 roots.append(brentq(over, points[k], points[k + 1], xtol=1e-300, rtol=1e-14))
-    value, error = _integral(lambda x: max(over(x), 0.0), sorted({*edges, *roots}))
-    return _checked(value, error, p._missed + e * q._missed)
+    return e, over, sorted({*edges, *roots})
 
 
 def density_loss(p, q):

@@ -14,7 +14,7 @@ import dpestim
 from dpestim import Categories, Domain, Numbers, accuracy, config_context
 from dpestim.accounting import Ledger
 from dpestim.anonymity import homogeneity_attack
-from dpestim.audit import BayesianAdversary, audit, mistakes, poisoning
+from dpestim.audit import BayesianAdversary, audit, audit_model, mistakes, poisoning, search_counterexample
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
@@ -87,6 +87,10 @@ MADE = {
     "audit.gallery.mistake.Mistakes": mistakes,
     "audit.running.result.Audit": lambda: audit(lambda x, rng: f"<{x * rng.random() > 0.5}>", [(0, 1)], claim=1.0,
                                                n_samples=200),
+    "audit.models.ModelAudit": lambda: audit_model(
+        DPLogisticRegression(data_norm=1.0, classes=["<a>", "b"]), [[0.5], [-0.5]], ["<a>", "b"], n_canaries=9),
+    "audit.search.Counterexample": lambda: search_counterexample(
+        lambda value: {value: 0.75, "<other>": 0.25}, claim=1.0, categories=[["<a>", "b"]]),
     "audit.malicious.Poisoning": lambda: poisoning(frequencies(), [0.01, 0.1], "<a>"),
     "local.pivots.PoisoningTest": lambda: MeanEstimator(PMTransformer(1.0, bounds=(0, 1), random_state=0)).fit(
         [[0.5]] * 20).detect_poisoning(),
