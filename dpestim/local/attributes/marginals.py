@@ -5,6 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.special import ndtri
 
+from dpestim.local.attributes.classes import TableClassifier
 from dpestim.local.attributes.designs import METHODS, design_for
 from dpestim.local.attributes.independence import independence
 from dpestim.local.attributes.noise import cells_of, table_law
@@ -184,6 +185,24 @@ class MarginalEstimator(Server, CategoryClient):
             raise ValueError("columns must be two distinct columns")
         own = tuple(sorted(places))
         return independence(self._linear(own), shape, [self._tables().consistent((j,)) for j in own])
+
+    def classifier(self, target):
+        """Return a classifier of a column by the others, naive Bayes made of the tables of pairs with it; free.
+
+        Parameters
+        ----------
+        target : str or int
+            The column of the classes: a name, or a place.
+
+        Returns
+        -------
+        TableClassifier
+            With `predict` and `predict_proba` for rows of the other columns.
+        """
+        own = self._asked([target])[0][0]
+        if len(self.categories_) < 2:
+            raise ValueError("target must have another column to be predicted by")
+        return TableClassifier(self, own, self._linear, self._tables().consistent((own,)), self._n_users)
 
     def synthesize(self, n_rows=None, random_state=None):
         """Return synthetic rows of a model of largest entropy that is made of the tables; free.

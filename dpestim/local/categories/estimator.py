@@ -9,7 +9,6 @@ from sklearn.base import TransformerMixin
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, learn_categories
 from dpestim.inputs.frames import names_of_features
-from dpestim.inputs.together import read_together
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.frequencies import Frequencies
@@ -31,10 +30,7 @@ class CategoryClient(Client):
         return category_rows(X, strict=strict)
 
     def _parts(self, X, columns, strict):
-        found = None
-        if all(type(column) is CategoryColumn for column in columns):
-            found = read_together(X, [column.encoder for column in columns], self.n_jobs)
-        return columns_of(X) if found is None else found
+        return columns_of(X)
 
     def _declared_columns(self, n_columns, names=None):
         return super()._declared_columns(None, names)  # the domain alone says how many columns there are
