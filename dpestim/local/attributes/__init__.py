@@ -20,5 +20,5 @@ GUIDE = (
     ("frequencies of single columns are wanted", "MultiAttributeFrequencyEstimator",
      "each user reports one drawn column with all of epsilon"),
     ("columns are to be seen together", "MarginalEstimator",
-     "joint tables with intervals, tests of independence, synthetic rows"),
+     "joint tables with intervals, tests of independence, predictions, synthetic rows"),
 )
