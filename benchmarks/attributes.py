@@ -1,11 +1,11 @@
-"""``python -m benchmarks.attributes {tables,fresh,prediction,time}``: many attributes under local differential privacy.
+"""``python -m benchmarks.attributes {tables,fresh,third,time}``: many attributes, local model.
 
 * ``tables``: the mean squared distance of consistent tables of two columns from the true ones, for each design, over a
   grid of sizes and epsilons; skewed columns, each depends on the last. "calm" was changed while it was measured here.
 * ``fresh``: the same on a grid that was declared later, and measured once: other sizes, skews, dependence and numbers
   of users.
-* ``prediction``: accuracy of models from tables (`MarginalEstimator.synthesize` and a logistic regression), naive Bayes
-  from reports, privatised columns and noisy gradients, on new rows.
+* ``third``: a grid that was declared after the two, with twenty seeds a setting: the first two have three, and their
+  ratios have standard errors of about a tenth. Columns are even, skewed, or far more skewed.
 * ``time``: frequencies of 20 columns beside those of one, and all pairs of 12 columns, for 1,000,000 users.
 """
 
@@ -14,18 +14,8 @@ import itertools
 import time
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
-from dpestim.local import (
-    GRRFrequencyEstimator,
-    LDPNaiveBayes,
-    LDPSGDClassifier,
-    MarginalEstimator,
-    MultiAttributeFrequencyEstimator,
-    PrivatizedColumns,
-)
+from dpestim.local import MarginalEstimator, MultiAttributeFrequencyEstimator
 
 GRID = ((2,) * 8, (4,) * 5, (2, 3, 4, 5, 6), (10, 10, 10))
 EPSILONS, METHODS, USERS = (0.5, 2.0, 5.0), ("full", "pairs", "fourier", "calm", "auto"), 20_000
@@ -33,6 +23,12 @@ EPSILONS, METHODS, USERS = (0.5, 2.0, 5.0), ("full", "pairs", "fourier", "calm",
 FRESH = tuple(zip(
     itertools.product(((2,) * 6, (3,) * 7, (2, 2, 5, 7, 3), (6, 6, 6, 6), (15, 8, 4)), (0.7, 1.5, 3.5)),
     itertools.cycle(((0.4, 8000), (1.8, 60_000), (0.9, 8000), (0.4, 60_000), (1.8, 8000), (0.9, 60_000)))))
+
+THIRD = tuple(zip(
+    itertools.product(((2,) * 10, (3,) * 5, (2, 4, 8), (5,) * 6, (12, 2, 2, 2, 2, 2), (2, 2, 9, 9)),
+                      (0.4, 1.0, 2.5, 4.5)),
+    itertools.cycle(((0.0, 3000), (1.0, 50_000), (2.0, 3000), (0.0, 50_000), (1.0, 3000), (2.0, 50_000),
+                     (1.0, 10_000)))))
 
 
 def rows(sizes, seed, n=USERS):
@@ -78,65 +74,29 @@ def fresh(n_seeds=3):
         compare(sizes, epsilon, [fresh_rows(sizes, seed, n, skew) for seed in range(n_seeds)], 900)
 
 
+def third(n_seeds=20):
+    """Print the same for the third grid."""
+    for (sizes, epsilon), (skew, n) in THIRD:
+        print(skew, end=" ")
+        compare(sizes, epsilon, [fresh_rows(sizes, 100 + seed, n, skew) for seed in range(n_seeds)], 2900)
+
+
 def compare(sizes, epsilon, samples, first_seed):
-    """Print the line of a setting."""
-    found = {}
+    """Print the line of a setting; the ratio with its standard error."""
+    found, each = {}, {}
     for method in METHODS:
+        if method == "full" and np.prod(sizes) > 4096:
+            continue
         errors = []
         for seed, X in enumerate(samples, first_seed):
             est = MarginalEstimator(epsilon, method=method, categories=[range(k) for k in sizes], random_state=seed)
             errors.append(distance(X, sizes, est.fit(X)))
-        found[method] = 1e4 * float(np.mean(errors))
-    best = min(found[method] for method in ("full", "pairs", "fourier"))
+        found[method], each[method] = 1e4 * float(np.mean(errors)), np.array(errors)
+    least = min({"full", "pairs", "fourier"} & set(found), key=found.get)
+    best, ratio = found[least], found["calm"] / found[least]
+    error = 1e4 * np.std(each["calm"] - ratio * each[least]) / len(samples) ** 0.5 / best
     print(sizes, epsilon, len(samples[0]), {name: round(value, 2) for name, value in found.items()},
-          f"calm / best {found['calm'] / best:.2f}", flush=True)
-
-
-def labelled(kind, seed, n=40_000):
-    """Return (codes of five columns, classes): "linear" effects, or an "interaction" of the first two columns."""
-    rng = np.random.default_rng(seed)
-    X = rows((4, 3, 2, 3, 4), seed, n)
-    score = X @ [0.9, -0.8, 0.7, 0.5, -0.4] - 0.3 if kind == "linear" else 3.0 * ((X[:, 0] > 0) == (X[:, 1] > 0)) - 2.0
-    return X, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
-
-
-def from_tables(epsilon, sizes, seed):
-    """Return a function that fits a logistic regression, with pairs of columns, to rows made of noisy tables."""
-
-    def fit(X, y):
-        domain = [range(k) for k in sizes] + [range(2)]
-        est = MarginalEstimator(epsilon, categories=domain, random_state=seed).fit(np.column_stack([X, y]))
-        made = est.synthesize(len(X), random_state=seed).astype(int)
-        model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=500))
-        return model.fit(made[:, :-1], made[:, -1]) if len(set(made[:, -1])) > 1 else None
-
-    return fit
-
-
-def prediction(n_seeds=2):
-    """Print the accuracy on new rows of each way, for each task and epsilon."""
-    sizes = (4, 3, 2, 3, 4)
-    for kind, epsilon in itertools.product(("linear", "interaction"), (1.0, 2.0, 4.0)):
-        found = {}
-        for seed in range(n_seeds):
-            (X, y), (T, truth) = labelled(kind, seed), labelled(kind, 1000 + seed)
-            categories = [list(range(k)) for k in sizes]
-            ways = {
-                "tables": from_tables(epsilon, sizes, seed),
-                "naive Bayes": LDPNaiveBayes(epsilon, classes=[0, 1], categories=categories, random_state=seed).fit,
-                "privatised": make_pipeline(PrivatizedColumns(
-                    [("codes", GRRFrequencyEstimator(categories=categories), list(range(5)))], epsilon=epsilon,
-                    random_state=seed), LogisticRegression(max_iter=500)).fit,
-                "gradients": LDPSGDClassifier(epsilon, classes=[0, 1], bounds=(np.zeros(5), np.array(sizes) - 1.0),
-                                              random_state=seed).fit,
-                "raw rows": make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=500)).fit,
-            }
-            likeliest = np.mean(truth == np.bincount(y).argmax())
-            for name, fit in ways.items():
-                model = fit(X, y)
-                found.setdefault(name, []).append(likeliest if model is None else np.mean(model.predict(T) == truth))
-            found.setdefault("likeliest class", []).append(likeliest)
-        print(kind, epsilon, {name: round(float(np.mean(own)), 3) for name, own in found.items()}, flush=True)
+          f"calm / {least} {ratio:.2f} +- {error:.2f}", flush=True)
 
 
 def best_time(function, times=3):
@@ -162,5 +122,6 @@ def times(n=1_000_000):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attributes", description=__doc__)
-    parser.add_argument("what", choices=("tables", "fresh", "prediction", "time"))
-    {"tables": tables, "fresh": fresh, "prediction": prediction, "time": times}[parser.parse_args().what]()
+    tasks = {"tables": tables, "fresh": fresh, "third": third, "time": times}
+    parser.add_argument("what", choices=tuple(tasks))
+    tasks[parser.parse_args().what]()

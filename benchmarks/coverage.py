@@ -200,6 +200,33 @@ def _entries(cls, x, epsilon, seed, shape):
     return _inside((ends[..., 0][some], ends[..., 1][some]), np.cov(X, rowvar=False, bias=True)[some])
 
 
+def _codes(x, shape, seed):
+    """Return three columns: four bins, whether a number is large (mostly rare), three bins of another column."""
+    return np.c_[np.minimum((x * 4).astype(int), 3), x > 0.8, np.minimum((_beside(x, shape, seed) * 3).astype(int), 2)]
+
+
+_SIZES = (4, 2, 3)
+
+
+def _attributes(cls, x, epsilon, seed, shape, **more):
+    X = _codes(x, shape, seed)
+    ends = cls(epsilon, categories=[range(k) for k in _SIZES], random_state=seed, **more).fit(X).confidence_interval()
+    truth = [np.bincount(X[:, j], minlength=k) / len(X) for j, k in enumerate(_SIZES)]
+    held = np.concatenate([_inside(own.T, f) for own, f in zip(ends, truth)])
+    return held[np.isfinite(np.concatenate(ends)[:, 0])]
+
+
+def _marginals(cls, x, epsilon, seed, shape, **more):
+    X, held = _codes(x, shape, seed), []
+    est = cls(epsilon, categories=[range(k) for k in _SIZES], random_state=seed, **more).fit(X)
+    for own in ([0], [1], [0, 1], [0, 2], [1, 2]):
+        truth = np.zeros([_SIZES[j] for j in own])
+        np.add.at(truth, tuple(X[:, j] for j in own), 1 / len(X))
+        ends = est.confidence_interval(own).reshape(-1, 2)
+        held.append(_inside(ends.T, truth)[np.isfinite(ends[:, 0])])
+    return np.concatenate(held)
+
+
 #: class -> (name beside the class's, what returns for each interval whether it holds): what is not of a family.
 ENTRIES = {
     local.MeanEstimator: [("means", _mean)],
@@ -212,6 +239,10 @@ ENTRIES = {
     linear_model.DPLinearRegression: [("identified coefficients", _coefficients)],
     linear_model.DPRidge: [("identified coefficients", _coefficients)],
     DPCovariance: [("", _entries)],
+    local.MultiAttributeFrequencyEstimator: [("smp", _attributes), (
+        "rsfd", functools.partial(_attributes, strategy="rsfd", neighbours="attribute"))],
+    local.MarginalEstimator: [(method, functools.partial(_marginals, method=method)) for method in (
+        "pairs", "full", "fourier")],
     **{getattr(statistics, name): [("", _statistic)] for name in STATISTICS},
 }
 #: Which have none here, and why.
@@ -220,8 +251,6 @@ ELSEWHERE = {
     "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
-    "MarginalEstimator": "tables; tests/unit/local/test_marginals.py",
-    "MultiAttributeFrequencyEstimator": "columns that are drawn or hidden; tests/unit/local/test_attributes.py",
     "HeavyHitterEstimator": "values that are found; tests/unit/local/test_heavy_hitters.py",
     "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
@@ -239,6 +268,7 @@ REASONS = {
     "DistributionEstimator, quantiles": ("the chi-square is approximate", "intervals hold for any distribution"),
     "MeanEstimator": ("few reports of a discrete law", "errors cover the drawing of the users, and few reports count "
                       "at least the noise of the law"),
+    "MarginalEstimator, fourier": ("", "parities of columns that hardly vary count as less sure than they are"),
     "Covariance": ("", "holds for any data and any number of entries"),
     "Correlation": ("", "ends follow from those of three covariances, each of which holds"),
     "Quantile": ("", "values that many share: an end that is off by a step holds too"),

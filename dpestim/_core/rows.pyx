@@ -1,6 +1,6 @@
-"""Rows of several columns: which of them a row reports."""
+"""Rows of several columns: which of them a row reports, and which rows report a column."""
 
-from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "rows.h" nogil:
     int dpestim_choose(const uint64_t *words, uint64_t d, size_t k, uint16_t *out) noexcept
@@ -25,3 +25,28 @@ def choose(
                 rejected[n_rejected] = <uint32_t>i
                 n_rejected += 1
     return n_rejected
+
+
+def places(
+    const uint16_t[::1] numbers,    # IN   (n) below d
+    int64_t[::1] ends,              # OUT  (d) where the places of a number end
+    int64_t[::1] out,               # OUT  (n) places, by their numbers, ascending
+):
+    """Sort places by the numbers that stand there, by counting."""
+    cdef Py_ssize_t n = numbers.shape[0], d = ends.shape[0], i, total = 0, own
+    if out.shape[0] != n:
+        raise ValueError("numbers and out differ in length")
+    ends[:] = 0
+    with nogil:
+        for i in range(n):
+            if numbers[i] >= d:
+                with gil:
+                    raise ValueError("numbers must be below d")
+            ends[numbers[i]] += 1
+        for i in range(d):  # (where those of a number begin, and, after all of them were written, end)
+            own = ends[i]
+            ends[i] = total
+            total += own
+        for i in range(n):
+            out[ends[numbers[i]]] = i
+            ends[numbers[i]] += 1

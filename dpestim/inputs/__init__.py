@@ -8,7 +8,8 @@
 
 * `frames.py`      containers: what X may be, its shape, its columns; masked and lazy ones are refused by name
 * `columns.py`     one column of any library, read by its dtype alone: values, nulls, what compares with what
-* `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category
+* `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category;
+                   `together.py`: those of an array of integers, all columns at once
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
 * `domain.py`      `Domain`: what is public of a table; its columns are in `kinds.py`, its files in `domain_files.py`
 * `declared.py`    what was declared about columns, in every form, by name or place: the one reader of all estimators

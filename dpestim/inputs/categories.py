@@ -159,7 +159,7 @@ class CategoryEncoder:
             return self._from_factors(index, column, dtype, fallback, explain)
         if null is not None:
             return self._around_nulls(column, null, dtype, fallback, n_jobs, explain)
-        fill = self._fill_for(column.dtype)
+        fill = self.fill_for(column.dtype)
         out = np.empty(len(column), dtype)
         if fill is None:
             why = self._from_objects(column, out, fallback)
@@ -188,7 +188,7 @@ class CategoryEncoder:
             out[~null], why = self.read(values, dtype, fallback, n_jobs)
         return out, why or (MISSING if self._missing is None else None)
 
-    def _fill_for(self, dtype):
+    def fill_for(self, dtype):
         """Return what encodes rows of this dtype by a kernel, else None."""
         kind = dtype.kind
         if kind in "iub":
@@ -198,6 +198,13 @@ class CategoryEncoder:
         if kind == "f":
             return self._from_numbers if dtype.itemsize <= 8 and self._is_simple() else None
         return self._from_strings if kind == "U" else None
+
+    def range_in(self, dtype):
+        """Return (lowest, highest - lowest, code of the lowest) of the categories that a dtype of integers holds.
+
+        The lowest is modulo 2 to the width. None where the categories are no range, or none of them is of this dtype.
+        """
+        return None if self._low is None else _range_in(dtype, self._low, self._low + len(self.categories) - 1)
 
     # each of the following writes the codes of rows and returns why one has the fallback, or None
 
@@ -331,23 +338,29 @@ class CategoryEncoder:
         return self._slots["table"]
 
 
+def _range_in(dtype, low, high):
+    """Return (low modulo 2^width, high - low, how far low was raised) within a dtype of integers, or None."""
+    size = dtype.itemsize
+    if dtype.kind == "b":
+        least, most = 0, 1
+    else:
+        most = (1 << (8 * size - (dtype.kind == "i"))) - 1
+        least = -most - 1 if dtype.kind == "i" else 0
+    start, stop = max(low, least), min(high, most)
+    return None if start > stop else (start % (1 << (8 * size)), stop - start, start - low)
+
+
 def _as_unsigned(column, low, high):
     """Return (column viewed as unsigned, low modulo 2^width, high - low, how far low was raised) within its dtype.
 
     (None, 0, 0, 0) where the dtype holds no number from low to high.
     """
-    size = column.dtype.itemsize
-    if column.dtype.kind == "b":
-        least, most = 0, 1
-    else:
-        most = (1 << (8 * size - (column.dtype.kind == "i"))) - 1
-        least = -most - 1 if column.dtype.kind == "i" else 0
-    start, stop = max(low, least), min(high, most)
-    if start > stop:
+    found = _range_in(column.dtype, low, high)
+    if found is None:
         return None, 0, 0, 0
     if not (column.flags.c_contiguous and column.dtype.isnative):
         column = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
-    return column.view(f"u{size}"), start % (1 << (8 * size)), stop - start, start - low
+    return column.view(f"u{column.dtype.itemsize}"), *found
 
 
 def _start_of_range(categories):

@@ -191,7 +191,7 @@ class SampledColumns(Columns):
                     mine = at[before:] + (block * size - first) * k
                     if len(mine):
                         law = self.laws[number]
-                        codes = codes_of[number](data[number][mine // k])
+                        codes = codes_of[number](data[number][mine // k if k > 1 else mine])
                         report = np.empty((len(mine), law.report_width), law.report_dtype)
                         law.privatize(codes, reader.words(number, block, before, len(mine)), report)
                         receive(number, mine, report)
@@ -241,5 +241,6 @@ def draw(reader, block, n_rows, d, k):
 
 def places_of(numbers, d):
     """Return d arrays: where each number below d stands, ascending."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(numbers, minlength=d))[: d - 1])
+    order, ends = np.empty(len(numbers), np.int64), np.empty(d, np.int64)
+    rows.places(np.ascontiguousarray(numbers, np.uint16), ends, order)
+    return [order[low:high] for low, high in itertools.pairwise((0, *ends.tolist()))]

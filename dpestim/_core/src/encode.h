@@ -27,4 +27,23 @@ DPESTIM_ENCODE_ALL(8)
 DPESTIM_ENCODE_ALL(16)
 DPESTIM_ENCODE_ALL(32)
 DPESTIM_ENCODE_ALL(64)
+
+/* The same for rows of columns with a range each; what is outside gets 0. */
+#define DPESTIM_ENCODE_ROWS(in)                                                                                     \
+    DPESTIM_WIDE static int dpestim_encode_rows##in(const uint##in##_t *restrict values, size_t n,                  \
+                                                    const uint##in##_t *restrict low,                               \
+                                                    const uint##in##_t *restrict span,                              \
+                                                    const uint8_t *restrict first, uint8_t *restrict out) {         \
+        uint##in##_t bad = 0;                                                                                       \
+        for (size_t i = 0; i < n; i++) {                                                                            \
+            const uint##in##_t x = (uint##in##_t)(values[i] - low[i]);                                              \
+            bad |= x > span[i];                                                                                     \
+            out[i] = (uint8_t)(x > span[i] ? 0 : x + first[i]);                                                     \
+        }                                                                                                           \
+        return bad != 0;                                                                                            \
+    }
+DPESTIM_ENCODE_ROWS(8)
+DPESTIM_ENCODE_ROWS(16)
+DPESTIM_ENCODE_ROWS(32)
+DPESTIM_ENCODE_ROWS(64)
 #endif

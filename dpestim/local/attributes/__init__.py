@@ -9,6 +9,7 @@
     parities.py      parities of bits, from which tables follow, too
     noise.py         exact second moments of sums of cells
     tables.py        tables without bias, and consistent ones (`dpestim.postprocessing.entropy`)
+    classes.py       predictions of one column by the others, from the tables
     independence.py  a chi-square test that knows of the noise
 """
 
@@ -19,5 +20,5 @@ GUIDE = (
     ("frequencies of single columns are wanted", "MultiAttributeFrequencyEstimator",
      "each user reports one drawn column with all of epsilon"),
     ("columns are to be seen together", "MarginalEstimator",
-     "joint tables with intervals, tests of independence, synthetic rows"),
+     "joint tables with intervals, tests of independence, predictions, synthetic rows"),
 )

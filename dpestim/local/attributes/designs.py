@@ -104,9 +104,20 @@ def _of_parities(epsilon, sizes, order):
     if n > MOST_VIEWS:
         raise ValueError(f"method must not be 'fourier' for {n:,} coefficients, more than {MOST_VIEWS:,}: take "
                          "method='calm'")
+    return Design(None, _error_of_parities(epsilon, sizes, order, n))
+
+
+def _error_of_parities(epsilon, sizes, order, n):
     law, total, goals = GRR.make(epsilon, 2), 0.0, 0
     variance = 4 * (float(law.variance(1, 0.5)) + 0.25)  # (of 1 - 2 f, with who is drawn)
     for goal in itertools.combinations(sizes, order):
         width = math.prod(1 << (size - 1).bit_length() for size in goal)
         total, goals = total + (width - 1) * (variance * n - 1) / width**2, goals + 1
-    return Design(None, total / goals)
+    return total / goals
+
+
+def error_of(design, epsilon, sizes, order, columns):
+    """Return the variance of a cell of tables of so many columns, times users, of a design for tables of `order`."""
+    if design.sets is None:
+        return _error_of_parities(epsilon, sizes, columns, n_coefficients(sizes, order))
+    return _of_tables(design.sets, epsilon, sizes, columns).error

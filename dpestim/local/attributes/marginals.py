@@ -1,15 +1,17 @@
 """Joint tables of columns: each user reports one table of a few columns, and all tables are made of these."""
 
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.special import ndtri
 
+from dpestim.local.attributes.classes import TableClassifier
 from dpestim.local.attributes.designs import METHODS, design_for
 from dpestim.local.attributes.independence import independence
 from dpestim.local.attributes.noise import cells_of, table_law
 from dpestim.local.attributes.parities import Parity, coefficients
-from dpestim.local.attributes.tables import NoisyTables
+from dpestim.local.attributes.tables import NoisyTables, Unknown
 from dpestim.local.categories.estimator import CategoryClient
 from dpestim.local.categories.grr import GRR
 from dpestim.local.client import Client
@@ -162,7 +164,10 @@ class MarginalEstimator(Server, CategoryClient):
         return np.stack([end.reshape(shape).transpose(order) for end in both], axis=-1)
 
     def standard_errors(self, columns):
-        """Return the standard errors of the estimates without bias of a table, of the shape of `table`."""
+        """Return the standard errors of the estimates without bias of a table, of the shape of `table`.
+
+        NaN where no user has reported the table yet.
+        """
         places, order, shape = self._asked(columns)
         found = self._linear(tuple(sorted(places)))
         return found.error(np.clip(found.f, 0.0, 1.0)).reshape(shape).transpose(order)
@@ -183,7 +188,26 @@ class MarginalEstimator(Server, CategoryClient):
         if len(places) != 2:
             raise ValueError("columns must be two distinct columns")
         own = tuple(sorted(places))
-        return independence(self._linear(own), shape, [self._tables().consistent((j,)) for j in own])
+        return independence(self._linear(own, needed=True), shape, [self._tables().consistent((j,)) for j in own])
+
+    def classifier(self, target):
+        """Return a classifier of a column by the others, naive Bayes made of the tables of pairs with it; free.
+
+        Parameters
+        ----------
+        target : str or int
+            The column of the classes: a name, or a place.
+
+        Returns
+        -------
+        TableClassifier
+            With `predict` and `predict_proba` for rows of the other columns.
+        """
+        own = self._asked([target])[0][0]
+        if len(self.categories_) < 2:
+            raise ValueError("target must have another column to be predicted by")
+        shares = self._tables().consistent((own,))
+        return TableClassifier(self, own, partial(self._linear, needed=True), shares, self._n_users)
 
     def synthesize(self, n_rows=None, random_state=None):
         """Return synthetic rows of a model of largest entropy that is made of the tables; free.
@@ -328,11 +352,17 @@ class MarginalEstimator(Server, CategoryClient):
             raise ValueError("columns must have at most 4,194,304 cells together: ask for fewer columns")
         return places, [own.index(j) for j in places], [len(self.categories_[j]) for j in own]
 
-    def _linear(self, own):
+    def _linear(self, own, needed=False):
+        """Return the `Linear` of columns; what nobody has reported yet is NaN, or ValueError where it is `needed`."""
         found = self._tables().linear(own)
+        if found is None and any(set(own) <= set(places) for places in self.reported_):
+            if needed:
+                raise ValueError("columns must have been reported by some user, and no user drew a table of these: "
+                                 "wait for more users")
+            found = Unknown(cells_of(self._sizes_of(self._columns), own))
         if found is None:
-            raise ValueError("columns must have been reported together: ask for columns of one of reported_, or take "
-                             "a larger order")
+            raise ValueError("columns must be reported together: ask for columns of one of reported_, or take a larger "
+                             "order")
         return found
 
     def _tables(self):

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpestim.inputs.together import read_together
 from dpestim.local.attributes.hidden import HiddenColumns, even_weights, weights_of
 from dpestim.local.attributes.oracles import hidden_laws, names_for, plain_law
 from dpestim.local.categories.column import CategoryColumn, list_of
@@ -137,13 +138,16 @@ class MultiAttributeFrequencyEstimator(Frequencies, Server, CategoryClient):
     # ---------------------------------------------------------------- inside: the row
 
     def _parts(self, X, columns, strict):
-        if type(X) is np.ndarray and X.dtype.kind in "iubf" and X.shape[1] >= 4 and X.flags.c_contiguous:
+        encoders = [column.encoder for column in columns]
+        found = read_together(X, encoders, self.n_jobs)
+        if found is None and type(X) is np.ndarray and X.dtype.kind in "iubf" and X.shape[1] >= 4 and (
+                X.flags.c_contiguous):
             # (column by column each line of the cache would be read again for every column)
             turned = np.empty(X.shape, X.dtype, order="F")
             for at in range(0, len(X), _TURNED_ROWS):
                 turned[at : at + _TURNED_ROWS] = X[at : at + _TURNED_ROWS]
-            X = turned
-        return super()._parts(X, columns, strict)
+            X, found = turned, read_together(turned, encoders, self.n_jobs)
+        return super()._parts(X, columns, strict) if found is None else found
 
     def _made(self, lists, names, **more):
         return self._columns_of(list(map(self._encoder, lists, names)), **more)

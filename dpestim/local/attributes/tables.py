@@ -69,6 +69,14 @@ class Linear:
         return sum(w * w / m * law.covariance(f) for w, m, law in self._parts)
 
 
+class Unknown(Linear):
+    """A table of which nobody has reported yet: every number of it is NaN."""
+
+    def __init__(self, cells):
+        super().__init__(np.full(cells, np.nan), 1, covariance=lambda f: np.full((cells, cells), np.nan),
+                         spread=np.full(cells, np.nan))
+
+
 class NoisyTables:
     """What all views tell together.
 
@@ -125,18 +133,27 @@ class NoisyTables:
         f = sum(w * table for w, (table, _, _) in zip(weights, sources))
         return Linear(f, self.n, [(w, m, law) for w, (_, m, law) in zip(weights, sources)])
 
-    def _of_parities(self, places):
+    def _told_of(self, places, exactly=None):
+        """Return the `Linear` of columns, in which a parity that nobody reported counts as even.
+
+        That is what the table of largest entropy says of it; the estimate is biased, and no interval is made of it.
+        """
+        return self._of_parities(places, even=True) if self._parities else self.linear(places, exactly)
+
+    def _of_parities(self, places, even=False):
         sizes = tuple(self.sizes[j] for j in places)
         try:
             numbers, signs = signs_of(places, sizes, self._parities)
         except KeyError:  # (of more columns than parities are about)
             return None
         told = [self._told[j] for j in numbers]
-        if not all(m for _, m in told):
+        m = np.array([m for _, m in told], float)
+        if not (m.any() if even else m.all()):
             return None
         law = self.columns.laws[0]
-        values = np.array([1 - 2 * law.estimate(counts, m)[1] for counts, m in told])
-        m = np.array([m for _, m in told], float)
+        values = np.array([1 - 2 * law.estimate(counts, own)[1] if own else 0.0 for counts, own in told])
+        # (a parity lies within 1 of even, so that as much is known of it as at most one report tells)
+        m = np.maximum(m, 1.0)
         # (four reports that say nothing: where the few that there are agree, others need not)
         noise, scatter = 4 * float(law.variance(1, 0.5)), 1 - np.square(np.clip(values, -1, 1) * m / (m + 4))
         # (the noise of two answers is that of any share of them; who is drawn adds what the coefficient leaves)
@@ -162,12 +179,14 @@ class NoisyTables:
                     k for k, j in enumerate(own) if j not in places)) for own, w in wider)
                 return self._tables[places].copy()
             sizes, known = tuple(self.sizes[j] for j in places), self._known_of(places)
+            if not known:  # (nobody has told of any of these columns)
+                return np.full(sizes, 1 / cells_of(self.sizes, places))
             if known == [places]:  # (nothing else to agree with)
-                self._tables[places] = norm_sub(self.linear(places).f).reshape(sizes)
+                self._tables[places] = norm_sub(self._told_of(places).f).reshape(sizes)
                 return self._tables[places].copy()
             model = Model(sizes, float(self.n), joined=True)
             for own in known:
-                found = self.linear(own, None if self._parities else places)
+                found = self._told_of(own, places)
                 at = tuple(places.index(j) for j in own)
                 model.learn(at, found.f * self.n, 1 / (self.n**2 * found.contrast))
             model.fit(STEPS)
@@ -193,7 +212,7 @@ class NoisyTables:
         """Return the sets of these columns of which different users have told."""
         if self._parities:
             most = min(len(places), max(len(view.places) for view in self.columns))
-            return [own for own in itertools.combinations(places, most) if self.linear(own) is not None]
+            return [own for own in itertools.combinations(places, most) if self._told_of(own) is not None]
         held = [tuple(j for j in places if j in view.places) for view, (_, m) in zip(self.columns, self._told) if m]
         return [own for own in dict.fromkeys(held) if own]
 
@@ -213,7 +232,9 @@ class NoisyTables:
                 chosen.append(own)
         for own in chosen:
             table = self.consistent(own)
-            found = self.linear(own)
-            model.learn(own, table.ravel() * self.n, 1 / (self.n**2 * found.contrast))
-        model.fit(MORE_STEPS)
+            found = self._told_of(own)
+            if found is not None:
+                model.learn(own, table.ravel() * self.n, 1 / (self.n**2 * found.contrast))
+        if model.known:
+            model.fit(MORE_STEPS)
         return model

@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.inputs import in_order, is_by_column, lists_of
+from dpestim.inputs.together import Coded
 from dpestim.local.column import Column
 from dpestim.local.law import ALL
 
@@ -47,6 +48,10 @@ class CategoryColumn(Column):
 
     def read(self, values, n_jobs, strict):
         """Return the codes of a column."""
+        if type(values) is Coded:
+            if values.why and not strict:
+                raise ValueError(f"{self.name} {values.why}")
+            return values.codes
         return (self.encoder.encode_total if strict else self.encoder.encode)(values, n_jobs)
 
     def relaxed_inputs(self):

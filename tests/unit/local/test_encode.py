@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpestim.inputs import CategoryEncoder, columns_of, is_missing, learn_categories
+from dpestim.inputs import CategoryEncoder, columns_of, is_missing, learn_categories, together
 
 NAME = "column 3"
 
@@ -213,3 +213,28 @@ def test_a_range_of_integers_does_not_run_over_the_end_of_its_type():
     assert encoder.encode(np.array([0, 255, 254], np.uint8)).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="not among its declared"):
         encoder.encode(np.array([256]))
+
+
+@pytest.mark.parametrize("dtype", "?bhilqBHILQ")
+def test_columns_that_are_read_together_have_the_codes_of_columns_read_alone(dtype, monkeypatch):
+    """Rows of both orders, more than a tile and a task; what is no category is told by its column."""
+    monkeypatch.setattr(together, "_TASK_ROWS", 700)
+    lists = [range(2), [1, 0], range(-3, 4), np.arange(2, dtype=np.uint8)]
+    tables = [CategoryEncoder(own, f"column {j}") for j, own in enumerate(lists)]
+    ranges = [tables[0], *tables[2:]]
+    for encoders in (ranges, tables):
+        X = np.random.default_rng(0).integers(0, 2, (1500, len(encoders))).astype(dtype)
+        for rows in (X, np.asfortranarray(X)):
+            found = together.read_together(rows, encoders, 2)
+            if rows is X and encoders is tables:
+                assert found is None  # (some have no range)
+                continue
+            assert all(np.array_equal(own.codes, e.encode(x)) for own, e, x in zip(found, encoders, X.T))
+            assert all(own.why is None and own.codes.dtype == np.uint8 for own in found)
+            if dtype != "?":
+                rows = rows.copy(order="K")
+                rows[1499, 0] = 2
+                found = together.read_together(rows, encoders, 2)
+                assert found is None if rows.flags.c_contiguous else "not among" in found[0].why
+    assert together.read_together(X[::2], tables) is None
+    assert together.read_together(X.astype(float), tables) is None

@@ -161,3 +161,45 @@ def test_synthetic_rows_have_the_tables_that_were_learned():
     assert frame["share"].to_numpy() == pytest.approx(est.table([0, 2]).ravel())
     again = pickle.loads(pickle.dumps(est))
     assert np.array_equal(again.table(["b"]), est.table(["b"]))
+
+
+@pytest.mark.parametrize("method", ["pairs", "full", "fourier", "calm"])
+def test_of_few_users_tables_are_distributions_and_what_nobody_reported_is_unknown(method):
+    for n in (1, 4):
+        est = MarginalEstimator(1.0, method=method, categories=CATEGORIES, random_state=0).fit(rows_of(n))
+        for own in ([0], [0, 1], [0, 1, 2]):
+            assert est.table(own).sum() == pytest.approx(1)
+            assert (est.table(own) >= 0).all()
+        assert len(est.synthesize(5, random_state=0)) == 5
+        ci = est.confidence_interval([0, 1])
+        unknown = np.isnan(est.table([0, 1], consistent=False))
+        assert (np.isnan(ci).any(axis=-1) == unknown).all()
+        assert "share" in str(est.result_)
+    if method == "fourier":
+        assert unknown.all()
+        with pytest.raises(ValueError, match="more users"):
+            est.independence_test([0, 1])
+
+
+def test_classes_are_predicted_from_tables():
+    """Arrays with and without the class, frames by name, values that are none; noise alone says nothing."""
+    pd = pytest.importorskip("pandas")
+    X = rows_of(20_000)
+    est = MarginalEstimator(3.0, categories=CATEGORIES, random_state=0).fit(X)
+    model = est.classifier(1)
+    found = model.predict(X)
+    assert np.mean(found == X[:, 1]) > np.mean(X[:, 1] == 0) + 0.05
+    assert np.array_equal(model.predict(X[:, [0, 2]]), found)
+    assert model.predict_proba([[7, 0]]).sum() == pytest.approx(1)
+    joint = truth(X, (0, 1)) / truth(X, (0,))[:, None]
+    assert np.abs(model.predict_proba([[0, 0], [1, 0]]) - joint[:2]).max() < 0.1
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = MarginalEstimator(3.0, categories=dict(zip("abc", CATEGORIES)), random_state=0).fit(frame).classifier("b")
+    assert np.array_equal(pickle.loads(pickle.dumps(named)).predict(frame[["c", "a"]]), found)
+    noise = MarginalEstimator(0.05, categories=CATEGORIES, random_state=1).fit(X[:500]).classifier(1).predict(X)
+    assert len(set(noise.tolist())) == 1
+    for wrong, what in (([[0]], "columns"), (frame[["a"]], "'c'")):
+        with pytest.raises(ValueError, match=what):
+            named.predict(wrong)
+    with pytest.raises(ValueError, match="together"):
+        MarginalEstimator(order=1, method="pairs", categories=CATEGORIES).fit(X).classifier(1)

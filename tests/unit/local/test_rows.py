@@ -21,7 +21,7 @@ from dpestim.local.columns import Columns
 from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import CodeReports
-from dpestim.local.sampling import SampledColumns, draw
+from dpestim.local.sampling import SampledColumns, draw, places_of
 from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage, WordSource
@@ -189,6 +189,15 @@ def test_columns_are_drawn_uniformly_and_again_where_a_word_allows_no_uniform_dr
     assert rejected[0] == 7
     with pytest.raises(ValueError, match="out of range"):
         rows.choose(words, 1, out, rejected)
+
+
+@pytest.mark.parametrize("d", [1, 3, 300])
+def test_places_of_numbers_are_sorted_by_number_and_place(d):
+    numbers = np.random.default_rng(0).integers(0, d, 500).astype(np.uint16)
+    numbers[numbers == d // 2] = 0 if d > 1 else numbers[0]  # (a number that nobody has)
+    order = np.argsort(numbers, kind="stable")
+    found = places_of(numbers, d)
+    assert [own.tolist() for own in found] == [order[numbers[order] == j].tolist() for j in range(d)]
 
 
 class Stuck:

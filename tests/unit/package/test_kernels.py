@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from dpestim._core import binary, cells, encode, grr, hadamard, olh, subset, unary
+from dpestim._core import binary, cells, encode, grr, hadamard, olh, rows, subset, unary
 from dpestim.privacy import category_weights, exact
 
 WORD = 1 << 64
@@ -384,12 +384,16 @@ def test_an_object_that_fails_is_one_bad_row(error):
                                  np.zeros(8, np.uint64), np.zeros((3, 2), np.uint8)),
         lambda: olh.support(np.zeros((3, 3), np.uint32), 4, np.zeros((2, 5), np.uint8)),
         lambda: encode.integers(np.zeros(3, np.uint8), 0, 1, 0, 0, np.zeros(2, np.uint8)),
+        lambda: encode.together(np.zeros((3, 2), np.uint8), *[np.zeros(2, np.uint8)] * 4, np.zeros((3, 2), np.uint8)),
+        lambda: encode.together(np.zeros((3, 2), np.uint8), *[np.zeros(3, np.uint8)] * 4, np.zeros((2, 3), np.uint8)),
+        lambda: rows.places(np.zeros(3, np.uint16), np.zeros(2, np.int64), np.zeros(2, np.int64)),
+        lambda: rows.places(np.full(3, 2, np.uint16), np.zeros(2, np.int64), np.zeros(3, np.int64)),
         lambda: encode.table(np.zeros(3, np.uint8), 0, 1, np.zeros(1, np.int64), 0, np.zeros(3, np.uint8)),
         lambda: encode.numbers(np.zeros(3), np.zeros(2), np.zeros(1, np.uint32), 0, 0, np.zeros(3, np.uint8)),
     ],
 )
 def test_kernels_refuse_lengths_that_differ(call):
-    with pytest.raises(ValueError, match=r"differ|lanes|places|fields"):
+    with pytest.raises(ValueError, match=r"differ|lanes|places|fields|whole|below"):
         call()
 
 

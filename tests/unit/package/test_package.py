@@ -186,7 +186,7 @@ BLOCKS = {
     "docs/guide/graphs.md": 2,
     "docs/guide/large_domains.md": 4,
     "docs/guide/learning.md": 5,
-    "docs/guide/many_attributes.md": 3,
+    "docs/guide/many_attributes.md": 5,
     "docs/guide/mechanisms.md": 8,
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
