@@ -24,7 +24,7 @@ from dpestim.shuffle.of_local import check_number, inner_of, law_of, row_epsilon
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
-_TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
+_TOLD = frozenset({"confidence_interval", "estimate", "quantile", "quantile_interval", "release", "to_frame"})
 _UNFITTED = "This ShuffledEstimator instance is not fitted yet: call fit, or analyse, first"
 
 

@@ -14,8 +14,8 @@ from dpestim.local.categories.pgr import PGR
 from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of
 
 METHODS = ("pem", "treehist", "bitstogram", "sfp")
-#: Candidates that a level has at most, and cells of a table of hashes.
-MOST_CANDIDATES, MOST_CELLS = 1 << 22, 1 << 18
+#: Candidates that a level has at most; cells of a table of hashes, and where noise is far smaller than collisions.
+MOST_CANDIDATES, MOST_CELLS, MANY_CELLS = 1 << 22, 1 << 18, 1 << 20
 #: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
 _BUCKETS = 1 << 10
 #: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
@@ -77,8 +77,20 @@ def depths_of(method, epsilon, n_bits, n_top, n_users):
         z = max(ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0, ndtri(1 - _ALPHA)) + ndtri(_POWER)
         n_views = next(k for k in (4, 2, 1) if k == 1 or ndtri(1 - _ALPHA / n_top) <= z / math.sqrt(k))
         depths = Depths(bits, n_keep, n_views, 0.0)
-        found.append(depths._replace(detectable=float(z * math.sqrt(variance / depths.share / n_users))))
+        n_each = n_users * depths.share
+        noise = variance / n_each + (0.0 if method in _PUZZLE else _SQUARES / _cells(variance, n_each))
+        found.append(depths._replace(detectable=_found_from(z - ndtri(_POWER), noise, n_each)))
     return min(found, key=lambda depths: depths.detectable)
+
+
+def _found_from(z, noise, n):
+    """Return the frequency f whose estimate is above z standard errors of a rare value with a probability of 0.9.
+
+    It solves f = z sqrt(noise) + z' sqrt(noise + f / n): who is among the n users is drawn, too.
+    """
+    least, power = z * math.sqrt(noise), float(ndtri(_POWER))
+    half = power**2 / (2 * n)
+    return float(least + half + math.sqrt(power**2 * (noise + least / n) + half**2))
 
 
 def views_of(method, epsilon, n_bits, depths, n_users, seed):
@@ -103,10 +115,15 @@ def _seed(seed, level):
 
 def _law(method, epsilon, n_bits, n_each, seed):
     """Return the law of a level, with as many hashes as make collisions a small part of its noise."""
-    wanted = _SQUARES * n_each / _COLLISIONS / _plain(method, epsilon)
     cls, m = (HCMS, min(_BUCKETS, 1 << n_bits)) if method == "treehist" else (FLH, _buckets(epsilon))
-    n_hashes = min(MOST_CELLS // m, max(16, 1 << math.ceil(math.log2(max(wanted / (m - 1), 1)))))
+    n_hashes = max(16, 1 << math.ceil(math.log2(_cells(_plain(method, epsilon), n_each) / m)))
     return cls.make(epsilon, 1 << n_bits, n_hashes, m, seed)
+
+
+def _cells(variance, n_each):
+    """Return how many cells of hashes make collisions a small part of the noise, or as many as there may be."""
+    wanted = _SQUARES * n_each / _COLLISIONS / variance
+    return min(max(wanted, 1.0), MANY_CELLS, max(MOST_CELLS, wanted / 8))
 
 
 def _buckets(epsilon):
