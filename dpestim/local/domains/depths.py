@@ -50,8 +50,8 @@ class Depths(NamedTuple):
 def depths_of(method, epsilon, n_bits, n_top, n_users):
     """Return the `Depths` whose detectable frequency is least, of those with few enough candidates.
 
-    A value is detectable where it is among the prefixes that a level keeps with probability 0.9. More levels have fewer
-    candidates each, and fewer users. Those kept for the estimates are as many as confirm it with a probability of a
+    A value is detectable where all levels find it with a probability of 0.9 together, as if they were independent. More
+    levels have fewer candidates each, and fewer users. Those kept for the estimates are as many as confirm it with a probability of a
     half or more: between a whole level's and a quarter.
     """
     n_keep = 1 << max(3, (5 * n_top - 1).bit_length())
@@ -73,24 +73,29 @@ def depths_of(method, epsilon, n_bits, n_top, n_users):
             candidates = max(1 << first, *(n_keep << int(step) for step in steps), 0)
             if candidates > MOST_CANDIDATES:
                 continue
-        # above the noise of all candidates but half of those that are kept
-        z = max(ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0, ndtri(1 - _ALPHA)) + ndtri(_POWER)
+        power = float(ndtri(_POWER ** (1 / n_levels)))
+        if method in _PUZZLE:  # above the largest noise of the other fragments of its hash, which varies, too
+            others = candidates >> _PUZZLE[method]
+            above, power = ndtri(0.5 ** (1 / others)), power * math.sqrt(1 + math.pi**2 / 12 / math.log(max(others, 2)))
+        else:  # above the noise of all candidates but half of those that are kept
+            above = ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0
+        above = float(max(above, ndtri(1 - _ALPHA)))
+        z = above + ndtri(_POWER)
         n_views = next(k for k in (4, 2, 1) if k == 1 or ndtri(1 - _ALPHA / n_top) <= z / math.sqrt(k))
         depths = Depths(bits, n_keep, n_views, 0.0)
         n_each = n_users * depths.share
         noise = variance / n_each + (0.0 if method in _PUZZLE else _SQUARES / _cells(variance, n_each))
-        found.append(depths._replace(detectable=_found_from(z - ndtri(_POWER), noise, n_each)))
+        found.append(depths._replace(detectable=_found_from(above, power, noise, n_each)))
     return min(found, key=lambda depths: depths.detectable)
 
 
-def _found_from(z, noise, n):
-    """Return the frequency f whose estimate is above z standard errors of a rare value with a probability of 0.9.
+def _found_from(above, power, noise, n):
+    """Return the frequency whose estimate is so many errors of a rare value high but for a miss of `power` errors.
 
-    It solves f = z sqrt(noise) + z' sqrt(noise + f / n): who is among the n users is drawn, too.
+    It solves f = above sqrt(noise) + power sqrt(noise + f / n): who is among the n users is drawn, too.
     """
-    least, power = z * math.sqrt(noise), float(ndtri(_POWER))
-    half = power**2 / (2 * n)
-    return float(least + half + math.sqrt(power**2 * (noise + least / n) + half**2))
+    least, half = above * math.sqrt(noise), power**2 / (2 * n)
+    return least + half + math.sqrt(power**2 * (noise + least / n) + half**2)
 
 
 def views_of(method, epsilon, n_bits, depths, n_users, seed):
