@@ -56,9 +56,9 @@ class ShuffledEstimator(Calibrated):
         is replaced; its ledger, seed and `n_jobs` are used. For categories take `GRRFrequencyEstimator`: at the local
         epsilon that shuffling allows it nearly always has the least error (`dpestim.shuffle.plan` compares).
         `AdaptiveFrequencyEstimator` of one declared column becomes the best of three. Frequent values that nobody can
-        list are found with `HeavyHitterEstimator`, whose `n_users` is that of the shuffle where it is None. Relaxed laws are refused, and so
-        are `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which learns its bounds and so
-        protects nothing.
+        list are found with `HeavyHitterEstimator`, whose `n_users` is that of the shuffle where it is None. Relaxed
+        laws are refused, and so are `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which
+        learns its bounds and so protects nothing.
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None
