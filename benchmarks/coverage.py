@@ -130,7 +130,8 @@ def _shuffled(cls, x, epsilon, seed, shape):
 
 
 def _found(method, cls, x, epsilon, seed, shape):
-    """Intervals of values that were found among 1,024, for the shares of the population."""
+    """Intervals of values that were found among 1,024, for the shares of the population, by ten times as many users."""
+    x = x if len(x) < N else SHAPES[shape](np.random.default_rng([6, seed]), 10 * N)
     est = cls(epsilon, n_bits=10, method=method, n_top=5, n_users=len(x), random_state=seed)
     found = est.fit((x[:, None] * 1023).astype(int))
     values, shares = np.unique((_population(shape) * 1023).astype(int), return_counts=True)
