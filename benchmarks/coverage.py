@@ -129,6 +129,16 @@ def _shuffled(cls, x, epsilon, seed, shape):
     return _inside(np.asarray(found).T, np.bincount(codes, minlength=4) / len(x))
 
 
+def _found(method, cls, x, epsilon, seed, shape):
+    """Intervals of values that were found among 1,024, for the shares of the population, by ten times as many users."""
+    x = x if len(x) < N else SHAPES[shape](np.random.default_rng([6, seed]), 10 * N)
+    est = cls(epsilon, n_bits=10, method=method, n_top=5, n_users=len(x), random_state=seed)
+    found = est.fit((x[:, None] * 1023).astype(int))
+    values, shares = np.unique((_population(shape) * 1023).astype(int), return_counts=True)
+    truth = dict(zip(values.tolist(), shares / shares.sum()))
+    return _inside(found.confidence_interval(0.95).T, [truth.get(v, 0.0) for v in found.heavy_hitters_.values.tolist()])
+
+
 #: name of a statistic -> (parameters, the truth of a column): they have no other interval than `result_.interval`.
 STATISTICS = {
     "Count": ({}, lambda x: np.sum(x > 0.5)),
@@ -232,6 +242,8 @@ ENTRIES = {
     local.MeanEstimator: [("means", _mean)],
     local.DistributionEstimator: [("bins", _bins), ("quantiles", _distribution_quantiles)],
     local.MixedEstimator: [("", _mixed)],
+    local.HeavyHitterEstimator: [(method, functools.partial(_found, method))
+                                 for method in ("pem", "treehist", "bitstogram", "sfp")],
     shuffle.BooleanSum: [("", _sum)],
     shuffle.RealSum: [("", _sum)],
     shuffle.ShuffledHistogram: [("", _frequencies)],
@@ -251,7 +263,6 @@ ELSEWHERE = {
     "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
-    "HeavyHitterEstimator": "values that are found; tests/unit/local/test_heavy_hitters.py",
     "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",

@@ -47,4 +47,6 @@ TASK = "Any local estimator, shuffle model"
 GUIDE = (
     ("a local estimator is in use, and its reports can be shuffled", "ShuffledEstimator",
      "the same results with far less noise: epsilon covers all shuffled reports together"),
+    ("the most frequent values are wanted, nobody can list them, and reports can be shuffled", "ShuffledEstimator",
+     "of a `HeavyHitterEstimator`: all users hide each other, whichever part of the value they report"),
 )

@@ -61,13 +61,18 @@ class Calibrated(PrivateEstimator):
                              "dpestim.local.MeanEstimator or a frequency estimator")
         return epsilon, delta
 
-    def _at(self, epsilon0, chosen=None):
-        """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared."""
+    def _at(self, epsilon0, chosen=None, n=None):
+        """Return a fresh copy of the wrapped estimator with a local epsilon; ledger, seed and threads are shared.
+
+        One that is planned for a number of users, which is public, is planned for `n` where it does not say another.
+        """
         server, given = clone(self._wrapped if chosen is None else chosen), inner_of(self._wrapped)
         if hasattr(server, "transformer") and server.transformer is None:
             server.transformer = PMTransformer()
         inner = inner_of(server)
         inner.set_params(epsilon=epsilon0)
+        if n is not None and getattr(inner, "n_users", n) is None:
+            inner.set_params(n_users=n)
         for name in ("ledger", "random_state", "n_jobs"):
             setattr(inner, name, getattr(given, name))
         books = [item._to_bind()[0] for item in (self, self._wrapped, given)]
@@ -80,11 +85,11 @@ class Calibrated(PrivateEstimator):
         honest = n - whole(self.colluding, "colluding", 0)
         if honest < 1:
             raise ValueError("colluding must be less than the number of users")
-        trial, columns, chosen = *self._declared_columns(epsilon, width), None
+        trial, columns, chosen = *self._declared_columns(epsilon, width, n=n), None
         if columns is not None and len(columns) == 1 and type(trial) is AdaptiveFrequencyEstimator:
             # (what is best locally is not behind a shuffler)
             chosen = best_of(self._wrapped, columns.laws[0].n_categories, *self._setting(n))
-            trial, columns = self._declared_columns(epsilon, width, chosen)
+            trial, columns = self._declared_columns(epsilon, width, chosen, n)
         law = None
         if columns is not None:
             trial._check_columns(columns)
@@ -93,15 +98,15 @@ class Calibrated(PrivateEstimator):
                                  "reports is proven: take another estimator, or its strategy 'smp'")
             law = known_law(columns, self.bound)
         local = largest_local(law, honest, epsilon, delta * FOR_MESSAGES)
-        return trial if local == epsilon else self._at(local, chosen)
+        return trial if local == epsilon else self._at(local, chosen, n)
 
     def _server_of_width(self, n, width):
         """Return the same where messages are so many numbers wide."""
         return self._server_for(n, self._at(self._checked()[0])._client()._columns_of_width(width).n_features)
 
-    def _declared_columns(self, epsilon, width, chosen=None):
+    def _declared_columns(self, epsilon, width, chosen=None, n=None):
         """Return the wrapped estimator with an epsilon, and its columns, None where they are not known yet."""
-        trial = self._at(epsilon, chosen)
+        trial = self._at(epsilon, chosen, n)
         client = trial._client()
         return trial, client._columns_now(width) if client._is_declared else None
 

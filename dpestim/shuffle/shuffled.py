@@ -24,7 +24,7 @@ from dpestim.shuffle.of_local import check_number, inner_of, law_of, row_epsilon
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES, farthest_bits, shuffled
 
 #: What the wrapped estimator says of its estimates, besides all that ends in an underscore.
-_TOLD = frozenset({"confidence_interval", "quantile", "quantile_interval", "release", "to_frame"})
+_TOLD = frozenset({"confidence_interval", "estimate", "quantile", "quantile_interval", "release", "to_frame"})
 _UNFITTED = "This ShuffledEstimator instance is not fitted yet: call fit, or analyse, first"
 
 
@@ -55,9 +55,10 @@ class ShuffledEstimator(Calibrated):
         A frequency estimator, `MeanEstimator` or `DistributionEstimator`; cloned. Its epsilon (that of its transformer)
         is replaced; its ledger, seed and `n_jobs` are used. For categories take `GRRFrequencyEstimator`: at the local
         epsilon that shuffling allows it nearly always has the least error (`dpestim.shuffle.plan` compares).
-        `AdaptiveFrequencyEstimator` of one declared column becomes the best of three. Relaxed laws are refused, and so
-        are `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which learns its bounds and so
-        protects nothing.
+        `AdaptiveFrequencyEstimator` of one declared column becomes the best of three. Frequent values that nobody can
+        list are found with `HeavyHitterEstimator`, whose `n_users` is that of the shuffle where it is None. Relaxed
+        laws are refused, and so are `PersonalizedEstimator` and `MixedEstimator`. None: ``MeanEstimator()``, which
+        learns its bounds and so protects nothing.
     epsilon : float, default=1.0
         Of the shuffled messages of a row, in (0, 80].
     delta : float, default=None

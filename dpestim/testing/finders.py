@@ -64,9 +64,13 @@ def check_finder_finds(finder):
 def check_finder_refusals(finder):
     """Bad parameters and rows are errors that name them, and never a value, before anything is charged."""
     check_parameters_are_refused(finder)
-    for value in (None, np.nan, "a secret that is much too long", -1, 2.5, b"x", [1]):
-        X = finder.rows()[0].astype(object)
-        X[3, 0] = value
+    rows, tables = finder.rows()[0], []
+    for value in (None, np.nan, "a secret that is much too long", -1, 2.5, b"a secret", [1]):
+        tables.append(rows.astype(object))
+        tables[-1][3, 0] = value
+    if rows.dtype.kind == "i":  # (which are read in another way)
+        tables.append(rows - 1000)
+    for X in tables:
         est = finder.fresh(ledger=Book())
         message = refuses(lambda X=X, est=est: est.fit(X), "what is no value", est)
         require("column" in message and "secret" not in message, "the error must name the column, and no value")

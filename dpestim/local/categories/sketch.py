@@ -103,9 +103,14 @@ class Sketch(CategoricalRandomizer):
         """Return, for each prefix, the sums that `_over_hashes` has for all codes of so many more bits behind it.
 
         An array of shape (prefixes, 2^n_more). A hash is linear, so that the sum is a Walsh-Hadamard transform over the
-        added bits of what the transform of each hash's row says: all continuations cost hardly more than one.
+        added bits of what the transform of each hash's row says: all continuations cost hardly more than one. Where
+        there are fewer of them than buckets, they are looked up.
         """
         k, m = self.n_hashes, self.n_buckets
+        if m > 1 << n_more:
+            more = np.arange(1 << n_more, dtype=np.uint64)
+            codes = (np.asarray(prefixes, np.uint64)[:, None] << np.uint64(n_more) | more).ravel()
+            return self._over_hashes(table, codes).reshape(len(prefixes), -1)
         rows = np.array(table.reshape(k, m), np.int64)
         hadamard.fwht(rows)  # (m times what each pattern of signs of buckets says)
         u, odd, places = np.arange(m, dtype=np.uint32), np.zeros(m, bool), np.zeros((k, m), np.intp)

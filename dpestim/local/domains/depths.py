@@ -14,8 +14,8 @@ from dpestim.local.categories.pgr import PGR
 from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of
 
 METHODS = ("pem", "treehist", "bitstogram", "sfp")
-#: Candidates that a level has at most, and cells of a table of hashes.
-MOST_CANDIDATES, MOST_CELLS = 1 << 22, 1 << 18
+#: Candidates that a level has at most; cells of a table of hashes, and where noise is far smaller than collisions.
+MOST_CANDIDATES, MOST_CELLS, MANY_CELLS = 1 << 22, 1 << 18, 1 << 20
 #: Hashes of Hadamard sketches have so many buckets: one bit is sent whatever their number is.
 _BUCKETS = 1 << 10
 #: The sum of the squares of all frequencies that is expected, and what share of the noise collisions may add then.
@@ -24,7 +24,7 @@ _SQUARES, _COLLISIONS = 0.02, 0.04
 _PUZZLE = {"bitstogram": 10, "sfp": 8}
 _FRAGMENT = 14
 #: How probable it is that a value which is just frequent enough to be found is found.
-_POWER = 0.9
+POWER = 0.9
 #: The error of confirmation that the share of users for it is planned for.
 _ALPHA = 0.05
 
@@ -50,9 +50,9 @@ class Depths(NamedTuple):
 def depths_of(method, epsilon, n_bits, n_top, n_users):
     """Return the `Depths` whose detectable frequency is least, of those with few enough candidates.
 
-    A value is detectable where it is among the prefixes that a level keeps with probability 0.9. More levels have fewer
-    candidates each, and fewer users. Those kept for the estimates are as many as confirm it with a probability of a
-    half or more: between a whole level's and a quarter.
+    A value is detectable where all levels find it with a probability of 0.9 together, as if they were independent. More
+    levels have fewer candidates each, and fewer users. Those kept for the estimates are as many as confirm it with a
+    probability of a half or more: between a whole level's and a quarter.
     """
     n_keep = 1 << max(3, (5 * n_top - 1).bit_length())
     found = []
@@ -73,12 +73,38 @@ def depths_of(method, epsilon, n_bits, n_top, n_users):
             candidates = max(1 << first, *(n_keep << int(step) for step in steps), 0)
             if candidates > MOST_CANDIDATES:
                 continue
-        # above the noise of all candidates but half of those that are kept
-        z = max(ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0, ndtri(1 - _ALPHA)) + ndtri(_POWER)
+        power = float(ndtri(POWER ** (1 / n_levels)))
+        if method in _PUZZLE:  # above the largest noise of the other fragments of its hash, which varies, too
+            others = candidates >> _PUZZLE[method]
+            above = ndtri(0.5 ** (1 / others))
+            power *= math.sqrt(1 + math.pi**2 / 12 / math.log(max(others, 2)))
+        else:  # above the noise of all candidates but half of those that are kept
+            above = ndtri(1 - n_keep / 2 / candidates) if candidates > n_keep else 0.0
+        above = float(max(above, ndtri(1 - _ALPHA)))
+        z = above + ndtri(POWER)
         n_views = next(k for k in (4, 2, 1) if k == 1 or ndtri(1 - _ALPHA / n_top) <= z / math.sqrt(k))
         depths = Depths(bits, n_keep, n_views, 0.0)
-        found.append(depths._replace(detectable=float(z * math.sqrt(variance / depths.share / n_users))))
+        n_each = n_users * depths.share
+        noise = variance / n_each + _SQUARES / (candidates if method in _PUZZLE else _cells(variance, n_each))
+        found.append(depths._replace(detectable=found_from(above * math.sqrt(noise), power, noise, n_each)))
     return min(found, key=lambda depths: depths.detectable)
+
+
+def found_from(least, power, variance, n):
+    """Return the number whose estimate exceeds `least` but for a miss of `power` errors.
+
+    It solves f = least + power sqrt(variance + f / n): who is among the n users is drawn, too.
+    """
+    half = power**2 / (2 * n)
+    return least + half + math.sqrt(power**2 * (variance + least / n) + half**2)
+
+
+def error_of(law, f, n_users):
+    """Return the standard error of a frequency that so many users report by a law, with their draw and collisions."""
+    p, q = float(law.p_star), float(law.q_star)
+    response = q * (1 - q) / (p - q) ** 2 + f * (1 - p - q) / (p - q)
+    collisions = 0.0 if law.is_exact else _SQUARES / (law.n_hashes * (law.n_buckets - 1))
+    return math.sqrt((response + f * (1 - f)) / n_users + collisions)
 
 
 def views_of(method, epsilon, n_bits, depths, n_users, seed):
@@ -103,10 +129,15 @@ def _seed(seed, level):
 
 def _law(method, epsilon, n_bits, n_each, seed):
     """Return the law of a level, with as many hashes as make collisions a small part of its noise."""
-    wanted = _SQUARES * n_each / _COLLISIONS / _plain(method, epsilon)
     cls, m = (HCMS, min(_BUCKETS, 1 << n_bits)) if method == "treehist" else (FLH, _buckets(epsilon))
-    n_hashes = min(MOST_CELLS // m, max(16, 1 << math.ceil(math.log2(max(wanted / (m - 1), 1)))))
+    n_hashes = 1 << max(4, math.ceil(math.log2(_cells(_plain(method, epsilon), n_each) / m)))
     return cls.make(epsilon, 1 << n_bits, n_hashes, m, seed)
+
+
+def _cells(variance, n_each):
+    """Return how many cells of hashes make collisions a small part of the noise, or as many as there may be."""
+    wanted = _SQUARES * n_each / _COLLISIONS / variance
+    return min(max(wanted, 1.0), MANY_CELLS, max(MOST_CELLS, wanted / 8))
 
 
 def _buckets(epsilon):

@@ -73,17 +73,14 @@ def join(tables, widths, n_keep, per_hash, check):
     best = [np.argsort(-table, axis=1, kind="stable")[:, :per_hash] for table in tables]
     told = [np.take_along_axis(table, places, axis=1) for table, places in zip(tables, best)]
     first = np.mean([row[:, 0] for row in told], axis=0)
-    codes, scores, hashes = [], [], []
-    for h in np.argsort(-first, kind="stable")[: 4 * n_keep]:
-        sizes = [len(row[h]) for row in told]
-        for picked in itertools.islice(itertools.product(*map(range, sizes)), MOST_JOINED):
-            code = 0
-            for places, width, k in zip(best, widths, picked):
-                code = code << width | int(places[h, k])
-            codes.append(code)
-            scores.append(np.mean([row[h, k] for row, k in zip(told, picked)]))
-            hashes.append(h)
-    codes, scores = np.array(codes, np.uint64), np.array(scores)
-    fine = check(codes) == np.array(hashes)
+    hashes = np.argsort(-first, kind="stable")[: 4 * n_keep, None]
+    # which of the best fragments is picked at each place: a row for each way to put them together
+    picked = np.array(list(itertools.islice(itertools.product(*(range(row.shape[1]) for row in told)), MOST_JOINED)))
+    codes = np.zeros((len(hashes), len(picked)), np.uint64)
+    for places, width, own in zip(best, widths, picked.T):
+        codes = codes << np.uint64(width) | places[hashes, own].astype(np.uint64)
+    scores = np.mean([row[hashes, own] for row, own in zip(told, picked.T)], axis=0).ravel()
+    codes, hashes = codes.ravel(), np.repeat(hashes.ravel(), len(picked))
+    fine = check(codes) == hashes
     order = np.argsort(-scores[fine], kind="stable")[:n_keep]
     return codes[fine][order], scores[fine][order]

@@ -14,7 +14,7 @@ from dpestim.local.categories.open import Estimates
 from dpestim.local.client import Client
 from dpestim.local.columns import column_names
 from dpestim.local.domains.codes import IntegerCodes, TextCodes
-from dpestim.local.domains.depths import METHODS, depths_of, views_of
+from dpestim.local.domains.depths import METHODS, depths_of, error_of, views_of
 from dpestim.local.domains.growing import grow, join
 from dpestim.local.domains.prefixes import hashed
 from dpestim.local.interval_ends import ends
@@ -409,6 +409,10 @@ class PartColumns(ViewColumns):
     def __init__(self, views, inferred="", keys=None, *, n_sampled, features, depths, method):
         super().__init__(views, inferred, keys, n_sampled=n_sampled, features=features)
         self.depths, self.method = depths, method
+
+    def planned_error(self, f, n_users):
+        """Return the standard error of a frequency among so many users, of whom those with whole values tell it."""
+        return error_of(self.laws[-1], f, n_users / len(self))
 
     def with_columns(self, columns):
         """Return the same draw of other views."""

@@ -9,7 +9,7 @@ from dpestim.local.categories.flh import FLH, best_buckets
 from dpestim.local.categories.sketch import Sketch
 from dpestim.local.columns import Columns
 from dpestim.local.domains.codes import IntegerCodes, TextCodes
-from dpestim.local.domains.growing import path_scores
+from dpestim.local.domains.growing import join, path_scores
 from dpestim.local.domains.prefixes import Prefix
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource
@@ -135,6 +135,34 @@ def test_every_method_finds_frequent_values_and_streams_are_one_fit(method):
     joined.aggregate(make(random_state=2).privatize(X[9000:]))
     for one, two in ((est, batches), (est, sent), (halves[0].merge(halves[1]), joined)):
         assert all((a == b).all() for a, b in zip(one.heavy_hitters_, two.heavy_hitters_))
+
+
+@pytest.mark.parametrize("method", ["pem", "treehist"])
+def test_values_of_many_levels_are_found_and_found_again_when_reports_arrive(method):
+    rng = np.random.default_rng(0)
+    often = rng.integers(0, 1 << 30, 3, dtype=np.uint64)
+    X = rng.choice(often, (20_000, 1), p=[0.5, 0.3, 0.2])
+    est = HeavyHitterEstimator(4.0, n_bits=30, n_top=3, method=method, n_users=30_000, random_state=0)
+    est.partial_fit(np.full((3000, 1), 7))
+    assert len(est.levels_) > 1
+    assert est.heavy_hitters_.values[0] == 7
+    assert est.partial_fit(X).heavy_hitters_.values.tolist() == often.tolist()
+
+
+def test_fragments_are_put_together_as_one_by_one():
+    rng, widths = np.random.default_rng(6), [2, 3, 1]
+    tables = [rng.random((8, 1 << width)) for width in widths]
+    check = lambda codes: np.asarray(codes) % np.uint64(8)  # noqa: E731
+    found, scores = join(tables, widths, 5, 2, check)
+    slow = {}
+    for h in range(8):
+        for code in range(1 << sum(widths)):
+            parts = [code >> 4, code >> 1 & 7, code & 1]
+            if code % 8 == h and all(part in np.argsort(-table[h])[:2] for part, table in zip(parts, tables)):
+                slow[code] = np.mean([table[h, part] for part, table in zip(parts, tables)])
+    right = sorted(slow, key=slow.get, reverse=True)[:5]
+    assert found.tolist() == right
+    assert np.allclose(scores, [slow[code] for code in right])
 
 
 def test_who_reports_whole_values_has_no_part_in_finding_them():
