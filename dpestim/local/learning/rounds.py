@@ -13,8 +13,9 @@ from dpestim.inputs.numbers import FILL
 from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
+from dpestim.local.grouping import GROUPS
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
-from dpestim.local.learning.groups import CENTRE, GROUPS, Groups, InParts
+from dpestim.local.learning.groups import CENTRE, Groups, InParts
 from dpestim.local.learning.told import Told
 from dpestim.models import PrivateModel, checked_number
 from dpestim.privacy import Neighbours, PrivacyGuarantee

@@ -7,9 +7,10 @@ from dpestim.privacy.config import get_config
 class ReportsWithMore(ItemsetEstimator):
     """Reports have twice the epsilon that is charged."""
 
-    def _ask(self, *args):
-        spent = type(self)(**{**self.get_params(), "epsilon": 2 * self.epsilon})
-        return super(ReportsWithMore, spent)._ask(*args)
+    def _asking(self, question, column):
+        columns = super()._asking(question, column)
+        law = question.law(2 * column.law.epsilon, column.n_items)
+        return columns.with_columns([columns.columns[0].with_law(law)])
 
 
 class ChangesWithParameters(ItemsetEstimator):
@@ -18,6 +19,13 @@ class ChangesWithParameters(ItemsetEstimator):
     @property
     def itemsets_(self):
         return self._first(self.n_top)
+
+
+class TakesOtherUsers(ItemsetEstimator):
+    """Groups of a fit are not those of its words."""
+
+    def _play(self, columns, n_rows, answers):
+        return super()._play(columns, n_rows, lambda groups, source: answers(groups, source.part(1)))
 
 
 class ForgetsThePadding(ItemsetEstimator):
@@ -46,6 +54,7 @@ _ITEMS = ItemsetEstimator._test_params()[0]
 BROKEN = [
     (ReportsWithMore, _ITEMS, "check_itemsets_promise"),
     (ChangesWithParameters, _ITEMS, "check_itemsets_state"),
+    (TakesOtherUsers, _ITEMS, "check_itemsets_rounds"),
     (ForgetsThePadding, _ITEMS, "check_itemsets_truth"),
     (TakesAnyBasket, _ITEMS, "check_itemsets_refusals"),
     (RefusesInStrictMode, _ITEMS, "check_itemsets_are_total_in_strict_mode"),
