@@ -198,7 +198,10 @@ class BasketRounds(Server, Client):
         question, k = self._question(), self._plan[1]
         heard = Heard(self._columns.columns[0], self._counts, self._n_users)
         if question.about_sizes:
-            return Question(question.number + 1, question.candidates, length_of(heard.frequencies))
+            shares, k = SHARES[self._plan[0]], question.number
+            n_next = max(1, self._n_users) * shares[k + 1] / shares[k]
+            epsilon = self._columns.laws[0].epsilon
+            return Question(k + 1, question.candidates, length_of(heard, len(question.candidates), epsilon, n_next))
         order = np.argsort(-np.nan_to_num(heard.frequencies), kind="stable")
         if question.candidates is None:
             return Question(1, tuple((int(item),) for item in order[: 2 * k]))

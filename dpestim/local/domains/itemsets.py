@@ -7,7 +7,7 @@ from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
 
 from dpestim.local.domains.asking import BasketRounds
-from dpestim.local.domains.questions import Heard
+from dpestim.local.domains.questions import Heard, bias_of
 from dpestim.results import Part
 
 
@@ -185,9 +185,10 @@ class ItemsetEstimator(BasketRounds):
                                  "reports of all rounds, first")
         if not all(self._rounds):
             raise ValueError("answers need the counts of all rounds: ask the server that has closed the rounds")
-        rounds = (*self._rounds, (self._columns, self._counts, self._n_users))
-        return [(columns.columns[0].question, Heard(columns.columns[0], counts, n)) for columns, counts, n in
-                rounds[2::2]]
+        rounds = [(columns.columns[0], counts, n) for columns, counts, n in (
+            *self._rounds, (self._columns, self._counts, self._n_users))]
+        return [(asked[0].question, Heard(*asked, bias_of(Heard(*sizes), asked[0].question)))
+                for sizes, asked in zip(rounds[1::2], rounds[2::2])]
 
     def _shown(self, n):
         """Return the n candidates of the largest frequencies: (numbers of items, `Heard`, place in it)."""

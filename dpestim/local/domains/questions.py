@@ -18,8 +18,6 @@ from dpestim.postprocessing.simplex import norm_sub
 _LARGEST = 0.9
 #: Rows whose sets are looked at together.
 _ROWS = 1 << 16
-#: The share of baskets that the padding length is to cover.
-COVERED = 0.9
 
 
 class Question(NamedTuple):
@@ -40,7 +38,8 @@ class Question(NamedTuple):
     def law(self, epsilon, n_items):
         """Return the law of a report."""
         size = n_items if self.candidates is None else len(self.candidates)
-        return best_law(epsilon, size + 1) if self.about_sizes else padded_law(epsilon, size, self.length)
+        return best_law(epsilon, max(2, len(lengths(size)))) if self.about_sizes else padded_law(
+            epsilon, size, self.length)
 
     def as_state(self):
         """Return it as plain values."""
@@ -97,7 +96,9 @@ class BasketColumn(Column):
         """Return what the law takes of baskets: sets of candidates, or how many there are."""
         candidates = self.question.candidates
         held = baskets if candidates is None else baskets.of_candidates(candidates, _ROWS)
-        return np.diff(held.start).astype(self.law.code_dtype) if self.question.about_sizes else held
+        if not self.question.about_sizes:
+            return held
+        return np.searchsorted(lengths(len(candidates)), np.diff(held.start)).astype(self.law.code_dtype)
 
 
 class BasketColumns(Columns):
@@ -116,9 +117,9 @@ class BasketColumns(Columns):
 class Heard:
     """What a group has reported: estimated frequencies of its candidates, and errors of such frequencies."""
 
-    def __init__(self, column, counts, n):
+    def __init__(self, column, counts, n, bias=0.0):
         law, counts = column.law, counts[0] if n else None
-        self.n, self.length = n, getattr(law, "length", 1)
+        self.n, self.length, self.bias = n, getattr(law, "length", 1), bias
         size = law.n_categories if column.question.about_sizes else law.n_values
         self._shares = law.estimate(counts, n) if n else np.full(size, np.nan)
         line = getattr(law, "share_line", None) or law.variance_line
@@ -135,10 +136,10 @@ class Heard:
         return self.length * self._error(np.clip(self._shares, 0, 1))
 
     def interval(self, z):
-        """Return an interval for each, z standard errors to either side."""
+        """Return an interval for each: z standard errors to either side, and further up by half of the largest bias."""
         if not self.n:
             return np.full((len(self._shares), 2), np.nan)
-        return self.length * ends(self._shares, z, self._error).T
+        return self.length * ends(self._shares, z, self._error).T + [0.0, self.bias / 2]
 
     def _error(self, shares):
         """Return the standard errors at shares of who drew a value, with that of the draw of the users."""
@@ -166,12 +167,44 @@ def products(frequencies, n_sets, longest):
     return found
 
 
-def length_of(sizes):
-    """Return the padding length that covers most baskets, from the estimated shares of their sizes."""
-    if not np.isfinite(sizes).all():  # (nobody has reported)
-        return max(1, len(sizes) - 1)
-    covered = np.cumsum(norm_sub(sizes)) >= COVERED
-    return max(1, int(np.argmax(covered))) if covered.any() else max(1, len(sizes) - 1)
+def lengths(size):
+    """Return the padding lengths to choose from for so many candidates, ascending: the last is their number.
+
+    A user who is asked for the size says which is the first that the basket does not exceed: there are few of them, so
+    that their shares have little noise.
+    """
+    found = [length for k in range(size.bit_length()) for length in (1 << k, 3 << k >> 1)]
+    return np.array(sorted({length for length in found if length < size} | {size}))
+
+
+def largest_biases(shares, size):
+    """Return, for each padding length, the most that it can make a frequency too low, by estimated shares of lengths.
+
+    A holder whose basket has s candidates counts length / s where s is larger, and s is at most what the user said.
+    """
+    found, shares = lengths(size), norm_sub(shares)[: len(lengths(size))]
+    return np.maximum(1 - found[:, None] / found, 0.0) @ shares
+
+
+def bias_of(sizes, question):
+    """Return the most that padding makes a frequency too low, by what was `Heard` of sizes; 0 where that is nothing."""
+    found = lengths(len(question.candidates))
+    if not sizes.n or question.length not in found:
+        return 0.0
+    return float(largest_biases(sizes.frequencies, len(question.candidates))[found == question.length][0])
+
+
+def length_of(heard, size, epsilon, n_next):
+    """Return the padding length for so many candidates, for so many users who will be asked for them.
+
+    The one with the least sum of the variance and of the square of half of the largest bias.
+    """
+    found = lengths(size)
+    if not heard.n:
+        return int(found[-1])
+    laws = [padded_law(epsilon, size, int(length)) for length in found]
+    variances = np.array([law.length**2 * law.spread / n_next for law in laws])
+    return int(found[np.argmin(variances + np.square(largest_biases(heard.frequencies, size) / 2))])
 
 
 def _is_whole(value, least, most):

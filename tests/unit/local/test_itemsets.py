@@ -9,7 +9,15 @@ import pytest
 from dpestim.local import ItemsetEstimator
 from dpestim.local.domains.asking import SHARES, Shares
 from dpestim.local.domains.padding import PaddedCodes, PaddedSlots, padded_law
-from dpestim.local.domains.questions import BasketColumn, BasketColumns, Question, products
+from dpestim.local.domains.questions import (
+    BasketColumn,
+    BasketColumns,
+    Heard,
+    Question,
+    largest_biases,
+    lengths,
+    products,
+)
 from dpestim.privacy.exact import uses_enough, within
 from dpestim.rng import WordSource
 
@@ -101,13 +109,14 @@ def test_long_baskets_count_less():
     X = np.zeros((n, 10))
     X[:, 0] = 1
     X[::20] = 1
-    est = ItemsetEstimator(6.0, n_top=5, random_state=0).fit(X)
-    assert est.padding_lengths_ == (1,)
-    told = est.candidates_
-    of = dict(zip(told.values, zip(told.frequencies, told.standard_errors)))
-    for item in range(10):
-        truth, bias = (1.0, 0.05 * 0.9) if item == 0 else (0.05, 0.05 * 0.9)
-        assert abs(of[(item,)][0] - (truth - bias)) < 5 * of[(item,)][1]
+    est = ItemsetEstimator(6.0, items=10, n_top=5, random_state=0)
+    est.resume_at({"number": 2, "candidates": [[k] for k in range(10)], "length": 1}).partial_fit(X)
+    told = Heard(est._columns.columns[0], est._counts, n)
+    truth, bias = np.where(np.arange(10) == 0, 1.0, 0.05), 0.05 * 0.9
+    assert (np.abs(told.frequencies - (truth - bias)) < 5 * told.errors).all()
+    sizes = [0.95, *np.zeros(len(lengths(10)) - 2), 0.05]
+    assert np.allclose(largest_biases(sizes, 10), [0.05 * (1 - length / 10) for length in lengths(10)])
+    assert ItemsetEstimator(6.0, n_top=5, random_state=0).fit(X).padding_lengths_ == (10,)  # (of so many users)
 
 
 def test_intervals_of_candidates_cover():
@@ -122,9 +131,8 @@ def test_intervals_of_candidates_cover():
         own = pairs[rng.choice(6, 4000, p=shares)]
         X[np.arange(4000)[:, None], own] = 1
         est = ItemsetEstimator(3.0, method="svsm", n_top=40, random_state=seed).fit(X)
-        if est.padding_lengths_[0] >= 2:
-            inside += [low <= truth.get(tuple(sorted(found)), 0.0) <= high
-                       for found, (low, high) in zip(est.itemsets_.values, est.confidence_interval(0.9))]
+        inside += [low <= truth.get(tuple(sorted(found)), 0.0) <= high
+                   for found, (low, high) in zip(est.itemsets_.values, est.confidence_interval(0.9))]
     assert len(inside) > 400
     assert 0.86 < np.mean(inside) < 0.94
 
