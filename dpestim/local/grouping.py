@@ -22,6 +22,9 @@ class Grouping:
     which on a row is in the next group.
     """
 
+    #: Rounds have smaller numbers.
+    most_rounds = GROUPS
+
     def of_rows(self, source, n_rows):
         """Return the numbers of the rows of each group, of rows from 0 on."""
         numbers = self._numbers(source.part(GROUPS + self.start), 0, n_rows)

@@ -138,8 +138,8 @@ class BasketRounds(Server, Client):
             request = CountGroup(Blueprint.of(self), source.key_for_workers(), source.seeded, groups)
 
             def answer(k):
-                state = {name: value for name, value in vars(self.client()).items() if name in _TOLD}
-                found = ask(replace(request, blueprint=replace(request.blueprint, state=state), k=k))
+                sent = replace(request.blueprint, state=self._round_state())
+                found = ask(replace(request, blueprint=sent, k=k))
                 if found is not None:
                     self._merge(found, "disjoint")
                     self._n_batches = 1
@@ -163,6 +163,11 @@ class BasketRounds(Server, Client):
                 self._advance()
             answer(k)
         return self
+
+    def _round_state(self):
+        """Return what workers must know of closed rounds."""
+        told = vars(self.client()) if self._rounds else {}
+        return {name: told[name] for name in _TOLD if name in told}
 
     def _groups(self):
         """Return which users answer in which round."""

@@ -33,9 +33,10 @@ class ItemsetEstimator(BasketRounds):
     **Privacy.** epsilon-local differential privacy for a whole basket, exact; neighbours: any two baskets of one user;
     nobody but the user's device is trusted (proof in ``itemsets.md``).
 
-    **Utility.** A holder with s candidates in the basket counts as L / s where s is above the padding length L:
-    frequencies are too low by at most the share of holders with more than L candidates, and without bias otherwise.
-    Intervals do not cover that bias. The standard error grows in proportion to L.
+    **Utility.** A holder with s candidates in the basket counts as L / s where s is above the padding length L, and
+    frequencies are without bias otherwise. L is chosen so that this bias is small beside the noise, as far as reports
+    of sizes tell. Intervals reach further up by half of the largest bias that these reports tell of. With short padding
+    the standard error hardly grows with L, because that an item must be drawn first hides the item.
 
     **Complexity.** O(n log n) time beside the reports; a user sends one report.
 
@@ -147,8 +148,9 @@ class ItemsetEstimator(BasketRounds):
         """Return an array of shape (n_found, 2): intervals for the frequencies of `itemsets_`, each by itself.
 
         They are those of candidates that were chosen before, by a normal approximation, about the population from which
-        the users are drawn. The choice of the first n_top among the candidates is not in them, nor is the bias of
-        baskets that are longer than the padding length.
+        the users are drawn. The upper end is higher by half of the largest bias of baskets that are longer than the
+        padding length, as the reports of sizes tell it. The choice of the first n_top among the candidates is not in
+        the intervals.
         """
         if not 0 < level < 1:
             raise ValueError("level must lie strictly between 0 and 1")

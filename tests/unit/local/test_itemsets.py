@@ -1,12 +1,15 @@
 """Itemsets of baskets: the laws of padded sets, groups, candidates, and what is estimated of long baskets."""
 
+from copy import deepcopy
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from dpestim.local import ItemsetEstimator
+from dpestim import distributed
+from dpestim.local import ItemsetEstimator, PrivKVMEstimator
 from dpestim.local.domains.asking import SHARES, Shares
 from dpestim.local.domains.padding import PaddedCodes, PaddedSlots, padded_law
 from dpestim.local.domains.questions import (
@@ -149,6 +152,18 @@ def test_lists_need_items_and_tables_their_columns():
     est = ItemsetEstimator(8.0, items=["x", "y"], n_top=1, random_state=0).fit([["y", "y"]] * 500)
     assert est.itemsets_.values == [("y",)]
     assert est.to_frame()["itemset"].tolist() == [("y",)]
+
+
+@pytest.mark.parametrize("server", [pytest.param(ItemsetEstimator(2.0, items=4, n_top=2, random_state=0), id="sets"),
+                                    pytest.param(PrivKVMEstimator(2.0, keys=4, random_state=0), id="pairs")])
+def test_parts_answer_the_round_that_is_open(server):
+    X = csr_array(np.eye(300, 4))
+    est = deepcopy(server).partial_fit(X).next_round()
+    parts = [X[:100], X[100:]]
+    reports = np.concatenate(list(distributed.privatize(est, parts)))
+    assert np.array_equal(reports, est.client().privatize(X))
+    one, other = est.client().aggregate(reports), distributed.aggregate(est, [reports[:9], reports[9:]])
+    assert np.array_equal(one._counts[0], other._counts[0])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
