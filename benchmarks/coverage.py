@@ -129,6 +129,18 @@ def _shuffled(cls, x, epsilon, seed, shape):
     return _inside(np.asarray(found).T, np.bincount(codes, minlength=4) / len(x))
 
 
+#: How likely a user with the number 1 holds each of twelve items; with x it is x times as likely.
+_HELD = 1 / np.sqrt(np.arange(1, 13))
+
+
+def _itemsets(cls, x, epsilon, seed, shape, method="svim", n_top=12):
+    held = np.random.default_rng([6, seed]).random((len(x), 12)) < x[:, None] * _HELD
+    est = cls(epsilon, method=method, n_top=n_top, random_state=seed).fit(held)
+    sets, many = est.itemsets_.values, _population(shape)
+    truth = [np.mean(many ** len(own)) * np.prod(_HELD[list(own)]) for own in sets]
+    return _inside(est.confidence_interval(0.95).T, truth)
+
+
 #: name of a statistic -> (parameters, the truth of a column): they have no other interval than `result_.interval`.
 STATISTICS = {
     "Count": ({}, lambda x: np.sum(x > 0.5)),
@@ -205,6 +217,8 @@ ENTRIES = {
     local.MeanEstimator: [("means", _mean)],
     local.DistributionEstimator: [("bins", _bins), ("quantiles", _distribution_quantiles)],
     local.MixedEstimator: [("", _mixed)],
+    local.ItemsetEstimator: [("items", _itemsets), ("itemsets that are shown", functools.partial(
+        _itemsets, method="svsm", n_top=8))],
     shuffle.BooleanSum: [("", _sum)],
     shuffle.RealSum: [("", _sum)],
     shuffle.ShuffledHistogram: [("", _frequencies)],
@@ -223,7 +237,6 @@ ELSEWHERE = {
     "MarginalEstimator": "tables; tests/unit/local/test_marginals.py",
     "MultiAttributeFrequencyEstimator": "columns that are drawn or hidden; tests/unit/local/test_attributes.py",
     "HeavyHitterEstimator": "values that are found; tests/unit/local/test_heavy_hitters.py",
-    "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
