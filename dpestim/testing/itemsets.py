@@ -61,12 +61,14 @@ def check_itemsets_state(found):
     X = found.rows(500)
     one = found.fresh().fit(X)
     shown = one.itemsets_
-    for same in (csr_array(X), X.astype(bool), found.baskets(X), [2 * basket for basket in found.baskets(X)]):
+    for same in (csr_array(X), X.astype(bool), found.baskets(X), [own + own[:1] for own in found.baskets(X)]):
         require(same_state(found.fresh(n_jobs=2).fit(same).itemsets_, shown), "baskets must be sets, however they come")
     for twin in (pickle.loads(pickle.dumps(one)), clone(one).fit(X)):
         require(same_state(twin.itemsets_, shown), "pickles and clones must be the same")
     secure = found.fresh(random_state=None)
     require(not same_state(clone(secure).fit(X).itemsets_, secure.fit(X).itemsets_), "no seed, other reports")
+    same = np.array_equal(secure.privatize(X), secure.privatize(X))
+    require(not same, "no seed, other reports by each call")
     one.set_params(epsilon=9.0, n_top=1, method="svim")
     require(same_state(one.itemsets_, shown), "a fit must stay what it was")
     require(one.privacy_.epsilon == canonical_epsilon(found.estimator.epsilon), "a fit must keep its promise")
@@ -105,15 +107,32 @@ def check_itemsets_rounds(found):
 
 
 def check_itemsets_truth(found):
-    """Of equal baskets the items have the frequency 1 where padding covers them, and other items 0."""
+    """Of two kinds of baskets the items are found, with their frequencies where padding covers the longer ones."""
     X = np.zeros((N, found.rows().shape[1]))
-    X[:, [1, 3]] = 1.0
+    X[:, 1] = X[::2, 3] = 1.0
     est = found.fresh().fit(X)
     told = est.candidates_
-    truth = np.array([float({1, 3}.issuperset(own)) for own in told.values])
+    require(min(est.padding_lengths_) >= 1 and est.padding_lengths_[0] >= 2, "padding must cover half of the baskets")
+    truth = np.array([float({1, 3}.issuperset(own)) / (1 + (3 in own)) for own in told.values])
     require((np.abs(told.frequencies - truth) < Z * told.standard_errors + 1e-9).all(), "frequencies must be the truth")
+    require(told.standard_errors.min() > 1 / (2 * N), "standard errors must have the noise in them")
     require({(1,), (3,)} <= set(est.itemsets_.values), "what all users hold must be found")
     require(len(est.confidence_interval()) == len(est.itemsets_.values) == est.n_top, "an interval for each of n_top")
+
+
+def check_itemsets_reports(found):
+    """Reports of a basket, in a round of padded items, have exactly the law that the guarantee is of."""
+    d = found.rows().shape[1]
+    m = min(d, 2 * found.estimator.n_top)
+    est = found.fresh().resume_at({"number": 2, "candidates": [[k] for k in range(m)], "length": 3})
+    law = est.randomizer()
+    for own in ([], [m - 1], list(range(m))):
+        X = np.zeros((N, d))
+        X[:, own] = 1.0
+        counts, chances = np.zeros(law.n_counts, np.int64), np.array(list(map(float, law.outcome_law(own))))
+        law.count(est.privatize(X), counts)
+        room = Z * np.sqrt(N * chances * (1 - chances))
+        require((np.abs(counts - N * chances) <= room + 1).all(), "reports must have the law of a padded set")
 
 
 def check_itemsets_refusals(found):
@@ -160,5 +179,5 @@ def _is_spared(found, X):
     require(not est.ledger.paid, "bad baskets must be refused before anything is charged")
 
 
-CHECKS = (check_itemsets_promise, check_itemsets_state, check_itemsets_rounds, check_itemsets_truth,
-          check_itemsets_refusals, check_itemsets_are_total_in_strict_mode)
+CHECKS = (check_itemsets_promise, check_itemsets_state, check_itemsets_rounds, check_itemsets_reports,
+          check_itemsets_truth, check_itemsets_refusals, check_itemsets_are_total_in_strict_mode)

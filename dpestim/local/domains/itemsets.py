@@ -213,7 +213,7 @@ class ItemsetEstimator(BasketRounds):
     @classmethod
     def _test_params(cls):
         """Return settings that the common checks run with."""
-        return [{"epsilon": 2.0, "items": 6, "n_top": 3}, {"epsilon": 4.0, "items": 5, "method": "svsm", "n_top": 4}]
+        return [{"epsilon": 2.0, "items": 8, "n_top": 3}, {"epsilon": 4.0, "items": 5, "method": "svsm", "n_top": 4}]
 
     def _test_data(self, n_rows, seed=0):
         """Return a table in which item k is held by a share 0.8 / (k + 1) of the users."""

@@ -1,6 +1,9 @@
 """Broken finders of itemsets."""
 
+import numpy as np
+
 from dpestim.local import ItemsetEstimator
+from dpestim.local.domains.padding import PaddedCodes
 from dpestim.privacy.config import get_config
 
 
@@ -36,6 +39,17 @@ class ForgetsThePadding(ItemsetEstimator):
         return found._replace(frequencies=found.frequencies / self.padding_lengths_[0])
 
 
+class TellsSlotsApart(ItemsetEstimator):
+    """Which slots are empty is drawn by another length than the law's."""
+
+    def _in_round(self, columns, plan):
+        made = super()._in_round(columns, plan)
+        column = made._columns.columns[0]
+        column.law = type(column.law)(column.law.epsilon, column.law.n_values, column.law.length)
+        column.law.drawn = lambda rows, words: PaddedCodes.drawn(column.law, rows, words) | np.uint32(1)
+        return made
+
+
 class TakesAnyBasket(ItemsetEstimator):
     """What is no item is left out, also where errors are wanted."""
 
@@ -56,6 +70,7 @@ BROKEN = [
     (ChangesWithParameters, _ITEMS, "check_itemsets_state"),
     (TakesOtherUsers, _ITEMS, "check_itemsets_rounds"),
     (ForgetsThePadding, _ITEMS, "check_itemsets_truth"),
+    (TellsSlotsApart, _ITEMS, "check_itemsets_reports"),
     (TakesAnyBasket, _ITEMS, "check_itemsets_refusals"),
     (RefusesInStrictMode, _ITEMS, "check_itemsets_are_total_in_strict_mode"),
 ]

@@ -48,9 +48,10 @@ def test_no_report_tells_any_two_baskets_apart_by_more_than_epsilon(law):
             assert np.allclose(told, [chance * (k in own) for k in range(law.n_values)], atol=1e-9)
 
 
-def test_reports_have_the_law():
+@pytest.mark.parametrize("kind", [PaddedCodes, PaddedSlots])
+def test_reports_have_the_law(kind):
     """Reports of sets of 0, 2 and 4 of four values, with three slots: n = 60,000 each, within 5 standard deviations."""
-    n, law = 60_000, PaddedCodes.make(1.0, 4, 3)
+    n, law = 60_000, kind.make(1.0, 4, 3)
     question = Question(2, tuple((k,) for k in range(4)), 3)
     columns = BasketColumns([BasketColumn(law, None, 4, question)])
     for own in ([], [1, 3], [0, 1, 2, 3]):
