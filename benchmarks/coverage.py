@@ -139,6 +139,18 @@ def _found(method, cls, x, epsilon, seed, shape):
     return _inside(found.confidence_interval(0.95).T, [truth.get(v, 0.0) for v in found.heavy_hitters_.values.tolist()])
 
 
+#: How likely a user with the number 1 holds each of twelve items; with x it is x times as likely.
+_HELD = 1 / np.sqrt(np.arange(1, 13))
+
+
+def _itemsets(cls, x, epsilon, seed, shape, method="svim", n_top=12):
+    held = np.random.default_rng([6, seed]).random((len(x), 12)) < x[:, None] * _HELD
+    est = cls(epsilon, method=method, n_top=n_top, random_state=seed).fit(held)
+    sets, many = est.itemsets_.values, _population(shape)
+    truth = [np.mean(many ** len(own)) * np.prod(_HELD[list(own)]) for own in sets]
+    return _inside(est.confidence_interval(0.95).T, truth)
+
+
 #: name of a statistic -> (parameters, the truth of a column): they have no other interval than `result_.interval`.
 STATISTICS = {
     "Count": ({}, lambda x: np.sum(x > 0.5)),
@@ -244,6 +256,8 @@ ENTRIES = {
     local.MixedEstimator: [("", _mixed)],
     local.HeavyHitterEstimator: [(method, functools.partial(_found, method))
                                  for method in ("pem", "treehist", "bitstogram", "sfp")],
+    local.ItemsetEstimator: [("items", _itemsets), ("itemsets that are shown", functools.partial(
+        _itemsets, method="svsm", n_top=8))],
     shuffle.BooleanSum: [("", _sum)],
     shuffle.RealSum: [("", _sum)],
     shuffle.ShuffledHistogram: [("", _frequencies)],
@@ -263,7 +277,6 @@ ELSEWHERE = {
     "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
-    "ItemsetEstimator": "items and sets that are found; tests/unit/local/test_itemsets.py",
     "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",

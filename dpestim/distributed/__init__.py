@@ -150,8 +150,10 @@ def privatize(estimator, data, y=None, *, columns=None):
                          "dpestim.local that is fitted to them, or a transformer")
     parts, client = parts_of(data, y, None, columns), client_here()
     estimator._as_rows(*parts.example)
-    law = client._columns_like(parts.example[0])
-    request = replace(client._asks(Privatize, estimator, law), names=names_in(parts.example[0]))
+    state = _round_of(client)
+    law = state.get("_columns") or client._columns_like(parts.example[0])
+    request = client._asks(Privatize, estimator, law)
+    request = replace(request, blueprint=replace(request.blueprint, state=state), names=names_in(parts.example[0]))
     return parts.reports(request, lambda: Shown("report", law.report_width, law.dtype))
 
 
@@ -237,10 +239,15 @@ def aggregate(estimator, reports):
     """
     if not hasattr(estimator, "aggregate"):
         raise ValueError(f"{type(estimator).__name__} counts no reports: take an estimator of dpestim.local")
-    found = parts_of(reports).answer(CountGiven(Blueprint.of(estimator)))
+    found = parts_of(reports).answer(CountGiven(replace(Blueprint.of(estimator), state=_round_of(estimator))))
     if found is None:
         raise ValueError("reports must have at least one row")
     return estimator.merge(found)
+
+
+def _round_of(estimator):
+    """Return what workers must know of closed rounds, where the estimator asks in rounds: all of it is published."""
+    return getattr(estimator, "_round_state", dict)()
 
 
 def _check_users(estimator, users):

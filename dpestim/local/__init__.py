@@ -14,6 +14,7 @@ All data take one path::
     views.py     `View`: a public function of features, with a law of its own; `ViewColumns`, of which users report some
     client.py    `Client`: a domain, `privatize`, a ledger, a seed, `privacy_`
     server.py    `Server`: integer counts, `aggregate`, `merge`, `partial_fit`, `n_users_`
+    grouping.py  which users of a fit answer in which round, where groups answer one after another
     patterns.py  eight independent bits from 16 random ones, for laws whose reports are bits
     channel.py   laws as channels between bins and counts, for servers of numbers
     costs.py     what a law costs before anybody has reported: error, bits, time, memory

@@ -1,4 +1,4 @@
-"""What finds items and itemsets of baskets by groups of users: promises, seeds, what is found and refused, strict mode.
+"""What finds items and itemsets of baskets by groups of users: promises, rounds, what is found and what is refused.
 
 What is reported is looked at with many equal baskets, N of them: an estimate further than Z standard errors from the
 truth fails (alpha = 1e-6 for a few hundred numbers).
@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from dpestim.privacy import Neighbours
 from dpestim.privacy.config import config_context
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.exact import canonical_epsilon, within
+from dpestim.rng import WordSource
 from dpestim.testing.behaviour import Subject, check_parameters_are_refused, in_strict_mode
 from dpestim.testing.tools import Book, refuses, require, same_state
 
@@ -48,7 +49,9 @@ def check_itemsets_promise(found):
     require(guarantee == est.privacy_ == found.fresh().privacy_ and n_rows == ROWS, "a fit must charge its promise")
     require(guarantee.epsilon == canonical_epsilon(est.epsilon) and not guarantee.delta, "a basket must have epsilon")
     require(guarantee.neighbours is Neighbours.LOCAL and guarantee.seeded, "the guarantee must be local, and of a seed")
-    require(all(heard.law.plain_epsilon == guarantee.epsilon for _, heard, _ in est._all), "each law must have epsilon")
+    for law in laws_of(est):
+        require(law.plain_epsilon == guarantee.epsilon, "each law must have epsilon")
+        require(within(law.worst_ratio(), 1, guarantee.epsilon), "no report may be likelier than e^epsilon lets")
     refused = found.fresh(ledger=Book(refuse=True))
     refuses(lambda: refused.fit(X), "an overdraft", refused)
 
@@ -58,26 +61,78 @@ def check_itemsets_state(found):
     X = found.rows(500)
     one = found.fresh().fit(X)
     shown = one.itemsets_
-    for same in (csr_array(X), X.astype(bool), found.baskets(X), [2 * basket for basket in found.baskets(X)]):
+    for same in (csr_array(X), X.astype(bool), found.baskets(X), [own + own[:1] for own in found.baskets(X)]):
         require(same_state(found.fresh(n_jobs=2).fit(same).itemsets_, shown), "baskets must be sets, however they come")
     for twin in (pickle.loads(pickle.dumps(one)), clone(one).fit(X)):
         require(same_state(twin.itemsets_, shown), "pickles and clones must be the same")
     secure = found.fresh(random_state=None)
     require(not same_state(clone(secure).fit(X).itemsets_, secure.fit(X).itemsets_), "no seed, other reports")
+    same = np.array_equal(secure.privatize(X), secure.privatize(X))
+    require(not same, "no seed, other reports by each call")
     one.set_params(epsilon=9.0, n_top=1, method="svim")
-    require(same_state(one.itemsets_, shown) and one.privacy_ != one._promise(), "a fit must stay what it was")
+    require(same_state(one.itemsets_, shown), "a fit must stay what it was")
+    require(one.privacy_.epsilon == canonical_epsilon(found.estimator.epsilon), "a fit must keep its promise")
+
+
+def check_itemsets_rounds(found):
+    """A fit is its rounds, one after another; in each, reports are counted as rows are, and servers add up."""
+    X, whole, server = found.rows(500), found.fresh().fit(found.rows(500)), found.fresh()
+    members = whole._groups().of_rows(WordSource(server.random_state), len(X))
+    book = Book()
+    for k, few in enumerate(members):
+        if k:
+            server.next_round()
+        users = server.client().set_params(ledger=book)
+        reports = users.privatize(X[few])
+        halves = [server.client().set_params(random_state=None).aggregate(part) for part in (reports[:3], reports[3:])]
+        server.merge(halves[0]).merge(halves[1])
+    require(same_state(server.candidates_, whole.candidates_), "a fit must be next_round, privatize and aggregate")
+    require(server.n_users_ == whole.n_users_ == len(X), "users of all rounds must be counted")
+    charges = [(guarantee.epsilon, n) for guarantee, _, n, _ in book.paid]
+    right = [(canonical_epsilon(whole.epsilon), len(few)) for few in members]
+    require(charges == right, "each group must pay epsilon, once")
+    refuses(server.next_round, "a round too many", server)
+    refuses(lambda: server.merge(whole), "closed rounds that would be lost", server)
+    lost = server.client().aggregate(reports)
+    refuses(lambda: lost.itemsets_, "answers without the counts of all rounds", lost)
+    refuses(found.fresh().next_round, "a round without reports")
+    client = server.client().set_params(random_state=3)
+    again = found.fresh(random_state=3).resume_at(server.public_state())
+    require(np.array_equal(client.privatize(X), again.privatize(X)), "a public state must make the client of a round")
+    state = server.public_state()
+    for wrong in ({}, {**state, "number": 0}, {**state, "number": 9}, {**state, "length": 0}, {**state, "length": 2.0},
+                  {**state, "candidates": []}, {**state, "candidates": [[99]]}, {**state, "candidates": [[0, 0]]},
+                  {**state, "candidates": 2 * state["candidates"][:1]}):
+        refuses(lambda wrong=wrong: found.fresh().resume_at(wrong), "what is no state of a round")
 
 
 def check_itemsets_truth(found):
-    """Of equal baskets the items have the frequency 1 where padding covers them, and other items 0."""
+    """Of two kinds of baskets the items are found, with their frequencies where padding covers the longer ones."""
     X = np.zeros((N, found.rows().shape[1]))
-    X[:, [1, 3]] = 1.0
+    X[:, 1] = X[::2, 3] = 1.0
     est = found.fresh().fit(X)
     told = est.candidates_
-    truth = np.array([float({1, 3}.issuperset(own)) for own in told.values])
+    require(min(est.padding_lengths_) >= 1 and est.padding_lengths_[0] >= 2, "padding must cover half of the baskets")
+    truth = np.array([float({1, 3}.issuperset(own)) / (1 + (3 in own)) for own in told.values])
     require((np.abs(told.frequencies - truth) < Z * told.standard_errors + 1e-9).all(), "frequencies must be the truth")
+    require(told.standard_errors.min() > 1 / (2 * N), "standard errors must have the noise in them")
     require({(1,), (3,)} <= set(est.itemsets_.values), "what all users hold must be found")
     require(len(est.confidence_interval()) == len(est.itemsets_.values) == est.n_top, "an interval for each of n_top")
+
+
+def check_itemsets_reports(found):
+    """Reports of a basket, in a round of padded items, have exactly the law that the guarantee is of."""
+    d = found.rows().shape[1]
+    m = min(d, 2 * found.estimator.n_top)
+    est = found.fresh().resume_at({"number": 2, "candidates": [[k] for k in range(m)], "length": 3})
+    law = est.randomizer()
+    for own in ([], [m - 1], list(range(m))):
+        X = np.zeros((N, d))
+        X[:, own] = 1.0
+        counts, chances = np.zeros(law.n_counts, np.int64), np.array(list(map(float, law.outcome_law(own))))
+        law.count(est.privatize(X), counts)
+        room = Z * np.sqrt(N * chances * (1 - chances))
+        require((np.abs(counts - N * chances) <= room + 1).all(), "reports must have the law of a padded set")
 
 
 def check_itemsets_refusals(found):
@@ -112,6 +167,11 @@ def check_itemsets_are_total_in_strict_mode(found):
             require(est.n_users_ == ROWS + 1, "strict mode must leave out no user")
 
 
+def laws_of(est):
+    """Return the laws of all rounds of a fit."""
+    return [*(columns.laws[0] for columns, _, _ in est._rounds), est.randomizer()]
+
+
 def _is_spared(found, X):
     est = found.fresh(ledger=Book())
     message = refuses(lambda: est.fit(X), "bad baskets", est)
@@ -119,5 +179,5 @@ def _is_spared(found, X):
     require(not est.ledger.paid, "bad baskets must be refused before anything is charged")
 
 
-CHECKS = (check_itemsets_promise, check_itemsets_state, check_itemsets_truth, check_itemsets_refusals,
-          check_itemsets_are_total_in_strict_mode)
+CHECKS = (check_itemsets_promise, check_itemsets_state, check_itemsets_rounds, check_itemsets_reports,
+          check_itemsets_truth, check_itemsets_refusals, check_itemsets_are_total_in_strict_mode)

@@ -19,8 +19,9 @@ def listed():
     for name, cls in all_estimators():
         # (of one user's messages nobody sees those, most sets of pairs are none of the listed inputs, and what learns
         # reports pairs of class and value, or chosen columns)
-        if hasattr(cls, "randomizer") and cls._checked_as not in ("shuffle", "keyvalue", "local model", "attributes",
-                                                                  "privatized columns", "views", "heavy hitters"):
+        if hasattr(cls, "randomizer") and cls._checked_as not in (
+                "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views",
+                "heavy hitters"):
             for k, params in enumerate(cls._test_params()):
                 yield pytest.param(cls, params, id=f"{name}-{k}")
 

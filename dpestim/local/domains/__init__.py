@@ -6,7 +6,9 @@
     growing     candidates for frequent values, from estimates of prefixes or of fragments
     hitters     `HeavyHitterEstimator`: frequent values of domains that nobody can list
     baskets     baskets as sets of numbers of items
-    padding     padding and sampling of sets, groups of users, products of frequencies
+    padding     laws of sets: padding and sampling, and what is reported of the value that is drawn
+    questions   what groups of users are asked about their baskets, and what their reports tell
+    asking      rounds of these questions: verbs of both sides, groups of users, rows in parts
     itemsets    `ItemsetEstimator`: frequent items and sets of items of baskets
     levels      which tree stands over the values of a column, and which law each of its levels has
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees

@@ -200,14 +200,18 @@ class PrivKVMEstimator(PrivKVEstimator):
         for number in range(times):
             if number:
                 self.next_round()
-            words, told = source.part(number), vars(self.client())
-            state = {name: told[name] for name in ("_rounds", "_published", "_answered", "_columns") if name in told}
-            found = ask(CountReports(replace(Blueprint.of(self), state=state), words.key_for_workers(), words.seeded))
+            words, sent = source.part(number), replace(Blueprint.of(self), state=self._round_state())
+            found = ask(CountReports(sent, words.key_for_workers(), words.seeded))
             with self._alone():
                 self._merge(found, "disjoint")
                 self._n_batches = 1
 
     # ---------------------------------------------------------------- inside
+
+    def _round_state(self):
+        """Return what workers must know of closed rounds."""
+        told = vars(self.client()) if self._rounds else {}
+        return {name: told[name] for name in ("_rounds", "_published", "_answered", "_columns") if name in told}
 
     def _merge(self, other, users):
         if any(other._rounds):

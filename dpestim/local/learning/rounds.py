@@ -14,7 +14,7 @@ from dpestim.inputs.safe_errors import attempt
 from dpestim.inputs.scaled import Scale
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.gradients import MECHANISMS, Round, client_of, gradients_of
-from dpestim.local.learning.groups import CENTRE, GROUPS, Groups, InParts
+from dpestim.local.learning.groups import CENTRE, Groups, InParts
 from dpestim.local.learning.told import Told
 from dpestim.models import PrivateModel, checked_number
 from dpestim.privacy import Neighbours, PrivacyGuarantee
@@ -139,7 +139,7 @@ class GradientModel(Told, InParts, PrivateModel):
         trial = self._resumed()
         rows, targets = trial._read(X, y, declared=True)
         round_ = trial._round if round_ is None else round_
-        _whole("round_.number", round_.number, 0, GROUPS - 1)
+        _whole("round_.number", round_.number, 0, Groups.most_rounds - 1)
         weights, error = attempt(lambda: np.asarray(round_.weights, np.float64))
         if error or weights.shape != trial._round.weights.shape:
             raise ValueError(f"round_ must have weights of shape {trial._round.weights.shape}, all of them numbers")

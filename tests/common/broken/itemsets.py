@@ -1,15 +1,19 @@
 """Broken finders of itemsets."""
 
+import numpy as np
+
 from dpestim.local import ItemsetEstimator
+from dpestim.local.domains.padding import PaddedCodes
 from dpestim.privacy.config import get_config
 
 
 class ReportsWithMore(ItemsetEstimator):
     """Reports have twice the epsilon that is charged."""
 
-    def _ask(self, *args):
-        spent = type(self)(**{**self.get_params(), "epsilon": 2 * self.epsilon})
-        return super(ReportsWithMore, spent)._ask(*args)
+    def _asking(self, question, column):
+        columns = super()._asking(question, column)
+        law = question.law(2 * column.law.epsilon, column.n_items)
+        return columns.with_columns([columns.columns[0].with_law(law)])
 
 
 class ChangesWithParameters(ItemsetEstimator):
@@ -20,12 +24,30 @@ class ChangesWithParameters(ItemsetEstimator):
         return self._first(self.n_top)
 
 
+class TakesOtherUsers(ItemsetEstimator):
+    """Groups of a fit are not those of its words."""
+
+    def _play(self, columns, n_rows, answers):
+        return super()._play(columns, n_rows, lambda groups, source: answers(groups, source.part(1)))
+
+
 class ForgetsThePadding(ItemsetEstimator):
     """Shares of what is sampled stand for frequencies."""
 
     def _first(self, n):
         found = super()._first(n)
         return found._replace(frequencies=found.frequencies / self.padding_lengths_[0])
+
+
+class TellsSlotsApart(ItemsetEstimator):
+    """Which slots are empty is drawn by another length than the law's."""
+
+    def _in_round(self, columns, plan):
+        made = super()._in_round(columns, plan)
+        column = made._columns.columns[0]
+        column.law = type(column.law)(column.law.epsilon, column.law.n_values, column.law.length)
+        column.law.drawn = lambda rows, words: PaddedCodes.drawn(column.law, rows, words) | np.uint32(1)
+        return made
 
 
 class TakesAnyBasket(ItemsetEstimator):
@@ -46,7 +68,9 @@ _ITEMS = ItemsetEstimator._test_params()[0]
 BROKEN = [
     (ReportsWithMore, _ITEMS, "check_itemsets_promise"),
     (ChangesWithParameters, _ITEMS, "check_itemsets_state"),
+    (TakesOtherUsers, _ITEMS, "check_itemsets_rounds"),
     (ForgetsThePadding, _ITEMS, "check_itemsets_truth"),
+    (TellsSlotsApart, _ITEMS, "check_itemsets_reports"),
     (TakesAnyBasket, _ITEMS, "check_itemsets_refusals"),
     (RefusesInStrictMode, _ITEMS, "check_itemsets_are_total_in_strict_mode"),
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpestim.local.learning import groups as module
+from dpestim.local import grouping as module
 from dpestim.local.learning.groups import Groups
 from dpestim.rng import WordSource
 
