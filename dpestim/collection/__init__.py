@@ -23,5 +23,5 @@ from dpestim.collection.privatizing import privatize_csv
 from dpestim.collection.survey import Survey
 from dpestim.collection.tables_plan import TablePlan, TableRow, plan_tables
 
-__all__ = ["Collector", "HitterPlan", "HitterRow", "Survey", "TablePlan", "TableRow", "plan_heavy_hitters", "plan_tables",
-           "privatize_csv"]
+__all__ = ["Collector", "HitterPlan", "HitterRow", "Survey", "TablePlan", "TableRow", "plan_heavy_hitters",
+           "plan_tables", "privatize_csv"]

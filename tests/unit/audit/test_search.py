@@ -25,7 +25,7 @@ LAPLACE = Density(lambda x: 0.5 * math.exp(-abs(x)), (0,))
 def test_no_event_proves_more_than_the_one_that_is_found(delta):
     rng = np.random.default_rng(0)
     for _ in range(20):
-        p, q = ([Fraction(int(w), int(sum(part))) for w in part] for part in (rng.integers(0, 9, (2, 5)) + [[0], [0]]))
+        p, q = ([Fraction(int(w), int(sum(part))) for w in part] for part in rng.integers(0, 9, (2, 5)))
         found = of_laws(dict(enumerate(p)), dict(enumerate(q)), delta)
         best = Fraction(0)
         for event in chain.from_iterable(combinations(range(5), size) for size in range(1, 6)):
