@@ -13,7 +13,6 @@ from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.statistics.calibrated_noise import equal_shares
 from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
-from dpestim.statistics.plan import RANK
 from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import Ranked
 from dpestim.statistics.sums import FLOAT_SLACK, Count, Mean, Sum
@@ -168,8 +167,7 @@ def _of_ranks(estimator, identity, n, d, names, one):
         cells = _NONE.coarse_cells(grid) if estimator.rank is None else _NONE.fine_cells(grid)
         for i, q in enumerate(targets):
             law = estimator._laws(q, epsilon)[0]
-            inwards = 0 if estimator.rank is not None else math.ceil(law.gap(cells.total, 0.05))
-            made[i, j] = Number({Ranks(law, cells.total, len(targets)): Fraction(1)}, Fraction(inwards, 1 << RANK))
+            made[i, j] = Number({Ranks(law, cells.total, len(targets)): Fraction(1)})
     shape = np.shape(estimator.q) if one else (*np.shape(estimator.q), d)
     return _error(estimator, made.ravel(), shape, new_release(), (), names, "the rank, in rows, of ")
 

@@ -58,9 +58,10 @@ def width_of(parts, beta, power=SIGNED):
         return float(coefficient * steps_beyond(law, Fraction(beta)) ** max(1, power)), True
     found = law_of(parts, power)
     width = found.width(beta)
-    if width is not None:
-        return width, found.is_exact
-    return concentrated(parts, beta, power), False
+    if width is not None and found.is_exact:
+        return width, True
+    # (very many terms are rounded up by more than concentration loses)
+    return min(concentrated(parts, beta, power), math.inf if width is None else width), False
 
 
 def tail_of(parts, t):
@@ -102,11 +103,12 @@ def law_of(parts, power):
     points = sides * (math.floor(Fraction(reach) / unit) + 2)
     # (the lattice of the values themselves may be somewhat larger: on it nothing is rounded up)
     every = 1 if points <= (_POINTS << 2) else -(-points // _POINTS)
-    size = 1 << (sides * (points // sides // every + 2)).bit_length()
-    spectrum, n_terms = np.ones(size // 2 + 1, complex), 0
+    n_terms = sum(n for *_, n in parts)
+    # (rounding up moves a sum by a step a term at most)
+    size = 1 << (sides * (points // sides // every + 2 + n_terms * (every > 1))).bit_length()
+    spectrum = np.ones(size // 2 + 1, complex)
     for law, coefficient, n in parts:
         spectrum *= np.fft.rfft(_masses(law, int(coefficient / unit), every, power, size)) ** n
-        n_terms += n
     mass = np.maximum(np.fft.irfft(spectrum, size), 0.0)
     half = size // sides
     tail = np.append(np.cumsum(mass[1:half][::-1])[::-1], 0.0) * sides

@@ -118,6 +118,10 @@ def test_concentration_bounds_hold_and_lattices_of_any_step_are_on_the_safe_side
     law = law_of(SMALL["laplace"]())
     z, masses = integers(law)
     assert math.exp(log_moment(law, 1.0)) == pytest.approx((np.exp(z) * masses).sum(), rel=1e-4)
+    # very many terms of two steps are rounded up by more than concentration loses
+    many = (law, Fraction(1), 60_000), (law, Fraction(repr(math.pi)), 60_000)
+    deviation = math.sqrt(law.variance_steps * 60_000 * (1 + math.pi**2))
+    assert 1.96 * deviation < sums.width_of(many, 0.05)[0] < 2.8 * deviation
     # a beta below what floats can tell is left to concentration
     assert sums.law_of(((law, Fraction(1), 2),), 0).width(1e-12) is None
     assert 10 < accuracy.sum_of(SMALL["laplace"](), SMALL["laplace"]()).bound(1e-15) < 60
