@@ -53,7 +53,7 @@ def assert_private(mechanism, *, epsilon, delta=0.0, pairs=None, confidence=0.99
     False
     >>> assert_private(noisy_count, epsilon=1.0, pairs=[(10, 11)], n_samples=4_000)
     Traceback (most recent call last):
-    AssertionError: noisy_count: the claim of epsilon 1 is wrong: epsilon is at least 1.375 (with confidence 0.999).
+    AssertionError: noisy_count: the claim of epsilon 1 is wrong: epsilon is at least 1.376 (with confidence 0.999).
     Event: output <= 10.
     It was seen 866 times of 1,000 with 10, and 175 times of 1,000 with its neighbour 11.
     """
