@@ -45,9 +45,9 @@ class Ratio(Bounded):
     most: float
 
     def width(self, beta):
-        """Return what both noises, each with half of beta, make of it."""
-        each = share(beta, 2)
-        return min(self.most, _ratio(self.total.bound(each), self.count.bound(each), self.reach, self.n))
+        """Return what noise of the sum and of the number of rows make of it together."""
+        count, (each,) = _shares(self.count, beta, 1)
+        return min(self.most, _ratio(self.total, self.count, self.reach, self.n - count, each))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,12 @@ class Moment(Bounded):
     most: float
 
     def width(self, beta):
-        """Return what three or four noises, with equal parts of beta, make of it."""
-        same = self.sums[0] == self.sums[1]
-        each = share(beta, 3 if same else 4)
-        count, (first, second) = self.count.bound(each), self.reaches
-        mean = _ratio(self.product.bound(each), count, first * second, self.n)
-        ends = [_ratio(total.bound(each), count, reach, self.n) for total, reach in zip(self.sums, self.reaches)]
+        """Return what noise of sums, of products and of the number of rows make of it together."""
+        same, (first, second) = self.sums[0] == self.sums[1], self.reaches
+        count, (each, *_) = _shares(self.count, beta, 2 if same else 3)
+        n = self.n - count
+        mean = _ratio(self.product, self.count, first * second, n, each)
+        ends = [_ratio(total, self.count, reach, n, each) for total, reach in zip(self.sums, self.reaches)]
         return min(self.most, mean + ends[0] * second + (first + ends[0]) * ends[1])
 
 
@@ -82,6 +82,14 @@ class Root(Bounded):
         return math.sqrt(self.square.bound(beta))
 
 
-def _ratio(total, count, reach, n):
-    """Return by how much (S + s) / max(1, n + c) is off S / n, |S| <= reach n, |s| <= total, |c| <= count."""
-    return (total + reach * count) / (n - count) if n - count >= 1 else math.inf
+def _shares(count, beta, n_ratios):
+    """Return (the bound of the number of rows, with a tenth of beta, equal shares of the rest for so many ratios)."""
+    return count.bound(share(beta, 10)), [share(beta * Fraction(9, 10), n_ratios)] * n_ratios
+
+
+def _ratio(total, count, reach, least, beta):
+    """Return by how much (S + s) / N' is off S / n, where N' = n + c is no less than `least`, and |S| <= reach n.
+
+    Both ends of what S / n may be have half of beta.
+    """
+    return (total + count * Fraction(reach)).bound(beta / 2) / least if least >= 1 else math.inf

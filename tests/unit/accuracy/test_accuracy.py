@@ -143,7 +143,7 @@ PROGRAMS = {
     "Sum": Program(Sum(0.5, bounds=(-3, 5)), HIGH, 0.9),
     "Sum, one more": Program(Sum(0.5, bounds=(-3, 5), neighbours="add_remove"), HIGH, 0.9),
     "Mean": Program(Mean(0.5, bounds=(-30, 50)), HIGH, 0.9),
-    "Mean, one more": Program(Mean(2.0, bounds=(-3, 5), neighbours="add_remove"), -HIGH, 0.3),
+    "Mean, one more": Program(Mean(2.0, bounds=(-3, 5), neighbours="add_remove"), -HIGH, 0.6),
     "Variance": Program(Variance(2.0, bounds=(0, 10)), np.r_[HIGH[:100] + 3, HIGH[:100] - 3], 0.9),
     "Variance, one more": Program(Variance(9.0, bounds=(-3, 5), neighbours="add_remove"),
                                   np.r_[HIGH[:100] + 9, HIGH[:100] - 9], 0.1),
