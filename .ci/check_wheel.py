@@ -51,6 +51,8 @@ from dpestim.local import MeanEstimator, PMTransformer
 from dpestim.testing import check_mechanism
 from dpestim._core import build
 assert "site-packages" in build.__file__, build.__file__
+from importlib.metadata import entry_points
+assert "dpestim" in entry_points(group="pytest11").names
 for name, cls in all_estimators():
     assert cls._proof().exists(), name
 for cls in (GRRFrequencyEstimator, OUEFrequencyEstimator, OLHFrequencyEstimator):
