@@ -46,8 +46,9 @@ class Ratio(Bounded):
 
     def width(self, beta):
         """Return what noise of the sum and of the number of rows make of it together."""
-        count, (each,) = _shares(self.count, beta, 1)
-        return min(self.most, _ratio(self.total, self.count, self.reach, self.n - count, each))
+        little = share(beta, 10)
+        least = self.n - self.count.bound(little)
+        return min(self.most, _ratio(self.total, self.count, self.reach, least, beta - little))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +63,17 @@ class Moment(Bounded):
     most: float
 
     def width(self, beta):
-        """Return what noise of sums, of products and of the number of rows make of it together."""
-        same, (first, second) = self.sums[0] == self.sums[1], self.reaches
-        count, (each, *_) = _shares(self.count, beta, 2 if same else 3)
-        n = self.n - count
-        mean = _ratio(self.product, self.count, first * second, n, each)
-        ends = [_ratio(total, self.count, reach, n, each) for total, reach in zip(self.sums, self.reaches)]
-        return min(self.most, mean + ends[0] * second + (first + ends[0]) * ends[1])
+        """Return what noise of sums, of products and of the number of rows make of it together.
+
+        The part that is linear in noise has most of beta, equal shares for the ends of what its coefficients may be.
+        """
+        (one, two), (first, second) = self.sums, self.reaches
+        little, same = share(beta, 20), one == two
+        least = self.n - self.count.bound(2 * little)
+        ends = [_ratio(total, self.count, reach, least, little) for total, reach in zip(self.sums, self.reaches)]
+        linear = self.product + self.count * Fraction(first * second) + one * Fraction(second) + two * Fraction(first)
+        rest = (beta - (3 if same else 4) * little) / (4 if same else 8)
+        return min(self.most, linear.bound(rest) / least + ends[0] * ends[1]) if least >= 1 else self.most
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +85,6 @@ class Root(Bounded):
     def width(self, beta):
         """Return the root of that of the number."""
         return math.sqrt(self.square.bound(beta))
-
-
-def _shares(count, beta, n_ratios):
-    """Return (the bound of the number of rows, with a tenth of beta, equal shares of the rest for so many ratios)."""
-    return count.bound(share(beta, 10)), [share(beta * Fraction(9, 10), n_ratios)] * n_ratios
 
 
 def _ratio(total, count, reach, least, beta):

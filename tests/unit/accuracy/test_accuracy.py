@@ -146,10 +146,10 @@ PROGRAMS = {
     "Mean, one more": Program(Mean(2.0, bounds=(-3, 5), neighbours="add_remove"), -HIGH, 0.6),
     "Variance": Program(Variance(2.0, bounds=(0, 10)), np.r_[HIGH[:100] + 3, HIGH[:100] - 3], 0.9),
     "Variance, one more": Program(Variance(9.0, bounds=(-3, 5), neighbours="add_remove"),
-                                  np.r_[HIGH[:100] + 9, HIGH[:100] - 9], 0.1),
+                                  np.r_[HIGH[:100] + 9, HIGH[:100] - 9], 0.3),
     "StandardDeviation": Program(StandardDeviation(2.0, bounds=(0, 10)), HIGH, 0.5),
     "Covariance": Program(Covariance(4.0, bounds=([0, 0], [10, 10]), neighbours="add_remove"),
-                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.05, 60),
+                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.12, 60),
     "Histogram": Program(Histogram(0.5, bins=2, bounds=(0, 9), delta=1e-6), HIGH, 0.9),
 }
 
