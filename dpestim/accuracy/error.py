@@ -165,8 +165,8 @@ class Error(Table):
             raise ValueError("an error is divided by numbers other than 0")
         return self._combined(self._numbers * (Fraction(1) / factors))
 
-    #: NumPy leaves arithmetic with arrays to this class.
-    __array_ufunc__ = None
+    #: NumPy and pandas leave arithmetic with arrays and series to this class.
+    __array_ufunc__, __pandas_priority__ = None, 5000
 
     def _combined(self, numbers, other=None):
         numbers = numbers if isinstance(numbers, np.ndarray) else _scalar(numbers)

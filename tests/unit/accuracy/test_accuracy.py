@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pandas
 import pytest
 
 from dpestim import accuracy
@@ -210,7 +211,9 @@ def test_errors_have_arithmetic_shapes_and_labels():
     assert [row.shape for row in table] == [(3,), (3,)]
     assert list(table.to_frame().iloc[1][:2]) == ["a", "y"]
     weights = np.array([1.0, 0.5, 0.0])
-    np.testing.assert_array_equal((weights * table).bound(), [[one, one / 2, 0]] * 2)
+    for known in (weights, pandas.Series(weights)):
+        np.testing.assert_array_equal((known * table).bound(), [[one, one / 2, 0]] * 2)
+        np.testing.assert_array_equal((table * known).bound(), (known * table).bound())
     np.testing.assert_array_equal((-table / 2 + 7).bound(), np.full((2, 3), one / 2))
     assert ((3 - table[0]) + accuracy.at_most(0.25)).bound().tolist() == [one + 0.25] * 3
     assert accuracy.of(Mean(1.0, bounds={"a": (0, 1), "b": (0, 2)}), 100, columns=["b", "a"]).to_frame()[
