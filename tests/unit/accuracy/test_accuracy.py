@@ -135,7 +135,7 @@ class Program:
     estimator: object
     rows: np.ndarray
     least: float
-    n_runs: int = 120
+    n_runs: int = 80
 
 
 HIGH = np.full(200, 5.0)
@@ -150,7 +150,7 @@ PROGRAMS = {
                                   np.r_[HIGH[:100] + 9, HIGH[:100] - 9], 0.3),
     "StandardDeviation": Program(StandardDeviation(2.0, bounds=(0, 10)), HIGH, 0.5),
     "Covariance": Program(Covariance(4.0, bounds=([0, 0], [10, 10]), neighbours="add_remove"),
-                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.12, 60),
+                          np.c_[HIGH, HIGH] + np.arange(200)[:, None] % 2, 0.12, 40),
     "Histogram": Program(Histogram(0.5, bins=2, bounds=(0, 9), delta=1e-6), HIGH, 0.9),
 }
 
@@ -234,7 +234,7 @@ def test_ranks_of_quantiles_are_within_their_bound():
     rows = np.arange(1024.0)  # (a value is its rank)
     bound = accuracy.of(kind, 1024).bound(0.05)
     runs = np.array([Quantile(1.0, q=[0.25, 0.5], bounds=(0, 1024), random_state=k).fit(rows).value_
-                     for k in range(60)])
+                     for k in range(40)])
     assert np.all((abs(runs - [256, 512]) > bound + 1).mean(axis=0) <= 0.05)
     assert np.all(bound < 1024 / 4)
     # (the order may swap two choices, so each needs that both are near)
