@@ -113,7 +113,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
     with seeded(seed % 2**32):
-        each = _probe(caller, pairs[0], seed, _PROBED * time_limit, start + time_limit)
+        each = _probe(caller, pairs[0], seed, _PROBED * time_limit if n_samples is None else 0.0, start + time_limit)
         planned = int(n_samples) if n_samples is not None else _affordable(
             each, time_limit - (time.perf_counter() - start), caller.batch)
     with seeded(seed % 2**32):

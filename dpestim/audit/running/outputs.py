@@ -71,8 +71,9 @@ class Columns:
             self.paths, self.others, floats = _paths(outputs, called)
         self.labels = {}
         numbers, others = self._leaves(outputs)
-        # (what never changes tells nothing)
-        self.kept = [k for k in range(len(self.paths)) if len(numbers) and (numbers[:, k] != numbers[0, k]).any()]
+        # (what never changes tells nothing; -0.0 is another number than 0.0)
+        patterns = numbers.view(np.uint64)
+        self.kept = [k for k in range(len(self.paths)) if (patterns[:, k] != patterns[:1, k]).any()]
         self.bits = [k for k in self.kept if self.paths[k] in floats] if bits else []
         self.names = [self.paths[k] for k in self.kept]
         self.names += [f"the lowest bit of {self.paths[k]}" for k in self.bits]
@@ -144,7 +145,7 @@ class Columns:
         if table is not None and not self.others and self.paths and self.paths[0].startswith(self.called):
             table = table.reshape(n, -1)[:, :_MOST_LEAVES]
             if table.shape[1] == len(self.paths):
-                return table.astype(np.float64), []
+                return np.ascontiguousarray(table, dtype=np.float64), []
         numbers = np.full((n, len(self.paths)), np.nan)
         if not self.others and self._fill(numbers, outputs):
             return numbers, []
