@@ -1,4 +1,4 @@
-"""Run the tests of Dask, Spark, Beam, Node and of audited libraries with the wheel of `make wheel`, in an environment of their own."""
+"""Run the tests of Dask, Spark, Beam, Node and audited libraries with the wheel of `make wheel`, in an environment."""
 
 import os
 import subprocess

@@ -78,6 +78,7 @@ class Columns:
         self.names = [self.paths[k] for k in self.kept]
         self.names += [f"the lowest bit of {self.paths[k]}" for k in self.bits]
         self.names += [f"the sign bit of {self.paths[k]}" for k in self.bits]
+        self.names += [f"the number of the last three bits of {self.paths[k]}" for k in self.bits]
         self.joined = len(self.kept) > 1
         if self.joined:
             self.names += ["the sum of the numbers", "the largest number", "the smallest number",
@@ -112,9 +113,12 @@ class Columns:
                 found[k] = lowest_bit(numbers[:, self.bits[k - n]])
             elif k < n + 2 * m:
                 found[k] = np.signbit(numbers[:, self.bits[k - n - m]]).astype(float)
+            elif k < n + 3 * m:
+                words = np.ascontiguousarray(numbers[:, self.bits[k - n - 2 * m]]).view(np.uint64)
+                found[k] = (words & np.uint64(7)).astype(float)
             elif k < first:
                 with np.errstate(invalid="ignore", over="ignore"):
-                    found[k] = _JOINED[k - n - 2 * m](numbers[:, self.kept])
+                    found[k] = _JOINED[k - n - 3 * m](numbers[:, self.kept])
             elif k == self.whole:
                 hashes = self._hashes(numbers, codes)
                 places = np.minimum(np.searchsorted(self.known, hashes), len(self.known) - 1)

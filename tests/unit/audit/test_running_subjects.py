@@ -3,6 +3,7 @@
 import pickle
 import random
 import secrets
+import time
 
 import numpy as np
 import pytest
@@ -80,6 +81,10 @@ def test_outputs_of_any_kind_are_told_apart(kind, words):
 def test_outputs_that_never_change_tell_nothing():
     found = audit(lambda x: 3, [(0, 1)], claim=0.0, n_samples=400)
     assert (found.epsilon_lower, found.violated, found.event) == (0.0, False, "none")
+    assert "were the same" in str(found)
+    slow = audit(lambda x: time.sleep(0.002 * x), [(0, 20)], claim=0.0, n_samples=4000, time_limit=0.2)
+    assert (slow.epsilon_lower, slow.violated) == (0.0, False)
+    assert "raise time_limit" in str(slow)
 
 
 def test_columns_are_the_same_for_other_outputs():
