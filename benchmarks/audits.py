@@ -1,9 +1,10 @@
-"""``python -m benchmarks.audits {alarms,power,broken,peers}``: how often audits are right, and how fast.
+"""``python -m benchmarks.audits {alarms,power,broken,peers,registry}``: how often audits are right, and how fast.
 
 * ``alarms``: many short audits of correct mechanisms at the claim that they just keep: the share of bounds above it is
   at most the declared error.
 * ``power``: mechanisms whose epsilon is 10 % above the claim of 1, and bounds for those that keep it: outputs, seconds.
 * ``broken``: mistakes of papers and of code: outputs and seconds until they are caught.
+* ``registry``: each estimator of the package in its first test setting, at its own claim.
 * ``peers``: noise of diffprivlib and of OpenDP, each in an interpreter that has it (``--diffprivlib``, ``--opendp``).
 """
 
@@ -14,9 +15,11 @@ import subprocess
 import time
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from benchmarks.peers import version
 from dpestim.audit import audit
+from dpestim.base import all_estimators
 from dpestim.central import GaussianMechanism, LaplaceMechanism
 from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator
 
@@ -155,6 +158,26 @@ def broken(seconds):
               f"{one.epsilon_lower:.2f} | {one.event[:90]} |", flush=True)
 
 
+def registry(n_samples):
+    """Print the bound of each estimator of the package, beside what it claims."""
+    print("| estimator | claim | bound | outputs | seconds | event |\n|---|---|---|---|---|---|")
+    for name, cls in all_estimators():
+        est = cls(**cls._test_params()[0])
+        n = n_samples * (20 if name.startswith("local.") else 1)
+        try:
+            try:
+                claim = est.privacy_
+            except (AttributeError, NotFittedError):
+                claim = float(est.epsilon), float(getattr(est, "delta", 0.0) or 0.0)
+            one = audit(est, claim=claim, n_samples=n, time_limit=20, random_state=0)
+        except ValueError as error:
+            print(f"| {name} | {str(error)[:90]} |", flush=True)
+            continue
+        print(f"| {name} | {one.claim[0]:g}, {one.claim[1]:g} | {one.epsilon_lower:.3f}"
+              f"{' **above**' if one.violated else ''} | {one.n_samples:,} | {one.seconds:.1f} | {one.event[:70]} |",
+              flush=True)
+
+
 _SERVE = """
 import json, sys
 import numpy as np
@@ -221,7 +244,7 @@ def peers(pythons, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["alarms", "power", "broken", "peers"])
+    parser.add_argument("what", choices=["alarms", "power", "broken", "peers", "registry"])
     parser.add_argument("--audits", type=int, default=2000, help="of each mechanism")
     parser.add_argument("--samples", type=int, default=400)
     parser.add_argument("--error", type=float, default=0.1)
@@ -234,6 +257,8 @@ def main():
         alarms(arguments.audits, arguments.samples, arguments.error)
     elif arguments.what == "power":
         power(arguments.seeds, arguments.time)
+    elif arguments.what == "registry":
+        registry(arguments.samples)
     elif arguments.what == "broken":
         broken(arguments.time)
     else:

@@ -51,7 +51,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     n_samples : int or None, default=None
         Outputs in all. None: as many as the time allows, and at most a million (eight million if `batch`).
     time_limit : float, default=60
-        Seconds.
+        Seconds that the audit plans for. A test that does not end within twice the limit counts for nothing.
     events : "auto" or dict, default="auto"
         Sets of outputs that are tried: learned ones, or functions ``f(output) -> bool`` by words.
     side_channels : tuple of str, default=("bits",)
@@ -92,7 +92,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     (True, 'output >= 11')
     """
     claim = claim_of(claim)
-    confidence = _number("confidence", confidence, "in (0, 1)", lambda v: 0 < v < 1)
+    confidence = _number("confidence", confidence, "in (0, 1 - 1e-9]", lambda v: 0 < v <= 1 - 1e-9)
     time_limit = _number("time_limit", time_limit, "above 0, in seconds", lambda v: 0 < v < math.inf)
     if n_samples is not None and (isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 8):
         raise ValueError("n_samples must be None or an integer of at least 8")
@@ -113,7 +113,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
     with seeded(seed % 2**32):
-        each = _probe(caller, pairs[0], seed, _PROBED * time_limit, start + time_limit)
+        each = _probe(caller, pairs[0], seed, _PROBED * time_limit if n_samples is None else 0.0, start + time_limit)
         planned = int(n_samples) if n_samples is not None else _affordable(
             each, time_limit - (time.perf_counter() - start), caller.batch)
     with seeded(seed % 2**32):
@@ -136,7 +136,8 @@ def _run(search, rounds, confidence, planned, start, time_limit):
     if best is None:
         return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data",
                      counts=((0, 0), (0, 0)), **shared,
-                     remarks=("The time limit came before the test ended: raise time_limit.",))
+                     remarks=("The time limit came before a test ended: raise time_limit." if search.was_late else
+                              "All outputs of the pilot were the same.",))
     choice = best.choice
     return Audit(epsilon_lower=best.epsilon, pair=search.tasks[choice.task][2], event=choice.event.words,
                  direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)

@@ -11,6 +11,8 @@ _ASIDE = 0.01
 _CELLS, _SMALLEST, _RUNS = 8, 128, 160
 #: What every p-value is raised by: relative errors of incomplete beta functions are below it.
 _SLACK = 1e-9
+#: What sums of differences of probabilities are raised by.
+_ROUNDING = 1e-13
 #: How far below its test's epsilon a bound may be, relatively.
 _CLOSE = 1e-4
 
@@ -109,7 +111,7 @@ class Evidence:
         ends, chances, before = map(np.array, zip(*(self._known[size, place] for place in places)))
         most = np.minimum(1.0, math.exp(min(epsilon, 700.0)) * ends + self.delta)
         tails = _at_least(self.wanted, self.n, most[:, None])
-        return self.aside + ((tails * chances).sum(axis=1) + before) * (1 + _SLACK) + _SLACK * self.error
+        return self.aside + ((tails * chances).sum(axis=1) + before) * (1 + _SLACK) + _SLACK * self.error + _ROUNDING
 
     def _cell(self, size, place):
         """Return (upper end of a cell of q, chances of the runs at its lower end, chance of what is below them)."""

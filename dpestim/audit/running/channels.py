@@ -53,8 +53,8 @@ class Twice(Caller):
 
     def __init__(self, caller, how):
         self.how, self.batch, self.takes_rng = how, False, False
-        self.called = {"repeats": "two calls in a row return", "pickles": "two copies by pickle return",
-                       "forks": "two forks of the process return"}[how]
+        self.called = {"repeats": "what two calls in a row return", "pickles": "what two copies by pickle return",
+                       "forks": "what two forks of the process return"}[how]
         self.most = 200 if how == "forks" else 4000
         self.turn = caller.turn
         self.subject = clone(caller.estimator) if isinstance(caller, OfEstimator) else caller.function

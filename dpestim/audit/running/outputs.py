@@ -71,12 +71,14 @@ class Columns:
             self.paths, self.others, floats = _paths(outputs, called)
         self.labels = {}
         numbers, others = self._leaves(outputs)
-        # (what never changes tells nothing)
-        self.kept = [k for k in range(len(self.paths)) if len(numbers) and (numbers[:, k] != numbers[0, k]).any()]
+        # (what never changes tells nothing; -0.0 is another number than 0.0)
+        patterns = numbers.view(np.uint64)
+        self.kept = [k for k in range(len(self.paths)) if (patterns[:, k] != patterns[:1, k]).any()]
         self.bits = [k for k in self.kept if self.paths[k] in floats] if bits else []
         self.names = [self.paths[k] for k in self.kept]
         self.names += [f"the lowest bit of {self.paths[k]}" for k in self.bits]
         self.names += [f"the sign bit of {self.paths[k]}" for k in self.bits]
+        self.names += [f"the number of the last three bits of {self.paths[k]}" for k in self.bits]
         self.joined = len(self.kept) > 1
         if self.joined:
             self.names += ["the sum of the numbers", "the largest number", "the smallest number",
@@ -111,9 +113,12 @@ class Columns:
                 found[k] = lowest_bit(numbers[:, self.bits[k - n]])
             elif k < n + 2 * m:
                 found[k] = np.signbit(numbers[:, self.bits[k - n - m]]).astype(float)
+            elif k < n + 3 * m:
+                words = np.ascontiguousarray(numbers[:, self.bits[k - n - 2 * m]]).view(np.uint64)
+                found[k] = (words & np.uint64(7)).astype(float)
             elif k < first:
                 with np.errstate(invalid="ignore", over="ignore"):
-                    found[k] = _JOINED[k - n - 2 * m](numbers[:, self.kept])
+                    found[k] = _JOINED[k - n - 3 * m](numbers[:, self.kept])
             elif k == self.whole:
                 hashes = self._hashes(numbers, codes)
                 places = np.minimum(np.searchsorted(self.known, hashes), len(self.known) - 1)
@@ -144,7 +149,7 @@ class Columns:
         if table is not None and not self.others and self.paths and self.paths[0].startswith(self.called):
             table = table.reshape(n, -1)[:, :_MOST_LEAVES]
             if table.shape[1] == len(self.paths):
-                return table.astype(np.float64), []
+                return np.ascontiguousarray(table, dtype=np.float64), []
         numbers = np.full((n, len(self.paths)), np.nan)
         if not self.others and self._fill(numbers, outputs):
             return numbers, []

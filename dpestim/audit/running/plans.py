@@ -11,6 +11,8 @@ _QUICK = {False: (256, 512), True: (2048, 4096)}
 #: The part of the error of the first round, where there are several, and of the second of three; the part of all
 #: outputs that the second of three draws.
 _FIRST, _SECOND, _PART = 0.1, 0.2, 0.1
+#: Outputs of a data set that a pilot keeps.
+MOST_KEPT = 100_000
 
 
 class Claim(NamedTuple):
@@ -59,4 +61,5 @@ def rounds_of(n_samples, n_pairs, batch):
 
 
 def _halves(n, n_pairs, share):
-    return Round(max(1, n // (4 * n_pairs)), max(1, n // 4), share)
+    pilot = min(MOST_KEPT, max(1, n // (4 * n_pairs)))
+    return Round(pilot, max(1, n // 2 - n_pairs * pilot), share)

@@ -10,10 +10,11 @@ from scipy.special import ndtr, ndtri
 from dpestim.audit.running.bounds import exact_bound
 from dpestim.audit.running.events import candidates
 from dpestim.audit.running.outputs import Columns, Given
+from dpestim.audit.running.plans import MOST_KEPT
 from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined
 
-#: Outputs of a data set that a pilot keeps, and that are read at once in a test.
-_MOST_KEPT, _BLOCK = 100_000, 50_000
+#: Outputs of a data set that are read at once in a test.
+_BLOCK = 50_000
 #: By how much further the ends of intervals are from estimates in a pilot than in a test.
 _CAUTION = 1.5
 
@@ -54,7 +55,7 @@ class Search:
 
     def __init__(self, tasks, claim, error, bits, events, seed):
         self.tasks, self.claim, self.error, self.bits, self.events = tasks, claim, error, bits, events
-        self.seed, self.n_drawn, self._streams = seed, 0, 0
+        self.seed, self.n_drawn, self.was_late, self._streams = seed, 0, False, 0
         self.pilots = [([], []) for _ in tasks]
 
     def draw(self, number, n, until):
@@ -72,7 +73,7 @@ class Search:
         alive, choices = list(range(len(self.tasks))), {}
         n_stages = max(1, math.ceil(math.log2(len(self.tasks))))
         for left in range(n_stages, 0, -1):
-            n = max(1, stage.pilot * len(self.tasks) // (n_stages * len(alive)))
+            n = min(MOST_KEPT, max(1, stage.pilot * len(self.tasks) // (n_stages * len(alive))))
             for number in alive:
                 choices[number] = self._pilot(number, n, error, until) or choices.get(number)
             alive = sorted(alive, key=lambda number: -choices[number].predicted if choices[number] else 0.0)
@@ -90,11 +91,11 @@ class Search:
             for kept, new in zip(self.pilots[number], self.draw(number, n, until)):
                 kept.append(new)
         except OutOfTimeError:
-            pass
+            self.was_late = True
         kept = self.pilots[number]
         if not kept[0]:
             return None
-        sides = [joined(part)[:_MOST_KEPT] for part in kept]
+        sides = [joined(part)[:MOST_KEPT] for part in kept]
         reader = Columns(joined(sides), self.bits, caller.called) if self.events is None or (
             caller.called != "output") else Given(self.events)
         # (two intervals of this error are as far from their middles as one of the difference, and further: the best of
@@ -115,11 +116,13 @@ class Search:
             try:
                 sides = self.draw(choice.task, size, hard)
             except OutOfTimeError:
+                self.was_late = True
                 return None
             for side, outputs in enumerate(sides):
                 counts[side] += int(event.contains(choice.reader.read(outputs, event.needs)).sum())
             done += size
-            if time.perf_counter() > hard:
+            if done < n and time.perf_counter() > hard:
+                self.was_late = True
                 return None
         a, b = counts[::-1] if choice.backward else counts
         epsilon = exact_bound(a, n, b, n, self.claim.delta, error)

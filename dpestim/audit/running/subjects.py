@@ -54,11 +54,13 @@ class OfEstimator(Caller):
         self.seeds = ["random_state"] if "random_state" in known else [
             name for name in known if name.split("__")[-1] == "random_state"]
         self.batch, self.takes_rng = False, True
+        # (scikit-learn's seeds have 32 bits)
+        self.most_seeds = 2**63 if isinstance(estimator, PrivateEstimator) else 2**32
 
     def seeded(self, rng):
         """Return a copy with a new seed."""
         est = clone(self.estimator)
-        return est.set_params(**{name: int(rng.integers(2**31)) for name in self.seeds})
+        return est.set_params(**{name: int(rng.integers(self.most_seeds)) for name in self.seeds})
 
     def ready(self, data, rng):
         """Return a function that makes one call."""

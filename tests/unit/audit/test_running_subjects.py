@@ -1,0 +1,210 @@
+"""What an audit takes: outputs of any kind, declared data, estimators of all models, and side channels."""
+
+import pickle
+import random
+import secrets
+import time
+
+import numpy as np
+import pytest
+
+from dpestim import Categories, Domain, Numbers
+from dpestim.accounting import Ledger
+from dpestim.audit import audit
+from dpestim.audit.running.channels import Twice
+from dpestim.audit.running.outputs import Columns, Raised, lowest_bit
+from dpestim.audit.running.pairs import pairs_of
+from dpestim.audit.running.plans import claim_of, rounds_of
+from dpestim.audit.running.sampling import Caller
+from dpestim.central import ExponentialMechanism, LaplaceMechanism
+from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, URRFrequencyEstimator
+from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.statistics import Sum
+
+SHARED = {"n_samples": 4000, "random_state": 0}
+
+
+class Remembers:
+    """Noise from a generator that a copy has, too."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, x):
+        return x + self.rng.laplace()
+
+
+class Careless:
+    """A model of scikit-learn's kind whose fit shows whether it has seen a row above 10."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        return {"random_state": self.random_state}
+
+    def set_params(self, **params):
+        self.random_state = params.get("random_state", self.random_state)
+        return self
+
+    def fit(self, X, y=None):
+        self.mean_ = float(np.mean(X) > 2) + np.random.default_rng(self.random_state).random()
+        self._secret = X
+        return self
+
+
+def leak(kind):
+    """A function that leaks by outputs of some kind."""
+    return {
+        "dict": lambda x, rng: {"noise": rng.random(), "flag": bool(x)},
+        "text": lambda x, rng: "big" if x > rng.random() else "small",
+        "ragged": lambda x, rng: [rng.random()] * (1 + x),
+        "missing": lambda x, rng: float("nan") if x else rng.random(),
+        "nothing": lambda x, rng: None if x else "something",
+        "array": lambda x, rng: np.array([[rng.random(), 2.0 * x], [0.0, 1.0]]),
+        "two sides": lambda x, rng: (1 + 9 * x) * rng.choice([-1, 1]) * (rng.random() + 0.5),
+        "sign of zero": lambda x, rng: -0.0 if x else 0.0,
+        "large integers": lambda x, rng: 10**400 * x + int(rng.integers(2)),
+    }[kind]
+
+
+@pytest.mark.parametrize(("kind", "words"), [
+    ("dict", "['flag']"), ("text", "is"), ("ragged", "len(output)"), ("missing", "output"), ("nothing", "output is"),
+    ("array", "output[0][1]"), ("two sides", "output"), ("sign of zero", "the sign bit of output"),
+    ("large integers", "output")])
+def test_outputs_of_any_kind_are_told_apart(kind, words):
+    found = audit(leak(kind), [(0, 1)], claim=1.0, side_channels=() if kind == "two sides" else ("bits",), **SHARED)
+    assert found.violated
+    assert words in found.event
+
+
+def test_outputs_that_never_change_tell_nothing():
+    found = audit(lambda x: 3, [(0, 1)], claim=0.0, n_samples=400)
+    assert (found.epsilon_lower, found.violated, found.event) == (0.0, False, "none")
+    assert "were the same" in str(found)
+    slow = audit(lambda x: time.sleep(0.002 * x), [(0, 20)], claim=0.0, n_samples=4000, time_limit=0.2)
+    assert (slow.epsilon_lower, slow.violated) == (0.0, False)
+    assert "raise time_limit" in str(slow)
+
+
+def test_columns_are_the_same_for_other_outputs():
+    seen = [(1.0, "a"), (2.5, "b"), Raised(ValueError()), (float("nan"), "a")]
+    reader = Columns(seen)
+    one, two = reader.read(seen), reader.read([*seen, (7.0, "new"), (1, 2, 3), None])
+    for k in one:
+        np.testing.assert_array_equal(one[k], two[k][:4])
+        np.testing.assert_array_equal(reader.read(seen, [k])[k], one[k])
+    place = reader.names.index("output[1]")
+    assert two[place].tolist()[4:] == [-1, -1, reader.labels[place]["nothing"]]  # (new, and not there)
+    assert lowest_bit(np.array([1.0, 0.5, 6.0, 0.0, np.inf, 2.0**-1074])).tolist()[:4] == [0, -1, 1, np.inf]
+
+
+def test_pairs_are_made_of_what_is_declared():
+    relation = {name: PrivacyGuarantee(1, model="central", neighbours=name) for name in (
+        Neighbours.SUBSTITUTION, Neighbours.ADD_REMOVE)}
+    assert pairs_of(Numbers(0, 10), claim_of(1))[0] == (0.0, 10.0)
+    assert pairs_of(Categories(["a", "b", "c"]), claim_of(1)) == [("a", "c"), ("a", "b"), ("b", "c")]
+    rows = pairs_of([Numbers(0, 1), Numbers(2, 3)], claim_of(1))
+    assert rows == [([0, 2], [1, 3]), ([0, 2], [1, 2]), ([0, 2], [0, 3])]
+    domain = Domain({"age": (0, 100), "sex": ["F", "M"]})
+    for name, claim in relation.items():
+        for data, neighbour in pairs_of(domain, claim_of(claim)):
+            same = name is Neighbours.SUBSTITUTION
+            assert len(data) == len(neighbour) + (not same)
+            assert (data[: len(neighbour)] != neighbour).any(axis=1).sum() <= same
+    with pytest.raises(ValueError, match="part of the claim"):
+        pairs_of(domain, claim_of(1))
+    with pytest.raises(ValueError, match="pairs must be"):
+        audit(abs, claim=1.0)
+
+
+@pytest.mark.parametrize("n", [8, 100, 6000, 100_000])
+def test_rounds_spend_the_error_once(n):
+    for several in (1, 5):
+        rounds = rounds_of(n, several, False)
+        assert sum(one.share for one in rounds) == pytest.approx(1)
+        assert sum(2 * (several * one.pilot + one.test) for one in rounds) <= max(n, 2 * several + 4)
+
+
+def test_reports_of_local_estimators_are_audited_from_their_declaration():
+    grr = GRRFrequencyEstimator(1.0, categories=[["red", "green", "blue"]])
+    assert 0.6 < audit(grr, claim=1.0, **SHARED).epsilon_lower < 1
+    assert audit(grr, [([["red"]], [["blue"]])], claim=0.5, **SHARED).violated
+    assert audit(MeanEstimator(PMTransformer(2.0, bounds=(0, 1))), claim=1.0, **SHARED).violated
+    relaxed = URRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]], non_sensitive=[[2, 3]])
+    assert audit(relaxed, claim=relaxed.privacy_.relaxed_epsilon or 1.0, **SHARED).violated
+    with pytest.raises(ValueError, match="one row"):
+        audit(grr, [([["red"], ["red"]], [["blue"], ["red"]])], claim=1.0)
+
+
+def test_mechanisms_and_fits_of_the_central_model_are_audited():
+    assert audit(LaplaceMechanism(1.0, sensitivity=1.0), claim=0.5, **SHARED).violated
+    assert not audit(LaplaceMechanism(1.0, bounds=(0, 2), sensitivity=1.0), claim=1.0, **SHARED).violated
+    assert not audit(ExponentialMechanism(1.0, sensitivity=1.0), claim=1.0, n_samples=100).violated
+    kind = Sum(3.0, bounds=(0, 1), neighbours="add_remove")
+    found = audit(kind, claim=kind.privacy_, n_samples=300, random_state=0)
+    assert not found.violated
+    assert found.epsilon_lower > 0
+    found = audit(Careless(), [(np.zeros((3, 1)), np.full((3, 1), 20.0))], claim=1.0, n_samples=120)
+    assert found.violated
+    assert found.event.startswith("output['mean_']")
+
+
+def test_an_audit_charges_nothing_and_is_refused_where_it_would():
+    book = Ledger(3.0, durability="fast")
+    grr = GRRFrequencyEstimator(1.0, categories=[["a", "b"]], ledger=book)
+    assert not audit(grr, claim=1.0, **SHARED).violated
+    assert not len(book)
+    with book, pytest.raises(ValueError, match="outside of `with ledger:`"):
+        audit(grr, claim=1.0)
+    assert not len(book)
+
+
+@pytest.mark.parametrize(("channel", "mechanism", "words"), [
+    ("repeats", lambda x: x + np.random.default_rng(7).laplace(), "output"),
+    ("pickles", Remembers(), "what two copies by pickle return is 'the same'"),
+    ("time", lambda x, rng: (sum(range(4000 * x)), rng.random())[1], "the seconds of a call"),
+])
+def test_side_channels_are_looked_at_where_they_are_asked_for(channel, mechanism, words):
+    found = audit(mechanism, [(0, 1)], claim=2.0, side_channels=(channel,), n_samples=1200, random_state=0)
+    assert found.violated
+    assert words in found.event
+    if channel == "pickles":
+        assert not audit(mechanism, [(0, 1)], claim=2.0, side_channels=(), n_samples=1200, random_state=0).violated
+        with pytest.raises(ValueError, match="what pickle takes"):
+            audit(lambda x: x, [(0, 1)], claim=1.0, side_channels=("pickles",))
+        with pytest.raises(ValueError, match="batch"):
+            audit(mechanism, [(0, 1)], claim=1.0, side_channels=("pickles",), batch=True)
+
+
+def test_forks_with_the_same_noise_are_found():
+    draw = Twice(Caller(Remembers(), False), "forks").draw  # (a fork takes milliseconds)
+    assert draw((0, 0), 1, None, np.inf) == ["the same"]
+    assert draw((0, 1), 1, None, np.inf) == ["different outputs"]
+    fresh = Twice(Caller(lambda x: x + secrets.randbits(60), False), "forks")
+    assert fresh.draw((0, 0), 1, None, np.inf) == ["different outputs"]
+
+
+def test_events_can_be_given():
+    events = {"output >= 1": lambda y: y >= 1, "output is odd": lambda y: round(y) % 2}
+    found = audit(lambda x, rng: x + rng.laplace(scale=0.3), [(0, 1)], claim=1.0, events=events, **SHARED)
+    assert found.violated
+    assert found.event == "output >= 1"
+
+
+def test_generators_of_the_process_stay_as_they_were_and_results_travel():
+    np.random.seed(3)
+    random.seed(3)
+    expected = np.random.random(), random.random()
+    np.random.seed(3)
+    random.seed(3)
+    both = [audit(lambda x: x + np.random.laplace() + random.random(), [(0, 1)], claim=1.0, **SHARED)
+            for _ in range(2)]
+    assert both[0].counts == both[1].counts
+    assert (np.random.random(), random.random()) == expected
+    assert str(pickle.loads(pickle.dumps(both[0]))) == str(both[0])
+
+
+def test_estimators_without_data_of_their_own_ask_for_pairs():
+    with pytest.raises(ValueError, match="pairs must be given"):
+        audit(Careless(), claim=1.0)
