@@ -191,6 +191,7 @@ BLOCKS = {
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
     "docs/guide/preparing.md": 7,
+    "docs/guide/refuting.md": 2,
     "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,
     "docs/guide/statistics.md": 3,
