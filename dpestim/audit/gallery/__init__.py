@@ -2,7 +2,8 @@
 
     mistakes   all of them, audited on two neighbours
 
-Nothing here draws noise for a release: an entry is laws of outputs on neighbouring data, as dicts or densities.
+Nothing here draws noise for a release: an entry is laws of outputs on neighbouring data, as dicts or densities, and a
+program that makes the mistake.
 
 * `mistake.py`   what an entry is, and how its loss is found
 * `sparse.py`    five sparse vector techniques
@@ -10,6 +11,7 @@ Nothing here draws noise for a release: an entry is laws of outputs on neighbour
 * `floats.py`    noise from machine numbers
 * `local.py`     reports of single users
 * `learning.py`  objective perturbation
+* `programs.py`  the mistakes as programs, for audits of outputs and for searches
 
 The derivations are in ``mistakes.md``.
 """

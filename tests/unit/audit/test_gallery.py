@@ -7,11 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import norm
 
 from dpestim.audit import exact_epsilon, hockey_stick, max_loss, mistakes
 from dpestim.audit.gallery import central, floats, learning, local, sparse
 from dpestim.audit.gallery.mistake import Loss, audit
+from dpestim.audit.gallery.programs import programs
 from dpestim.central import DiscreteLaplaceMechanism, LaplaceMechanism
 
 INF = math.inf
@@ -88,6 +90,43 @@ def test_the_gallery_prints_as_a_table_and_is_made_once():
     assert len(lines) == len(mistakes()) + 1
     assert lines[0].split() == ["mistake", "claimed", "found", "repaired"]
     assert all(m.name in line for m, line in zip(mistakes(), lines[1:]))
+
+
+def share(name, side, happens, n=20_000):
+    """Return how often something happens among outputs of a program, on one side of its pair."""
+    program = programs()[name]
+    return np.mean(happens(program.sample(program.pair[side], n, np.random.default_rng(side))))
+
+
+def test_every_mistake_has_a_program_that_makes_it():
+    """The programs and the laws of the gallery are of one mechanism: an event is as likely as the law says."""
+    assert list(programs()) == list(KNOWN)
+
+    same = sum(float(p) ** 2 for p in floats.digits_law(1, 6).values())  # (two such numbers)
+
+    def five_and_five(y):
+        return (y == [0] * 5 + [1] * 5).all(axis=1)
+
+    for side in (0, 1):
+        for name, law, happens in (
+            ("Sparse vector without a cut-off", sparse.neighbours(2, 2, 5, 5), five_and_five),
+            ("Sparse vector, noise that ignores the cut-off", sparse.neighbours(4, 4 / 3, 5, 5), five_and_five),
+            ("Sparse vector that releases the compared value", sparse.noisy_value(4),
+             lambda y: (y[:, 0] == 4) & (y[:, 1] <= 0)),
+            ("Counts of two groups, one person moves", None, lambda y: y[:, 0] > 0),
+            ("Noisy maximum, published with its value",
+             [central.largest_at_most_0([answer] * 5) for answer in (0, 1)], lambda y: y <= 0),
+            ("Discrete Laplace noise from independent bits", None, lambda y: y <= 0),
+        ):
+            law = [{"seen": 1 / (1 + math.exp(-1 if x else 1))} for x in (1, 0)] if name.startswith("Counts") else (
+                [{"seen": 0.5 + same / 2}, {"seen": 0.5 - same / 2}] if law is None else law)
+            p = law[side]["seen"]
+            assert abs(share(name, side, happens) - p) < 4.5 * math.sqrt(p * (1 - p) / 20_000) + 1e-9, (name, side)
+    name = "Objective perturbation of 2008"
+    density = learning.coefficient(learning.FIRST, 0.25, 0.011)
+    median = np.median(programs()[name].sample(learning.FIRST, 4_000, np.random.default_rng(0)))
+    p = quad(density, -1e4, median, points=density.breakpoints, limit=200)[0]
+    assert abs(p - 0.5) < 4.5 * 0.5 / math.sqrt(4_000)
 
 
 # ---------------------------------------------------------------- sparse vectors

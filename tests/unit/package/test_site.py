@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dpestim.audit import mistakes
 from dpestim.base import all_estimators
 
 ROOT = Path(__file__).parents[3]
@@ -22,9 +23,26 @@ def tools():
     """Return the helpers of the documentation, which stand outside of the package."""
     sys.path.insert(0, str(TOOLS))
     try:
-        yield {name: importlib.import_module(name) for name in ("mechanism_tables", "series_check")}
+        yield {name: importlib.import_module(name) for name in ("mechanism_tables", "series_check", "caught_by")}
     finally:
         sys.path.remove(str(TOOLS))
+
+
+# ---------------------------------------------------------------- what catches mistakes
+
+
+def test_every_mistake_is_caught_and_the_table_is_of_this_gallery(tools):
+    tool = tools["caught_by"]
+    mark, rows = tool.kept(tool.PAGE.read_text(encoding="utf-8"))
+    assert mark == tool.fingerprint(), "the gallery has changed: run docs/tools/caught_by.py"
+    assert [row[0] for row in rows] == [mistake.name for mistake in mistakes()]
+    for mistake, row in zip(mistakes(), rows):
+        assert row[2] == tool.exactly(mistake)
+        ways = [cell for cell in row[3:] if cell != "-" and not cell.startswith(tool.NO)]
+        assert ways, mistake.name
+        assert all(float(cell.split()[0].replace("infinite", "inf")) > mistake.claimed.epsilon for cell in ways)
+    assert set(tool.IN_SUITE) | set(tool.IN_BITS) <= {mistake.name for mistake in mistakes()}
+    assert tool.kept(tool.with_table("a" + tool.MARKS[0].format("b") + tool.MARKS[1] + "c", rows))[1] == rows
 
 
 # ---------------------------------------------------------------- tables of what to take
