@@ -170,7 +170,7 @@ class Induction:
         return inner.state, inner.facts, inner.duties
 
     def kept(self, facts, formulas, given=False):
-        """Return the first parts of pairs whose second part follows from facts (and if `given` from these first parts)."""
+        """Return the first parts of pairs whose second part follows from facts (if `given`, from these first parts)."""
         while dropped := self.broken([*facts, *(one for one, _ in formulas)] if given else facts,
                                      [formula for _, formula in formulas if formula is not True]):
             formulas = [pair for pair in formulas if all(pair[1] is not one for one in dropped)]

@@ -11,6 +11,7 @@ import pytest
 from dpestim.verify import program, queries, suite, verify
 from dpestim.verify.proving import Instance, Proof, prove
 from dpestim.verify.refuting import refute
+from dpestim.verify.running import Runs
 from dpestim.verify.shifts import Form, NextOutput, Shift
 
 pytest.importorskip("z3")
@@ -28,11 +29,107 @@ def proof(own, seconds=60, sizes=None):
     return prove(own, until=time.monotonic() + seconds, sizes=sizes)
 
 
+class Sampled:
+    """A world of numbers: drawn noise, and the output that Python has with it."""
+
+    def __init__(self, own, parameters, answers, changes, chance):
+        self.program, self.parameters, self.length, self.facts = own, parameters, len(answers), []
+        self.answers, self.changes, self.chance = answers, changes, chance
+        self.noises, self.out = [], None
+
+    def answer(self, place, facts):
+        return self.answers[place], self.changes[place]
+
+    def noise(self, site, steps):
+        self.used += 1
+        return self.noises[self.used - 1]
+
+    def known_output(self, place, kind, value):
+        listed, others = self.out
+        known = others[place[1]] if isinstance(place, tuple) else listed[place]
+        yield known == value if kind != "none" else known is None
+
+    def next_is(self, place, kind, value):
+        listed, _ = self.out
+        kinds = {bool: "bool", int: "int", Fraction: "real"}
+        return place < len(listed) and kinds[type(listed[place])] == kind and value in (None, listed[place])
+
+    def returned(self, number, kind):
+        return self.out[1][number]
+
+    def run(self, answers, noises=None):
+        """Run the program in Python; noises are drawn where none are given."""
+        drawn = []
+
+        def noise(scale):
+            if noises is not None:
+                drawn.append(noises[len(drawn)])
+            else:
+                size = self.chance.choice((-1, 1)) * self.chance.expovariate(1) * float(scale)
+                drawn.append(Fraction(round(size * 1000), 1000) if whole is False else round(size))
+            return drawn[-1]
+
+        whole = any(site.kind == "discrete_laplace" for site in self.program.sites)
+        names = {"laplace": noise, "discrete_laplace": noise}
+        exec(self.program.source, names)  # (a program of this file or of the suite)
+        value = names[self.program.name](**{self.program.query: answers}, **self.parameters)
+        values = value if isinstance(value, tuple) else (value,)
+        listed = next((part for part in values if isinstance(part, list)), [])
+        return (listed, [None if isinstance(part, list) else part for part in values]), drawn
+
+
+class Kept(Runs):
+    """Two runs that keep what they draw."""
+
+    def draw(self, site, path):
+        super().draw(site, path)
+        self.shifted.append(self.state.values[site.name])
+
+
+def check_alignment(own, found, chance, n=60):
+    """Run Python on answers, and on neighbours with the shifted noise: the output is the same, the cost is kept."""
+    moved = 0
+    for _ in range(n):
+        parameters = {name: chance.randint(1, 3) if name in own.integers else Fraction(chance.choice((1, 2, 3)), 2)
+                      for name in own.public}
+        answers = [Fraction(chance.randint(-4, 4)) for _ in range(chance.randint(1, 6))]
+        most, sign = 2 if own.queries.integer is False else 1, chance.choice((1, -1))
+        changes = [Fraction(chance.randint(-most, most), most) for _ in answers]
+        if own.queries.differ == "monotone":
+            changes = [abs(d) * sign for d in changes]
+        elif own.queries.differ == "one":
+            place = chance.randrange(len(answers))
+            changes = [d * (k == place) for k, d in enumerate(changes)]
+        if own.queries.integer:
+            answers, changes = list(map(int, answers)), list(map(int, changes))
+        shifts = found.shifts[(sign < 0) if own.queries.differ == "monotone" else 0][1]
+        world = Sampled(own, parameters, answers, changes, chance)
+        world.out, world.noises = world.run(answers)
+        world.used, shifted = 0, []
+
+        runs = Kept(own, world, shifts, range(len(own.sites)), most=50)
+        runs.shifted = shifted
+        runs.run()
+        assert all(formula for formula, _, _ in runs.duties)
+        assert [first for first, _ in shifted] == world.noises
+        other, _ = world.run([a + d for a, d in zip(answers, changes)], [second for _, second in shifted])
+        assert other == world.out
+        cost = sum(moved / runs.value(own.sites[k].scale, 0, 0) for k, moved in runs.state.moved.items())
+        assert cost <= runs.value(own.claim_expr, 0, 0)
+        moved += bool(cost)
+    assert moved > n / 4
+
+
 @pytest.mark.parametrize("name", suite("correct"))
-def test_correct_programs_are_proved_for_any_sizes(name):
+def test_correct_programs_are_proved_for_any_sizes_and_the_alignment_holds_in_python(name):
     found = proof(suite()[name])
     assert isinstance(found, Proof), found
     assert found.scope == "any sizes, by induction"
+    check_alignment(suite()[name], found, random.Random(name))
+    if name == "sparse vector":  # (an alignment that is wrong is seen)
+        found.shifts[0][1][0] = Shift(Form(Fraction(0)))
+        with pytest.raises(AssertionError):
+            check_alignment(suite()[name], found, random.Random(0))
 
 
 @pytest.mark.parametrize("name", suite("broken"))

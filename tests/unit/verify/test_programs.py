@@ -2,8 +2,10 @@
 
 import math
 import pickle
+import random
 import re
 import sys
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -128,6 +130,40 @@ def test_integer_noise_is_counted_between_bounds():
         known = (1 - tie) / 2 if scale == 2 else 0.3
         assert (float(low) <= known * (1 + 1e-9) and float(high) >= known * (1 - 1e-9)) == (scale == 2)
     assert 0 <= high - low < Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("name", ["noisy max", "sparse vector", "sparse vector, no noise on queries",
+                                  "noisy max of integers"])
+def test_exact_laws_are_those_of_python(name):
+    """The function itself, with drawn noise: frequencies are near the exact law, and not near that of other noise."""
+    own = suite()[name]
+    chance, n = random.Random(1), 3000
+    parameters = {name: {"epsilon": 1, "N": 2, "T": 0}[name] for name in own.public}
+    answers = [1, 0, Fraction(-1)] if not own.queries.integer else [1, 0, -1]
+
+    def draw(scale, whole=False):
+        size = chance.expovariate(1) * scale
+        # (a geometric variable less another one; the ratio of its weights is e^(-1 / scale))
+        return (math.floor(size) - math.floor(chance.expovariate(1) * scale)) if whole else (
+            size * chance.choice((-1, 1)))
+
+    names = {"laplace": draw, "discrete_laplace": lambda scale: draw(scale, whole=True)}
+    exec(own.source, names)
+    seen = Counter(str(names[own.name](answers, **parameters)) for _ in range(n))
+    for factor, fits in ((1, True), (4, False)):
+        law = Law(own, parameters | {"epsilon": factor}, list(map(Fraction, answers)))
+        square, total = 0.0, 0.0
+        for wanted in law.outputs(chance):
+            listed, others = ([value for _, value in part] for part in wanted)
+            found, number = law.probability(wanted), seen[str(listed or int(others[0]))]
+            if found is None:
+                assert not number
+                continue
+            share = float(found[2][0])
+            square += (number - n * share)**2 / (n * share)
+            total += share
+        assert abs(total - 1) < 1e-12
+        assert (square < 50) == fits, square
 
 
 def test_integrals_are_those_of_the_density():
