@@ -16,10 +16,10 @@ from dpestim.verify.worlds import SymbolicWorld
 
 
 class NotProved(Exception):
-    """A duty was not proved; it has the line and the duty in words."""
+    """A duty was not proved; it has the line (None: that of no statement) and the duty in words."""
 
     def __init__(self, line, what):
-        super().__init__(f"line {line}: {what}")
+        super().__init__(what)
         self.line, self.what = line, what
 
 
@@ -34,8 +34,8 @@ def by_induction(program, sign, shifts, costs, until):
     try:
         runs.run()
     except KeyError as error:
-        raise NotProved(1, f"{error} has no value yet") from error
-    runs.owe(t.compare(">", claim, 0), 1, "the claim is above 0")
+        raise NotProved(None, f"{error} has no value yet") from error
+    runs.owe(t.compare(">", claim, 0), None, "the claim is above 0")
     demand(runs.facts, runs.duties, until)
     cost(program, world, weights, runs, until)
 
@@ -46,7 +46,7 @@ def check(facts, formula, until, milliseconds=5000):
     solver = z3.Solver()
     left = int(1000 * (until - time.monotonic()))
     if left <= 0:
-        raise NotProved(1, "there was no time left")
+        raise NotProved(None, "there was no time left")
     solver.set("timeout", min(milliseconds, left))
     solver.add(*map(t.term, facts))
     solver.add(t.term(t.negated(formula)))
@@ -75,14 +75,14 @@ def cost(program, world, weights, runs, until):
                 total = total + of_number(c) * known * weights[group]
                 break
         else:
-            raise NotProved(1, "the shifts have no bound that was thought of")
+            raise NotProved(None, "the shifts have no bound that was thought of")
     sure = total.as_number()
     if sure is None:
         above, below = total.value({name: t.real(value) for name, value in world.parameters.items()}, t.real)
         if check(world.facts, above / below <= 1, until)[0]:
             return
     if sure is None or sure > 1:
-        raise NotProved(1, "the shifts cost more than the claim" if sure is None else
+        raise NotProved(None, "the shifts cost more than the claim" if sure is None else
                         f"the shifts cost {float(sure):g} times the claim")
 
 

@@ -164,7 +164,10 @@ def prove(program, *, until, sizes=None):
             try:
                 scope, proved, tried = proved_for(program, sign, shifts, sizes, until), shifts, tried + count
             except NotProved as error:
-                why = f"an alignment holds for small sizes, and not by induction: line {error.line}, {error.what}"
+                place = "" if error.line is None else f"line {error.line}, "
+                why = (f"an alignment holds for small sizes, and was not proved for these: {place}{error.what}"
+                       if sizes else f"an alignment holds for small sizes, and not by induction: {place}{error.what}. "
+                       f"Give sizes to prove some sizes only")
                 if longer:  # (what costs little in a few steps may cost more than the claim in many)
                     instances += small_instances(program, sign, [(1, longer.pop())])
             if proved is not None or attempt == 5:
@@ -195,6 +198,6 @@ def proved_for(program, sign, shifts, sizes, until):
     instance = Instance(program, fixed, length, sign, most=max(12, 1 + length))
     left = max(1, int(1000 * (until - time.monotonic())))
     if instance.is_empty or not instance.holds(shifts, left):
-        raise NotProved(1, "z3 does not prove it for these sizes")
+        raise NotProved(None, "z3 does not prove it for these sizes")
     told = ", ".join(f"{name} = {value}" for name, value in fixed.items())
     return f"{length} answers{', ' * bool(told)}{told}, each step of loops unrolled"

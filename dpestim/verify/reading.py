@@ -52,17 +52,17 @@ class Reader:
             raise ProgramError(f"{self.program.name} must end with `return`")
         out = []
         for node in body:
-            out += self.statement(node, top and node is body[-1])
+            out += self.statement(node, top, top and node is body[-1])
         return out
 
-    def statement(self, node, last):
+    def statement(self, node, top, last):
         """Return what one statement of Python becomes."""
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
             node = ast.fix_missing_locations(ast.copy_location(
                 ast.Assign([node.target], ast.copy_location(value, node)), node))
         if isinstance(node, ast.Assign):
-            return self.assignment(node)
+            return self.assignment(node, top)
         if isinstance(node, ast.Expr) and self.is_append(node.value):
             if self.output is None or node.value.func.value.id != self.output:
                 self.fail(node, "append must be to the output, which begins as `out = []`")
@@ -92,7 +92,7 @@ class Reader:
             self.fail(node, "return must be the last statement, and return something")
         return self.fail(node, f"`{ast.unparse(node).splitlines()[0]}` is not in the language")
 
-    def assignment(self, node):
+    def assignment(self, node, top):
         """Return an assignment, or nothing for the output that begins."""
         if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             self.fail(node, "an assignment must be to one name")
@@ -100,8 +100,8 @@ class Reader:
         if name in self.program.parameters or name in (*NOISES, *_FUNCTIONS) or name == self.output:
             self.fail(node, f"{name} must not be assigned to")
         if isinstance(node.value, ast.List) and not node.value.elts:
-            if self.output is not None or name in self.known:
-                self.fail(node, "there must be one list, which begins empty")
+            if not top or self.output is not None or name in self.known:
+                self.fail(node, "there must be one list, which begins empty, outside of if and loops")
             self.output = name
             return []
         if name in self.counters:

@@ -40,6 +40,7 @@ def read(body, claim="epsilon", q=None, **declared):
     ("for i in q:\n    pass\nreturn 1", 2, "a loop must be"),
     ("epsilon = 2\nreturn 1", 2, "epsilon must not be assigned to"),
     ("out = []\nreturn 1", 3, "the list out must be returned"),
+    ("for i in range(2):\n    out = []\n    out.append(i)\nreturn out", 3, "outside of if and loops"),  # (it restarts)
     ("return 1\nx = 1\nreturn x", 2, "return must be the last statement"),
     ("x = True\nx = 1\nreturn x", 3, "a number or a truth value, not both"),
     ("x = q[0] + (q[0] > 1)\nreturn x", 2, "must be a number"),
