@@ -173,7 +173,7 @@ def prove(program, *, until, sizes=None):
             if proved is not None or attempt == 5:
                 break
         if proved is None:
-            return why
+            return f"{why}; the time ran out" if time.monotonic() > until else why
         found.append((case, list(proved)))
     return Proof(found, scope, tried)
 
