@@ -1,5 +1,6 @@
 """Programs that are read: errors name the line, and exact laws refute broken programs. No solver is needed."""
 
+import json
 import math
 import pickle
 import random
@@ -232,3 +233,21 @@ def test_a_cut_off_or_claim_that_is_kept_is_no_violation():
         own = read("return q[0] + laplace(1 / (2 * epsilon))", claim=claim, **ONE)
         found = refute(own, until=math.inf, lengths=(1,))
         assert (found is not None) == broken
+
+
+def test_the_command_says_what_was_found(tmp_path, monkeypatch, capsys):
+    from dpestim.commands import main
+
+    (tmp_path / "own_programs.py").write_text(
+        "from dpestim.verify import laplace, program, queries\n\n"
+        "@program('epsilon', assume=['epsilon > 0'], q=queries())\n"
+        "def noisy(q, epsilon):\n    return q[0] + laplace(1 / (3 * epsilon))\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["verify", "own_programs:noisy", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "refuted"
+    for wrong, words in (("own_programs", "module:function"), ("own_programs:laplace", "write @program")):
+        assert main(["verify", wrong]) == 2
+        assert words in capsys.readouterr().err
+    assert main(["verify", "own_programs:noisy", "--time", "0"]) == 2
+    assert "--time must be" in capsys.readouterr().err
