@@ -85,7 +85,7 @@ $(VENV)/.installed: pyproject.toml
 
 # all that `dpestim[dev]` needs: unpacked on one core, and while that waits for a disk, kernels are compiled
 NEEDS = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	extras = {name: own for name, own in project["optional-dependencies"].items() if name not in ("docs", "dask", "spark", "connect", "beam")}; \
+	extras = {name: own for name, own in project["optional-dependencies"].items() if name not in ("docs", "dask", "spark", "connect", "beam", "verify")}; \
 	print(*(n for some in (project["dependencies"], *extras.values()) for n in some if not n.startswith("dpestim[")))
 
 $(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)

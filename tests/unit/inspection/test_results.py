@@ -32,6 +32,7 @@ from dpestim.statistics import ContingencyTable, Count, Mean, RangeCounts, group
 from dpestim.summaries import Summary
 from dpestim.synthesis import MarginalSynthesizer
 from dpestim.tables import NumberTable, Table
+from dpestim.verify import suite, verify
 
 pandas = pytest.importorskip("pandas")
 axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
@@ -95,6 +96,7 @@ MADE = {
     "local.pivots.PoisoningTest": lambda: MeanEstimator(PMTransformer(1.0, bounds=(0, 1), random_state=0)).fit(
         [[0.5]] * 20).detect_poisoning(),
     "statistics.ranges.RangeResult": lambda: RangeCounts(1.0, bins=4, bounds=(0, 4)).fit([[1.0], [3.0]] * 9).result_,
+    "verify.verdict.Verdict": lambda: verify(suite()["half the noise"]),
     "collection.survey.Survey": lambda: Survey(
         GRRFrequencyEstimator(1.0, categories={"<a>": ["x", "y"], "b": [1, 2]}), name="<Drinks>"),
     "accuracy.error.Error": lambda: accuracy.of(ContingencyTable(1.0, categories=[["<a>", "b"]])),

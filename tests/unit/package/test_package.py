@@ -31,7 +31,7 @@ LAYERS = {
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6, "tree": 6, "cluster": 6,
     "covariance": 6, "synthesis": 6, "graph": 6,
     "ensemble": 7, "decomposition": 7,
-    "accuracy": 8, "audit": 8, "pipeline": 8, "collection": 8,
+    "accuracy": 8, "audit": 8, "pipeline": 8, "collection": 8, "verify": 8,
     "distributed": 9, "inspection": 9, "model_selection": 9,
     "commands": 10, "pytest_plugin": 10, "__main__": 11,
 }
@@ -140,7 +140,8 @@ def test_doctests(name):
 
 def test_every_public_function_and_estimator_has_a_doctest():
     finder = doctest.DocTestFinder(recurse=False)
-    for package in ("accounting", "audit", "inspection", "model_selection", "postprocessing", "datasets", "statistics"):
+    for package in ("accounting", "audit", "inspection", "model_selection", "postprocessing", "datasets", "statistics",
+                    "verify"):
         module = importlib.import_module(f"dpestim.{package}")
         for name in module.__all__:
             item = getattr(module, name)
@@ -192,6 +193,7 @@ BLOCKS = {
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
     "docs/guide/preparing.md": 7,
+    "docs/guide/programs.md": 2,
     "docs/guide/refuting.md": 2,
     "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,

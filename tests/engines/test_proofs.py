@@ -1,0 +1,225 @@
+"""Proofs by z3: the classic programs in both directions, and that no mutant is proved that has a counterexample."""
+
+import math
+import random
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpestim.verify import program, queries, suite, verify
+from dpestim.verify.proving import Instance, Proof, prove
+from dpestim.verify.refuting import refute
+from dpestim.verify.running import Runs
+from dpestim.verify.shifts import Form, NextOutput, Shift
+
+pytest.importorskip("z3")
+ONE = {"assume": ["epsilon > 0"]}
+
+
+def read(body, claim="epsilon", q=None, **declared):
+    """Return a program of a body."""
+    text = "def f(q, epsilon):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    return program(claim, **(declared or ONE), q=queries() if q is None else q)(text)
+
+
+def proof(own, seconds=60, sizes=None):
+    """Return a proof or a sentence."""
+    return prove(own, until=time.monotonic() + seconds, sizes=sizes)
+
+
+class Sampled:
+    """A world of numbers: drawn noise, and the output that Python has with it."""
+
+    def __init__(self, own, parameters, answers, changes, chance):
+        self.program, self.parameters, self.length, self.facts = own, parameters, len(answers), []
+        self.answers, self.changes, self.chance = answers, changes, chance
+        self.noises, self.out = [], None
+
+    def answer(self, place, facts):
+        return self.answers[place], self.changes[place]
+
+    def noise(self, site, steps):
+        self.used += 1
+        return self.noises[self.used - 1]
+
+    def known_output(self, place, kind, value):
+        listed, others = self.out
+        known = others[place[1]] if isinstance(place, tuple) else listed[place]
+        yield known == value if kind != "none" else known is None
+
+    def next_is(self, place, kind, value):
+        listed, _ = self.out
+        kinds = {bool: "bool", int: "int", Fraction: "real"}
+        return place < len(listed) and kinds[type(listed[place])] == kind and value in (None, listed[place])
+
+    def returned(self, number, kind):
+        return self.out[1][number]
+
+    def run(self, answers, noises=None):
+        """Run the program in Python; noises are drawn where none are given."""
+        drawn = []
+
+        def noise(scale):
+            if noises is not None:
+                drawn.append(noises[len(drawn)])
+            else:
+                size = self.chance.choice((-1, 1)) * self.chance.expovariate(1) * float(scale)
+                drawn.append(Fraction(round(size * 1000), 1000) if whole is False else round(size))
+            return drawn[-1]
+
+        whole = any(site.kind == "discrete_laplace" for site in self.program.sites)
+        names = {"laplace": noise, "discrete_laplace": noise}
+        exec(self.program.source, names)  # (a program of this file or of the suite)
+        value = names[self.program.name](**{self.program.query: answers}, **self.parameters)
+        values = value if isinstance(value, tuple) else (value,)
+        listed = next((part for part in values if isinstance(part, list)), [])
+        return (listed, [None if isinstance(part, list) else part for part in values]), drawn
+
+
+class Kept(Runs):
+    """Two runs that keep what they draw."""
+
+    def draw(self, site, path):
+        super().draw(site, path)
+        self.shifted.append(self.state.values[site.name])
+
+
+def check_alignment(own, found, chance, n=60):
+    """Run Python on answers, and on neighbours with the shifted noise: the output is the same, the cost is kept."""
+    moved = 0
+    for _ in range(n):
+        parameters = {name: chance.randint(1, 3) if name in own.integers else Fraction(chance.choice((1, 2, 3)), 2)
+                      for name in own.public}
+        answers = [Fraction(chance.randint(-4, 4)) for _ in range(chance.randint(1, 6))]
+        most, sign = 2 if own.queries.integer is False else 1, chance.choice((1, -1))
+        changes = [Fraction(chance.randint(-most, most), most) for _ in answers]
+        if own.queries.differ == "monotone":
+            changes = [abs(d) * sign for d in changes]
+        elif own.queries.differ == "one":
+            place = chance.randrange(len(answers))
+            changes = [d * (k == place) for k, d in enumerate(changes)]
+        if own.queries.integer:
+            answers, changes = list(map(int, answers)), list(map(int, changes))
+        shifts = found.shifts[(sign < 0) if own.queries.differ == "monotone" else 0][1]
+        world = Sampled(own, parameters, answers, changes, chance)
+        world.out, world.noises = world.run(answers)
+        world.used, shifted = 0, []
+
+        runs = Kept(own, world, shifts, range(len(own.sites)), most=50)
+        runs.shifted = shifted
+        runs.run()
+        assert all(formula for formula, _, _ in runs.duties)
+        assert [first for first, _ in shifted] == world.noises
+        other, _ = world.run([a + d for a, d in zip(answers, changes)], [second for _, second in shifted])
+        assert other == world.out
+        cost = sum(moved / runs.value(own.sites[k].scale, 0, 0) for k, moved in runs.state.moved.items())
+        assert cost <= runs.value(own.claim_expr, 0, 0)
+        moved += bool(cost)
+    assert moved > n / 4
+
+
+@pytest.mark.parametrize("name", suite("correct"))
+def test_correct_programs_are_proved_for_any_sizes_and_the_alignment_holds_in_python(name):
+    found = proof(suite()[name])
+    assert isinstance(found, Proof), found
+    assert found.scope == "any sizes, by induction"
+    check_alignment(suite()[name], found, random.Random(name))
+    if name == "sparse vector":  # (an alignment that is wrong is seen)
+        found.shifts[0][1][0] = Shift(Form(Fraction(0)))
+        with pytest.raises(AssertionError):
+            check_alignment(suite()[name], found, random.Random(0))
+
+
+@pytest.mark.parametrize("name", suite("broken"))
+def test_broken_programs_are_refuted(name):
+    verdict = verify(suite()[name])
+    assert verdict.status == "refuted"
+    assert verdict.counterexample.epsilon > verdict.counterexample.claim
+    assert verdict.seconds < 60
+
+
+def test_a_proof_prints_its_alignment_and_a_claim_that_is_too_small_is_not_proved():
+    verdict = verify(suite()["sparse vector"])
+    assert verdict
+    assert verdict.status == "proved"
+    assert [(line, shift) for _, line, shift in verdict.alignment] == [
+        (4, "1"), (8, "1 - distance(q[i]) if the next output is True, else 0")]
+    assert "distance(q[i])" in str(verdict)
+    text = suite()["sparse vector"].source
+    for claim, kept in (("epsilon", True), ("0.99 * epsilon", False), ("1.5 * epsilon", True)):
+        own = program(claim, assume=["epsilon > 0", "N >= 1"], integers=["N"], q=queries())(text)
+        assert isinstance(proof(own, 10), Proof) == kept
+
+
+def test_sizes_unroll_loops_and_the_proof_says_so():
+    nested = read("total = 0\nfor i in range(2):\n    for j in range(len(q)):\n        if i == 0:\n"
+                  "            total = total + q[j]\nreturn total + laplace(1 / epsilon)", q=queries(differ="one"))
+    assert "inside another loop is not proved by induction" in proof(nested)
+    found = proof(nested, sizes={"q": 3})
+    assert found.scope == "3 answers, each step of loops unrolled"
+    twice = read(nested.source.split("\n", 1)[1].replace("    ", "", 1).replace("\n    ", "\n").replace(
+        "if i == 0", "if i <= 1"), q=queries(differ="one"))
+    assert not isinstance(proof(twice, 10, sizes={"q": 3}), Proof)
+
+
+@pytest.mark.parametrize(("body", "q", "kept"), [
+    ("return q[0] + discrete_laplace(1 / epsilon)", queries(integer=True), True),
+    ("return q[0] + discrete_laplace(1 / epsilon)", queries(), False),  # (integers do not hide halves)
+    ("return q[0] + laplace(1 / epsilon)", queries(0.5), True),
+    ("return q[0] + laplace(1 / epsilon)", queries(2), False),
+    ("x = laplace(1 / epsilon)\nreturn q[0] + x, q[0] + x", queries(), True),
+    ("x = laplace(1 / epsilon)\nreturn q[0] + x, x", queries(), False),
+    ("x = 0\nif q[0] > 0:\n    x = laplace(1 / epsilon)\nreturn 1", queries(), False),  # (not in both runs)
+    ("x = 0\nwhile x < q[0]:\n    x = x + 1\nreturn 1", queries(), False),  # (may end in one run only)
+    ("return q[0 - 1] + laplace(1 / epsilon)", queries(differ="one"), False),  # (a place that Python reads backwards)
+    ("return q[0] + laplace(0 - 1 / epsilon)", queries(), False),
+    ("x = 0\nif q[0] > 0:\n    x = q[1]\nreturn 1", queries(), False),  # (an error tells which branch was taken)
+    ("x = 1\nif q[0] > 0:\n    x = 2\nreturn 1", queries(), True),
+], ids=range(12))
+def test_duties_are_asked_for(body, q, kept):
+    assert isinstance(proof(read(body, q=q), 10), Proof) == kept
+
+
+def test_assumptions_that_contradict_each_other_prove_nothing():
+    own = read("return q[0]", assume=["epsilon > 1", "epsilon < 0.5"])
+    assert "contradict" in proof(own)
+    assert "contradict" in proof(read("return 1", claim="0 - epsilon", **ONE))
+
+
+def test_a_shift_that_costs_too_much_or_changes_the_output_fails():
+    own = suite()["sparse vector"]
+    (distance,) = own.sites[1].companions
+    top = NextOutput("bool", True)
+    right = [Shift(Form(Fraction(1))), Shift(Form(Fraction(1), distance), top, Form(Fraction(0)))]
+    instance = Instance(own, {"N": 1}, 3, 0)
+    assert instance.holds(right)
+    for wrong in ([right[0], Shift(Form(Fraction(1), distance))],  # (paid at each step)
+                  [Shift(Form(Fraction(0))), right[1]], [Shift(Form(Fraction(2))), right[1]],
+                  [right[0], Shift(Form(Fraction(0), distance), top, Form(Fraction(0)))]):
+        assert not instance.holds(wrong)
+        assert instance.is_refuted_by_known(wrong)
+    assert not instance.is_refuted_by_known(right)
+
+
+def test_mutants_that_are_proved_have_no_counterexample(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # (the wheel has no benchmarks)
+    from benchmarks.programs import mutant
+
+    chance, names, seen = random.Random(7), list(suite()), {"proved": 0, "refuted": 0, "unknown": 0}
+    for k in range(42):
+        found = mutant(names[k % len(names)], chance)
+        if found is None:
+            continue
+        words, own = found
+        verdict = verify(own, time_limit=3)
+        seen[verdict.status] += 1
+        if verdict:
+            contrary = refute(own, until=time.monotonic() + 2)
+            assert contrary is None, f"{words}\n{own.source}"
+        elif verdict.status == "refuted":
+            assert verdict.counterexample.epsilon > verdict.counterexample.claim
+            assert not math.isnan(verdict.counterexample.epsilon)
+    assert seen["refuted"] > 10
+    assert seen["proved"]
