@@ -32,7 +32,8 @@ and a package for each kind of data, which the files above know nothing about::
 
 A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its
 kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, `domains` and
-`attributes`, which stand above `categories` and `numbers`, and `learning`, above these.
+`attributes`, which stand above `categories` and `numbers` (`domains` above
+`estimates`, too), and `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place

@@ -10,7 +10,10 @@
     questions   what groups of users are asked about their baskets, and what their reports tell
     asking      rounds of these questions: verbs of both sides, groups of users, rows in parts
     itemsets    `ItemsetEstimator`: frequent items and sets of items of baskets
+    signs       a law of the signs of Haar coefficients
     levels      which tree stands over the values of a column, and which law each of its levels has
+    waves       ranges from reports of the square wave
+    places      where ranges lie among the values of a feature
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees
 """
 
