@@ -6,8 +6,9 @@ import numpy as np
 
 from dpestim._core import hadamard
 from dpestim.inputs import smallest_dtype
+from dpestim.local import pivots
 from dpestim.local.categories.hr import walsh_hadamard
-from dpestim.local.categories.law import CategoricalRandomizer
+from dpestim.local.categories.law import LARGEST_MATRIX, CategoricalRandomizer
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.category_weights import grr_weights
 from dpestim.rng import Stage
@@ -120,6 +121,14 @@ class HaarSign(CodeReports, CategoricalRandomizer):
         member[goal] = 1.0
         told = self.truth(member)
         return float(min(told.min(), 0.0)), float(told.max())
+
+    def known_counts(self, counts, n):
+        """Return how many symbols have each number up to their first bit: that is even, whatever is held."""
+        if self.half == 1 or self.n_counts > LARGEST_MATRIX:
+            return []
+        columns = counts.reshape(2, self.half).sum(axis=0)
+        return [pivots.cells("symbols without their first bit", columns, np.full(self.half, 1 / self.half), n,
+                             lambda k: f"number {k}")]
 
     def transition_matrix(self):
         """Return the law of the symbols, d x d."""
