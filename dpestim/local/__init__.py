@@ -65,9 +65,11 @@ from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
+from dpestim.local.domains.grids import Refinement
 from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
 from dpestim.local.domains.itemsets import ItemsetEstimator, ItemSets
 from dpestim.local.domains.ranges import RangeEstimator
+from dpestim.local.domains.rectangles import RectangleEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
@@ -131,6 +133,8 @@ __all__ = [
     "PrivatizedColumns",
     "RAPPORFrequencyEstimator",
     "RangeEstimator",
+    "RectangleEstimator",
+    "Refinement",
     "Round",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",

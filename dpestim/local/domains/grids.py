@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from itertools import pairwise
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ METHODS = ("hdg", "uniform", "adaptive")
 MOST_CELLS, MOST_VALUES = 1 << 16, 1 << 16
 #: What values that are not even within a cell are assumed to cost, as a share of users for a grid of one cell a side:
 #: of an end of a range in one column, and of a rectangle's dependence within cells.
-ROUGH, DEPENDENT = 0.2, 0.1
+ROUGH, DEPENDENT = 0.2, 0.15
 #: Of the users of "adaptive", the share (in percent) that reports the first grid, and the most cells a side within one.
 FIRST, MOST_SPLITS = 40, 16
 
@@ -34,6 +34,11 @@ class Grid(NamedTuple):
     def shape(self):
         """How many cells there are in each column."""
         return tuple(-(-size // width) for size, width in zip(self.sizes, self.widths))
+
+    @property
+    def n_cells(self):
+        """How many cells there are."""
+        return math.prod(self.shape)
 
     def edges(self, axis, fine=False):
         """Return the places between cells, or ranges, of a column."""
@@ -62,6 +67,15 @@ class Refinement(NamedTuple):
     counts: tuple
     n_users: int
 
+    def suits(self, epsilon, grid):
+        """Tell whether it can be of this grid."""
+        law = short_law(epsilon, grid.n_cells)
+        whole = all(isinstance(value, Integral) and not isinstance(value, bool)
+                    for value in (*self.splits, *self.counts, self.n_users))
+        return whole and len(self.splits) == grid.n_cells and len(self.counts) == law.n_counts and (
+            self.n_users == sum(self.counts)) and min(self.counts) >= 0 and min(self.splits) >= 1 and max(
+            self.splits) <= min(MOST_SPLITS, *grid.widths)
+
 
 class Cells(View):
     """The cell of a grid in which the codes of two features lie; cells may be cut further, each into its own parts.
@@ -70,28 +84,27 @@ class Cells(View):
     ----------
     name, law : as `View`
     grid : Grid
-    splits : tuple of int, default=None
-        As `Refinement` has them.
+    refinement : Refinement, default=None
     """
 
-    def __init__(self, name, law, grid, splits=None):
+    def __init__(self, name, law, grid, refinement=None):
         super().__init__(name, law, (0, 1))
-        self.grid, self.splits = Grid(grid.sizes, grid.widths), splits
-        if splits is not None:
-            self._sides = np.array(splits, np.int64)
+        self.grid, self.refinement = Grid(grid.sizes, grid.widths), refinement
+        if refinement is not None:
+            self._sides = np.array(refinement.splits, np.int64)
             self._starts = np.append(0, np.cumsum(self._sides**2))
 
     @property
     def function(self):
         """The grid, and the parts of its cells."""
-        return self.grid, self.splits
+        return self.grid, self.refinement
 
     def of(self, codes):
         """Return the number of the cell of each row."""
         (wide, high), shape = self.grid.widths, self.grid.shape
         x, y = (own.astype(np.int64) for own in codes)
         cell = x // wide * shape[1] + y // high
-        if self.splits is not None:
+        if self.refinement is not None:
             side = self._sides[cell]
             cell = self._starts[cell] + x % wide * side // wide * side + y % high * side // high
         return cell.astype(self.law.code_dtype)
@@ -103,13 +116,17 @@ class GridColumns(ViewColumns):
     @classmethod
     def of(cls, features, grid, epsilon, refinement=None, **more):
         """Return the columns of these grids."""
-        splits = None if refinement is None else refinement.splits
-        n_cells = math.prod(grid.shape) if splits is None else sum(side * side for side in splits)
-        views = [Cells("grid", short_law(epsilon, n_cells), grid, splits)]
+        n_cells = grid.n_cells if refinement is None else sum(side * side for side in refinement.splits)
+        views = [Cells("grid", short_law(epsilon, n_cells), grid, refinement)]
         if grid.fine is not None:
             views += [Quotient(f"ranges of {feature.name}", short_law(epsilon, len(grid.edges(axis, True)) - 1), axis,
                                grid.fine[axis]) for axis, feature in enumerate(features)]
         return cls(views, n_sampled=1, features=features, **more)
+
+    @property
+    def fine(self):
+        """How many values the reported ranges of each column have, or None."""
+        return tuple(view.width_of_node for view in self.columns[1:]) or None
 
 
 def grid_of(sizes, n_cells, n_ranges=None):
@@ -175,7 +192,7 @@ def _moments(n):
     return float(often @ lengths), float(often @ np.square(lengths))
 
 
-def splits_of(shares, width, epsilon, grid, n_users):
+def splits_of(shares, epsilon, grid, n_users):
     """Return how many parts each side of a cell is cut into, for estimated shares of cells and users to come.
 
     A cell of share f in k^2 parts costs a rectangle that cuts it about k^2 v / 4 of variance, v that of a part, and an
@@ -184,9 +201,5 @@ def splits_of(shares, width, epsilon, grid, n_users):
     variance = 4 * math.exp(-float(epsilon)) / (1 - math.exp(-float(epsilon))) ** 2 / n_users
     most = min(MOST_SPLITS, min(grid.widths))
     sides = np.arange(1, most + 1)
-    cost = sides**2 * variance / 4 + np.square(np.maximum(shares, 0.0)[:, None] * ROUGH * width / sides)
+    cost = sides**2 * variance / 4 + np.square(np.maximum(shares, 0.0)[:, None] * ROUGH / sides)
     return tuple(int(k) for k in sides[np.argmin(cost, axis=1)])
-
-
-__all__ = ["Cells", "Grid", "GridColumns", "Refinement", "best_grid", "expected_error", "grid_of", "pairwise",
-           "splits_of"]

@@ -10,6 +10,16 @@ from scipy.special import ndtri
 from dpestim.local.coded import CategoryFeature
 
 
+def number_of(estimator, column):
+    """Return the number of a column of a fitted estimator, by its number or its name."""
+    estimator._check_fitted()
+    n, names = estimator.n_features_in_, list(getattr(estimator, "feature_names_in_", []))
+    number = names.index(column) if isinstance(column, str) and column in names else column
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -n <= number < n:
+        raise ValueError(f"column must be the name of a column or a number below {n}")
+    return number % n
+
+
 def places_of_range(feature, low, high):
     """Return where a range lies among the values of a feature, from 0 to their number."""
     if isinstance(feature, CategoryFeature):

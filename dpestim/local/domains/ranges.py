@@ -12,6 +12,7 @@ from dpestim.local.domains.levels import METHODS, MOST_VALUES, Tree, TreeColumns
 from dpestim.local.domains.places import (
     below_edges,
     labels_between,
+    number_of,
     places_of_range,
     shares_of,
     stacked,
@@ -293,14 +294,8 @@ class RangeEstimator(Server, FeatureClient):
         return self._tree(number), low, high
 
     def _feature(self, column):
-        self._check_fitted()
-        row = self._columns.row
-        names = [f"column {name!r}" for name in getattr(self, "feature_names_in_", [])]
-        number = names.index(f"column {column!r}") if isinstance(column, str) and f"column {column!r}" in names else (
-            column)
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(row) <= number < len(row):
-            raise ValueError(f"column must be the name of a column or a number below {len(row)}")
-        return number % len(row), row[number]
+        number = number_of(self, column)
+        return number, self._columns.row[number]
 
     def _tree(self, place):
         """Return the `Observed` tree of a feature, made anew where counts changed."""
