@@ -15,6 +15,8 @@
     waves       ranges from reports of the square wave
     places      where ranges lie among the values of a feature
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees
+    grids       grids over two columns, and how fine they are
+    rectangles  `RectangleEstimator`: shares of rectangles of two columns
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -27,4 +29,6 @@ GUIDE = (
      "ItemsetEstimator", "a user reports one item of the basket, of as many slots as most baskets need"),
     ("the share of users between any two values is wanted", "RangeEstimator",
      "one report answers all ranges and quantiles, each with an interval"),
+    ("the share of users in any rectangle of two ordered columns is wanted, such as of a map", "RectangleEstimator",
+     "one report answers all rectangles, and ranges of each column"),
 )

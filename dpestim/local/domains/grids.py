@@ -16,8 +16,9 @@ MOST_CELLS, MOST_VALUES = 1 << 16, 1 << 16
 #: What values that are not even within a cell are assumed to cost, as a share of users for a grid of one cell a side:
 #: of an end of a range in one column, and of a rectangle's dependence within cells.
 ROUGH, DEPENDENT = 0.2, 0.15
-#: Of the users of "adaptive", the share (in percent) that reports the first grid, and the most cells a side within one.
-FIRST, MOST_SPLITS = 40, 16
+#: Of "adaptive" the share of users (in percent) that reports the first grid, the most cells that this grid has in each
+#: column, and the most parts of a side of one.
+FIRST, MOST_FIRST, MOST_SPLITS = 40, 12, 16
 
 
 class Grid(NamedTuple):
@@ -133,16 +134,21 @@ def grid_of(sizes, n_cells, n_ranges=None):
     """Return the grid of about so many cells a side, and so many ranges of each column."""
     if n_ranges is None:
         return Grid(sizes, tuple(-(-size // min(n_cells, size)) for size in sizes))
-    fine = tuple(-(-size // min(n_ranges, size)) for size in sizes)
-    together = -(-n_ranges // n_cells)
-    return Grid(sizes, tuple(width * min(together, -(-size // width)) for size, width in zip(sizes, fine)), fine)
+    found = [_nested(-(-size // min(n_cells, size)), -(-size // min(n_ranges, size))) for size in sizes]
+    return Grid(sizes, tuple(width for width, _ in found), tuple(fine for _, fine in found))
+
+
+def _nested(width, fine):
+    """Return (width of a cell, width of a range) near to these, of which the first is a multiple of the second."""
+    part = max(own for own in range(1, min(fine, width) + 1) if width % own == 0)
+    return (width, part) if 2 * part >= min(fine, width) else (-(-width // fine) * fine, fine)
 
 
 @lru_cache(maxsize=256)
 def best_grid(epsilon, sizes, method, n_users):
     """Return the grid of the least `expected_error`; clients and servers must find the same: nine digits decide."""
     found = []
-    for n_cells in _SIDES:
+    for n_cells in (side for side in _SIDES if side <= MOST_FIRST or method != "adaptive"):
         if n_cells > max(2, *sizes) * 2 or n_cells**2 > MOST_CELLS:
             break
         for n_ranges in [k * n_cells for k in (1, 2, 4, 8, 16, 32)] if method == "hdg" else [None]:

@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from dpestim.inputs import columns_of
+from dpestim.local.coded import NumberFeature
 from dpestim.local.domains.grids import (
     FIRST,
     METHODS,
@@ -113,7 +114,7 @@ class RectangleEstimator(Server, FeatureClient):
 
     _checked_as = "views"
     _domain, _same_domain = "categories and bounds", "the same categories, bounds, bins and cells"
-    _most_bins = MOST_VALUES
+    _most_bins, _fewest_columns = MOST_VALUES, 2
     _known = None
 
     def __init__(self, epsilon=1.0, *, categories=None, bounds=None, n_bins=256, method="hdg", cells="auto",
@@ -250,9 +251,10 @@ class RectangleEstimator(Server, FeatureClient):
         if len(features) != 2:
             raise ValueError(f"categories and bounds must be those of two columns, got {len(features)}: name two of "
                              "them, or take MarginalEstimator")
+        # (a missing number is in no cell: it is refused, also where the domain of an earlier step allows for it)
+        features = [NumberFeature(feature.name, feature.low, feature.high, feature.n_bins)
+                    if getattr(feature, "missing", False) else feature for feature in features]
         for feature in features:
-            if getattr(feature, "missing", False):
-                raise ValueError(f"bounds must not say that {feature.name} may be missing: fill in the numbers before")
             if not 2 <= feature.n_values <= MOST_VALUES:
                 raise ValueError(f"categories must have from 2 to {MOST_VALUES} values in each column")
         epsilon, sizes = canonical_epsilon(self.epsilon), tuple(feature.n_values for feature in features)
@@ -260,7 +262,7 @@ class RectangleEstimator(Server, FeatureClient):
         if self.method == "adaptive":
             n_users = max(n_users * FIRST // 100, 1)
         if self.cells == "auto":
-            grid = best_grid(epsilon, sizes, "hdg" if self.method == "hdg" else "uniform", n_users)
+            grid = best_grid(epsilon, sizes, self.method, n_users)
         else:
             grid = grid_of(sizes, int(self.cells), 4 * int(self.cells) if self.method == "hdg" else None)
         refinement = self.refinement if self.method == "adaptive" else None
@@ -268,6 +270,14 @@ class RectangleEstimator(Server, FeatureClient):
             raise ValueError("refinement must be what `refine` of an estimator with the same columns, epsilon, cells "
                              "and n_users has returned")
         return GridColumns.of(features, grid, epsilon, refinement, **more)
+
+    def _declare(self, n_columns, names=None):
+        if n_columns is None and self.categories is None and self._same_bounds():
+            n_columns = self._fewest_columns  # (one pair of numbers stands for both)
+        return super()._declare(n_columns, names)
+
+    def _columns_of_width(self, width):
+        return self._columns_now()
 
     def _like(self, columns):
         return self._of_features(columns.row, columns.names, inferred=columns.inferred, keys=columns.keys)
@@ -342,6 +352,7 @@ class RectangleEstimator(Server, FeatureClient):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False  # (two columns, and no other number of them)
         return tags
 
     def _result_parts(self, level):
@@ -358,6 +369,12 @@ class RectangleEstimator(Server, FeatureClient):
         return [Part("share", axes, np.array([[share for share, _ in row] for row in found]),
                      np.array([[float(error(np.clip(share, 0, 1))) for share, error in row] for row in found]),
                      np.array([[told.interval(*own, z) for own in row] for row in pairs]))]
+
+    @classmethod
+    def _typical_bits(cls):
+        """Return how much a user sends, for the table of mechanisms."""
+        laws = cls(1.0, bounds=([0, 0], [1, 1]))._columns_now().laws
+        return f"{max(law.report_bits for law in laws) + 2:,.0f} (100,000 users)"
 
     @classmethod
     def _test_params(cls):
