@@ -101,7 +101,7 @@ def _state(value, each):
 
 
 def _settled(client):
-    """Return the parameters of a client, where what the data would settle otherwise is settled: one pair is one column."""
+    """Return the parameters of a client, where what the data would settle otherwise is settled: how many columns."""
     given = client.get_params(deep=False)
     if getattr(dpestim.local, type(client).__name__, None) is not type(client):
         return given  # (a class of somebody else may know one form of a declaration only)

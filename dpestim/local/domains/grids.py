@@ -9,6 +9,7 @@ import numpy as np
 
 from dpestim.local.domains.levels import short_law, sibling_variance
 from dpestim.local.views import Quotient, View, ViewColumns
+from dpestim.rng import Stage
 
 METHODS = ("hdg", "uniform", "adaptive")
 #: The most cells of a grid that is reported, and the most values of a column.
@@ -158,6 +159,8 @@ def best_grid(epsilon, sizes, method, n_users):
     return min(found)[1]
 
 
+#: Rows whose words are drawn at a time.
+_ROWS = 1 << 16
 _SIDES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
@@ -196,6 +199,16 @@ def _moments(n):
     lengths = np.arange(1, n + 1)
     often = (n + 1 - lengths) / (n * (n + 1) / 2)
     return float(often @ lengths), float(often @ np.square(lengths))
+
+
+def first_of(n, source):
+    """Return the rows of the first users of n, and those of all others, by a random order of all."""
+    reader, words = source.reader(), np.empty(n, np.uint64)
+    for block, start in enumerate(range(0, n, _ROWS)):
+        part = words[start : start + _ROWS]
+        part[:] = reader.words(0, block, 0, len(part)).dense(Stage.SUBSET, 1)
+    order, many = np.argsort(words, kind="stable"), min(max(n * FIRST // 100, 1), n - 1)
+    return np.sort(order[:many]), np.sort(order[many:])
 
 
 def splits_of(shares, epsilon, grid, n_users):

@@ -14,12 +14,12 @@ from dpestim.local.domains.grids import (
     GridColumns,
     Refinement,
     best_grid,
+    first_of,
     grid_of,
     splits_of,
 )
 from dpestim.local.domains.grids_of_reports import Rectangles, Told
 from dpestim.local.domains.levels import short_law
-from dpestim.local.domains.padding import groups_of
 from dpestim.local.domains.places import labels_between, number_of, places_of_range, z_of
 from dpestim.local.domains.ranges import RangeShare
 from dpestim.local.feature_client import FeatureClient
@@ -237,7 +237,7 @@ class RectangleEstimator(Server, FeatureClient):
             raise ValueError("method='adaptive' needs at least two rows, because two groups report")
         source = client._pay(columns, n)
         self._bind_as(client)
-        first, others = groups_of(n, (FIRST, 100 - FIRST), source.part(0))
+        first, others = first_of(n, source.part(0))
         self._take((client, [seen.rows(columns.columns[0], first)], columns, names), source.part(1), True)
         finer = GridColumns.of(columns.row, columns.columns[0].grid, canonical_epsilon(self.epsilon),
                                self.refine(len(others)), inferred=columns.inferred, keys=columns.keys)
