@@ -29,9 +29,9 @@ SKLEARN_UNITS = """
     adaptive adassp answers base_rate boosting clusters collected_numbers columns config covariance detaching domain
     encode federated heavy_hitters importances inputs inspection ledger linear local local_bayes logistic margins
     missing_numbers missing_values mixed model_audits model_selection naive_bayes named_scores numbers one_pass
-    personalized pipeline pools postprocessing preprocessing privatized progress ranges relations reservations
-    share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees statistics_users
-    trees verdicts
+    personalized pipeline pools postprocessing preprocessing privatized progress ranges rectangles relations
+    reservations share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees
+    statistics_users trees verdicts
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),

@@ -249,11 +249,42 @@ def _marginals(cls, x, epsilon, seed, shape, **more):
     return np.concatenate(held)
 
 
+def _ranges(method, cls, x, epsilon, seed, shape):
+    est = cls(epsilon, bounds=([0.0], [1.0]), n_bins=32, method=method, random_state=seed).fit(x[:, None])
+    edges = [(0, 1 / 4), (1 / 4, 5 / 8), (5 / 8, 1), (5 / 16, 11 / 32)]
+    truth = [((x >= low) & ((x < high) | (high == 1))).mean() for low, high in edges]
+    return _inside(np.transpose([est.confidence_interval(*own) for own in edges]), truth)
+
+
+def _range_quantiles(cls, x, epsilon, seed, shape):
+    est = cls(epsilon, bounds=([0.0], [1.0]), n_bins=32, random_state=seed).fit(x[:, None])
+    q = [0.25, 0.5, 0.9]
+    # (values are spread evenly within bins)
+    below = np.append(0, np.cumsum(np.histogram(x, 32, (0, 1))[0])) / len(x)
+    return _inside(est.quantile_interval(q)[:, 0].T, np.interp(q, below, np.linspace(0, 1, 33)))
+
+
+def _rectangles(method, cls, x, epsilon, seed, shape):
+    X = np.column_stack([x, _clip(_beside(x, shape, seed))])
+    est = cls(epsilon, bounds=(0, 1), n_bins=32, method=method, n_users=len(x), random_state=seed).fit(X)
+    held = []
+    for a, b, c, d in ((0, 1, 0, 1), (0, 1, 0, -1), (1, -1, 1, -1)):  # (edges of cells)
+        (low, high), (first, last) = est.cell_edges_[0][[a, b]] / 32, est.cell_edges_[1][[c, d]] / 32
+        start, stop = np.array([low, first]), np.array([high, last])
+        inside = (start <= X) & ((stop > X) | (stop == 1))
+        held.append(_inside(est.confidence_interval((low, high), (first, last)), inside.all(axis=1).mean()))
+    return np.concatenate(held)
+
+
 #: class -> (name beside the class's, what returns for each interval whether it holds): what is not of a family.
 ENTRIES = {
     local.MeanEstimator: [("means", _mean)],
     local.DistributionEstimator: [("bins", _bins), ("quantiles", _distribution_quantiles)],
     local.MixedEstimator: [("", _mixed)],
+    local.RangeEstimator: [*((method, functools.partial(_ranges, method)) for method in (
+        "hierarchy", "haar", "hio", "square_wave")), ("quantiles", _range_quantiles)],
+    local.RectangleEstimator: [(method, functools.partial(_rectangles, method)) for method in (
+        "uniform", "hdg", "adaptive")],
     local.HeavyHitterEstimator: [(method, functools.partial(_found, method))
                                  for method in ("pem", "treehist", "bitstogram", "sfp")],
     local.ItemsetEstimator: [("items", _itemsets), ("itemsets that are shown", functools.partial(
@@ -277,7 +308,6 @@ ELSEWHERE = {
     "PCKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
-    "RangeEstimator": "ranges and quantiles; tests/unit/local/test_ranges.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
@@ -290,6 +320,8 @@ REASONS = {
                                     "neighbours by the smoothness of the rest alone",
                                     "intervals of up to 8 bins hold for any distribution"),
     "DistributionEstimator, quantiles": ("the chi-square is approximate", "intervals hold for any distribution"),
+    "RangeEstimator, square_wave": ("the chi-square is approximate", "intervals hold for any distribution"),
+    "RangeEstimator, quantiles": ("few reports", "all places are held that the cumulative share allows"),
     "MeanEstimator": ("few reports of a discrete law", "errors cover the drawing of the users, and few reports count "
                       "at least the noise of the law"),
     "MarginalEstimator, fourier": ("", "parities of columns that hardly vary count as less sure than they are"),

@@ -11,6 +11,7 @@
     batches.py      reports as Arrow tables and Parquet; `rows.py`: as CSV and JSON lines; `privatizing.py`: a CSV file
                     of raw rows to a Parquet file of reports
     hitters_plan.py `plan_heavy_hitters`: which frequent values are found, in the local, shuffle and central model
+    ranges_plan.py  `plan_ranges`: errors of ranges, in the local, shuffle and central model
     tables_plan.py  `plan_tables`: errors of columns and of joint tables, in the local, shuffle and central model
 
 Nothing here is pickled, evaluated or imported by a name that a file says: names of classes are looked up among those of
@@ -20,8 +21,9 @@ Nothing here is pickled, evaluated or imported by a name that a file says: names
 from dpestim.collection.collector import Collector
 from dpestim.collection.hitters_plan import HitterPlan, HitterRow, plan_heavy_hitters
 from dpestim.collection.privatizing import privatize_csv
+from dpestim.collection.ranges_plan import RangePlan, RangeRow, plan_ranges
 from dpestim.collection.survey import Survey
 from dpestim.collection.tables_plan import TablePlan, TableRow, plan_tables
 
-__all__ = ["Collector", "HitterPlan", "HitterRow", "Survey", "TablePlan", "TableRow", "plan_heavy_hitters",
-           "plan_tables", "privatize_csv"]
+__all__ = ["Collector", "HitterPlan", "HitterRow", "RangePlan", "RangeRow", "Survey", "TablePlan", "TableRow",
+           "plan_heavy_hitters", "plan_ranges", "plan_tables", "privatize_csv"]

@@ -101,12 +101,12 @@ def _state(value, each):
 
 
 def _settled(client):
-    """Return the parameters of a client, where what the data would settle otherwise is settled: one column is one."""
+    """Return the parameters of a client, where what the data would settle otherwise is settled: how many columns."""
     given = client.get_params(deep=False)
     if getattr(dpestim.local, type(client).__name__, None) is not type(client):
         return given  # (a class of somebody else may know one form of a declaration only)
     seen = getattr(client, "_columns", None)
-    n_columns = 1 if seen is None else seen.n_features
+    n_columns = getattr(client, "_fewest_columns", 1) if seen is None else seen.n_features
     if given.get("bounds") is not None and (
             client._is_scalar() if isinstance(client, NumericTransformer)
             else isinstance(client, FeatureClient) and given["categories"] is None and client._same_bounds()):

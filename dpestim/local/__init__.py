@@ -32,7 +32,8 @@ and a package for each kind of data, which the files above know nothing about::
 
 A mechanism is a law and an estimator in one file of its package, with the proof of that name beside it and its
 kernel, if it needs one, in `dpestim/_core`. Packages do not import each other, but for `estimates`, `domains` and
-`attributes`, which stand above `categories` and `numbers`, and `learning`, above these.
+`attributes`, which stand above `categories` and `numbers` (`domains` above
+`estimates`, too), and `learning`, above these.
 
 A law gets its words from a `dpestim.rng.Words`, by stage: ``words.dense(Stage.RESPONSE, k)`` for the k words of every
 record, ``words.sparse(Stage.RARE, d, places)`` for words that few records need (ties in unary encoding). Every place
@@ -64,9 +65,11 @@ from dpestim.local.categories.ss import SSFrequencyEstimator
 from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
 from dpestim.local.categories.urap import URAPFrequencyEstimator
 from dpestim.local.categories.urr import URRFrequencyEstimator
+from dpestim.local.domains.grids import Refinement
 from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
 from dpestim.local.domains.itemsets import ItemsetEstimator, ItemSets
 from dpestim.local.domains.ranges import RangeEstimator
+from dpestim.local.domains.rectangles import RectangleEstimator
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.estimates.mixed import MixedEstimator
@@ -130,6 +133,8 @@ __all__ = [
     "PrivatizedColumns",
     "RAPPORFrequencyEstimator",
     "RangeEstimator",
+    "RectangleEstimator",
+    "Refinement",
     "Round",
     "SDGRRFrequencyEstimator",
     "SDPMTransformer",

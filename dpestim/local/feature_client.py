@@ -34,6 +34,8 @@ class FeatureClient(Client):
 
     #: The most bins of a column of numbers.
     _most_bins = MOST_BINS
+    #: How many columns one pair of numbers stands for, where nobody says.
+    _fewest_columns = 1
 
     def _of_features(self, features, names, **more):
         """Return the `Columns` of these features."""

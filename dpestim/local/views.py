@@ -109,6 +109,10 @@ class _Seen:
     def __getitem__(self, rows):
         return self._view.of([codes[rows] for codes in self._codes])
 
+    def rows(self, view, rows):
+        """Return the values of another view of the same features, for some of the rows."""
+        return _Seen(view, [codes[rows] for codes in self._codes])
+
 
 class ViewColumns(CountedDraws):
     """The views of a row, of which each user reports `n_sampled`.

@@ -123,6 +123,23 @@ def cover_weights(fanouts, low, high):
     return [*out, np.where(covered, 0.0, parts[-1])]
 
 
+def difference_weights(fanouts, low, high):
+    """Return the same where what was observed of a node is how much more it has than an equal share of its parent.
+
+    Of the root it is all that it has. These are the Haar coefficients, where fan-outs are 2.
+    """
+    parts = inside(fanouts, low, high)
+    return [parts[0], *(own - np.repeat(above, fanout) for fanout, above, own in zip(fanouts, parts, parts[1:]))]
+
+
+def of_differences(fanouts, observed):
+    """Return the leaves, from such differences."""
+    out = np.asarray(observed[0], np.float64)
+    for fanout, own in zip(fanouts, observed[1:]):
+        out = np.repeat(out / fanout, fanout) + own
+    return out
+
+
 def range_variance(fanouts, variances, low, high):
     """Return the variance of the estimated sum of each range, for independent noise; O(height times fan-out) each.
 
@@ -147,9 +164,11 @@ def range_variance(fanouts, variances, low, high):
     return out
 
 
-def leaf_covariances(fanouts, variances):
-    """Return (the covariance of two leaves whose last common node is at each level, ..., the variance of a leaf)."""
-    below, _ = passes(fanouts, variances)
+def leaf_covariances(fanouts, below):
+    """Return (the covariance of two leaves whose last common node is at each level, ..., the variance of a leaf).
+
+    `below` are the variances of nodes from their own subtrees, as `passes` returns them.
+    """
     widths, variance, out = node_widths(fanouts), below[0], []
     for fanout, mine, width in zip(fanouts, below[1:], widths[1:]):
         both = variance / fanout**2
@@ -158,7 +177,7 @@ def leaf_covariances(fanouts, variances):
     return [*out, variance]
 
 
-def mean_range_variance(fanouts, variances, n_leaves=None):
+def mean_range_variance(fanouts, variances, n_leaves=None, below=None):
     """Return the variance of the estimated sum of a range, on average over all ranges of the first leaves.
 
     Parameters
@@ -167,10 +186,14 @@ def mean_range_variance(fanouts, variances, n_leaves=None):
     variances : sequence of float
     n_leaves : int, default=None
         How many leaves are values; None: all. The others are held by nobody.
+    below : sequence of float, default=None
+        The variances of nodes from their own subtrees, where these are known; `variances` are not looked at then. Of
+        observed differences (`of_differences`) they are half the variance of the difference of two siblings.
     """
     n, widths = int(n_leaves or level_sizes(fanouts)[-1]), node_widths(fanouts)
     total, before = 0.0, 0.0
-    for covariance, width in zip(leaf_covariances(fanouts, variances), widths):
+    below = passes(fanouts, variances)[0] if below is None else below
+    for covariance, width in zip(leaf_covariances(fanouts, below), widths):
         total, before = total + (covariance - before) * _pairs(n, width), covariance
     return total / (n * (n + 1) // 2)
 

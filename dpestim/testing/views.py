@@ -37,6 +37,7 @@ def check_views_are_reported(viewed):
         counts, m = columns.told(number, est._counts, N)
         truth = np.zeros(law.n_categories)
         truth[seen[np.arange(1)]] = 1.0
+        truth = law.truth(truth)
         require(abs(m - N * columns.n_sampled / len(columns)) < Z * np.sqrt(N), "views must be drawn equally often")
         room = Z * np.sqrt(max(float(np.max(law.variance(m, f))) for f in (0.0, 1.0)) + 1 / m**2)
         require(np.abs(law.estimate(counts, m) - truth).max() < room, "what is reported is not the view of the row")

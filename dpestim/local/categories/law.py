@@ -74,6 +74,10 @@ class CategoricalRandomizer(Randomizer):
         at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
         return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
 
+    def truth(self, shares):
+        """Return what `estimate` is the estimate of, from the shares of values: these themselves."""
+        return shares
+
     def numbers_of_sum(self, weights):
         """Return a number for each report, whose mean over n reports is the sum of the estimates times these weights.
 
@@ -82,6 +86,10 @@ class CategoricalRandomizer(Randomizer):
         if not (isinstance(self, CodeReports) and self._is("estimate") and self.n_counts == self.n_categories):
             raise ValueError(f"the law {type(self).__name__} does not say what one report adds to a weighted sum")
         return (weights - float(self.q_star) * weights.sum()) / self._gap
+
+    def squares_of_sum(self, weights):
+        """Return the mean square of these numbers over the reports of each category."""
+        return self.mean_of(np.square(self.numbers_of_sum(weights)))
 
     def variance_line(self, counts, n):
         """Return (at_zero, slope) of n times the variance as a line in f, as far as the counts tell it."""

@@ -10,8 +10,13 @@
     questions   what groups of users are asked about their baskets, and what their reports tell
     asking      rounds of these questions: verbs of both sides, groups of users, rows in parts
     itemsets    `ItemsetEstimator`: frequent items and sets of items of baskets
+    signs       a law of the signs of Haar coefficients
     levels      which tree stands over the values of a column, and which law each of its levels has
+    waves       ranges from reports of the square wave
+    places      where ranges lie among the values of a feature
     ranges      `RangeEstimator`: shares of ranges, cumulative shares and quantiles from trees
+    grids       grids over two columns, and how fine they are
+    rectangles  `RectangleEstimator`: shares of rectangles of two columns
 """
 
 #: What its estimators are for, in the tables of the documentation.
@@ -24,4 +29,6 @@ GUIDE = (
      "ItemsetEstimator", "a user reports one item of the basket, of as many slots as most baskets need"),
     ("the share of users between any two values is wanted", "RangeEstimator",
      "one report answers all ranges and quantiles, each with an interval"),
+    ("the share of users in any rectangle of two ordered columns is wanted, such as of a map", "RectangleEstimator",
+     "one report answers all rectangles, and ranges of each column"),
 )

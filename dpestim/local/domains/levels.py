@@ -3,10 +3,14 @@
 import math
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from dpestim.local.categories.choice import candidates, spread_of
+from dpestim.local.domains.signs import HaarSign
+from dpestim.local.domains.waves import Middles
+from dpestim.local.numbers.sw import SW
 from dpestim.local.views import Quotient, ViewColumns
 from dpestim.postprocessing import trees
 
@@ -17,7 +21,9 @@ _SHORT = ("GRRFrequencyEstimator", "PGRFrequencyEstimator")
 MOST_VALUES = 1 << 20
 #: Counts of a law for whose nodes covariances are left out: they are below the variance over the number of nodes.
 _LARGE = 1 << 14
-METHODS = ("hierarchy", "hio")
+METHODS = ("auto", "hierarchy", "haar", "hio", "square_wave")
+#: Those whose variances are known before any report.
+PLANNED = ("hierarchy", "haar")
 
 
 @lru_cache(maxsize=1024)
@@ -35,19 +41,25 @@ def node_variance(law):
     return spread_of(law).rmse(1) ** 2 + even * (1 - even)
 
 
+def level_law(epsilon, size, method):
+    """Return the law of a level of so many nodes."""
+    return HaarSign.make(epsilon, size) if method == "haar" else short_law(epsilon, size)
+
+
 @lru_cache(maxsize=1024)
 def sibling_variance(law):
     """Return half the variance of the difference of two nodes: that less their covariance (``ranges.md``, claim 4)."""
-    if law.n_counts > _LARGE:
+    if law.n_counts > _LARGE and not isinstance(law, HaarSign):
         return node_variance(law)
-    numbers = law.numbers_of_sum(np.eye(1, law.n_categories)[0] - np.eye(1, law.n_categories, 1)[0])
-    return float(law.mean_of(np.square(numbers)).mean()) / 2
+    return float(law.squares_of_sum(np.eye(1, law.n_categories)[0] - np.eye(1, law.n_categories, 1)[0]).mean()) / 2
 
 
 def mean_variance(epsilon, size, fanouts, method):
     """Return the variance of a range, for one user in all, on average over all ranges and with evenly spread users."""
     height, variance_of = len(fanouts), node_variance if method == "hio" else sibling_variance
-    each = [height * variance_of(short_law(epsilon, nodes)) for nodes in trees.level_sizes(fanouts)[1:]]
+    each = [height * variance_of(level_law(epsilon, nodes, method)) for nodes in trees.level_sizes(fanouts)[1:]]
+    if method == "haar":
+        return trees.mean_range_variance(fanouts, None, size, below=[0.0, *each])
     if method == "hio":
         return sum(often * variance for often, variance in zip(trees.mean_cover(fanouts, size)[1:], each))
     return trees.mean_range_variance(fanouts, [0.0, *each], size)
@@ -59,6 +71,8 @@ def best_fanouts(epsilon, size, method):
 
     Clients and servers must find the same ones: ties are those of nine digits, and go to the smaller tuple.
     """
+    if method == "haar":
+        return (2,) * (size - 1).bit_length()
 
     def score(fanouts):
         return float(f"{mean_variance(epsilon, size, fanouts, method):.9g}"), fanouts
@@ -77,6 +91,12 @@ def best_fanouts(epsilon, size, method):
     return best[1]
 
 
+@lru_cache(maxsize=256)
+def best_method(epsilon, size):
+    """Return the method without bias of the least `mean_variance` over so many values."""
+    return min(PLANNED, key=lambda method: mean_variance(epsilon, size, best_fanouts(epsilon, size, method), method))
+
+
 def _near(fanouts):
     """Return the trees in which two levels are one, one level is two, or neighbouring levels are swapped."""
     out = set()
@@ -88,21 +108,38 @@ def _near(fanouts):
     return sorted(out)
 
 
+class Tree(NamedTuple):
+    """How ranges of one feature are reported: its method, and the fan-outs of its tree."""
+
+    method: str
+    fanouts: tuple
+
+
 class TreeColumns(ViewColumns):
     """The levels of the trees over the values of some features, of which a user reports one."""
 
     @classmethod
-    def of(cls, features, all_fanouts, epsilon, **more):
-        """Return the columns of trees with these fan-outs."""
+    def of(cls, features, all_trees, epsilon, **more):
+        """Return the columns of such trees."""
         views = []
-        for place, (feature, fanouts) in enumerate(zip(features, all_fanouts)):
+        for place, (feature, (method, fanouts)) in enumerate(zip(features, all_trees)):
+            if method == "square_wave":
+                views.append(Middles(feature.name, SW.make(epsilon), place, feature.n_values))
+                continue
             widths, sizes = trees.node_widths(fanouts), trees.level_sizes(fanouts)
-            views += [Quotient(f"{feature.name}, level {level} of {len(fanouts)}", short_law(epsilon, sizes[level]),
-                               place, widths[level]) for level in range(1, len(sizes))]
+            views += [Quotient(f"{feature.name}, level {level} of {len(fanouts)}", level_law(
+                epsilon, sizes[level], method), place, widths[level]) for level in range(1, len(sizes))]
         return cls(views, n_sampled=1, features=features, **more)
 
     def levels_of(self, place):
         """Return (the fan-outs, the numbers of the views) of the tree over a feature."""
         numbers = [k for k, view in enumerate(self.columns) if view.places == (place,)]
-        sizes = [1, *(self.columns[k].law.n_categories for k in numbers)]
+        views = [self.columns[k] for k in numbers]
+        sizes = [1, *(getattr(view.law, "n_categories", None) or view.size for view in views)]
         return tuple(b // a for a, b in pairwise(sizes)), numbers
+
+    def method_of(self, place, method):
+        """Return how a feature is reported, where the parameter `method` has this value."""
+        law = next(view.law for view in self.columns if view.places == (place,))
+        known = {HaarSign: "haar", SW: "square_wave"}
+        return known.get(type(law), method if method in ("hio", "hierarchy") else "hierarchy")

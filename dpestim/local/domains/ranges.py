@@ -1,19 +1,28 @@
-"""Shares of ranges, cumulative shares and quantiles from one report of each user: a node of a tree of ranges."""
+"""Shares of ranges, cumulative shares and quantiles from one report of each user, of a range or of the value."""
 
-import math
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpestim.inputs import columns_of
 from dpestim.local.coded import CategoryFeature
-from dpestim.local.domains.levels import METHODS, MOST_VALUES, TreeColumns, best_fanouts
+from dpestim.local.domains.levels import METHODS, MOST_VALUES, Tree, TreeColumns, best_fanouts, best_method
+from dpestim.local.domains.places import (
+    below_edges,
+    labels_between,
+    number_of,
+    places_of_range,
+    shares_of,
+    stacked,
+    values_at,
+    values_from,
+    z_of,
+)
 from dpestim.local.domains.trees_of_reports import Observed
+from dpestim.local.domains.waves import Wave
 from dpestim.local.feature_client import FeatureClient
-from dpestim.local.interval_ends import ends
 from dpestim.local.server import Server
 from dpestim.postprocessing import trees
 from dpestim.privacy.exact import canonical_epsilon
@@ -42,9 +51,9 @@ class RangeEstimator(Server, FeatureClient):
     **Privacy.** epsilon-local differential privacy for a row, exact; neighbours: any two rows of one user; nobody but
     the user's device is trusted (proof in ``ranges.md``).
 
-    **Utility.** Unbiased. The fan-outs of the trees are those of the least variance of a range, on average over all
-    ranges, by the exact variances of the laws. Consistent trees are the estimates of least squares; their variance of a
-    range grows with the logarithm of the number of values.
+    **Utility.** Unbiased, but for "square_wave". The method and the fan-outs of the trees are those of the least
+    variance of a range, on average over all ranges, by the exact variances of the laws. Consistent trees are the
+    estimates of least squares; their variance of a range grows with the logarithm of the number of values.
 
     **Complexity.** O(n + values) time and O(values) memory for a column; a user sends one code and the number of a
     level.
@@ -65,19 +74,24 @@ class RangeEstimator(Server, FeatureClient):
     n_bins : int, default=256
         Bins of equal width that a column of numbers is cut into, from 2 to 1048576. Integers from 0 to 99 are values
         of their own with ``bounds=(0, 100), n_bins=100``.
-    method : {"hierarchy", "hio"}, default="hierarchy"
-        "hierarchy" makes nodes the sums of their children by least squares. "hio" has the same reports, of a tree with
+    method : {"auto", "hierarchy", "haar", "hio", "square_wave"}, default="auto"
+        "hierarchy" makes nodes the sums of their children by least squares. "haar" reports the sign of a Haar
+        coefficient: which half of a node holds the value; it is best for an epsilon below about 0.5. "auto" takes the
+        one of these two that has the least exact variance. "hio" has the same reports as "hierarchy", of a tree with
         fan-outs of its own, and takes for a range the fewest nodes that make it, as they were reported; it is there to
-        compare with.
+        compare with. "square_wave" reports the value itself by the square wave, and estimates the distribution by
+        expectation maximisation: less error where the distribution is smooth, and a bias where it is not.
     branching : "auto" or int, default="auto"
-        Children of a node, from 2 on; the root has as many as are needed. "auto" takes the fan-outs of the least
-        variance, from epsilon and the numbers of values.
+        Children of a node of "hierarchy" and "hio", from 2 on; the root has as many as are needed. "auto" takes the
+        fan-outs of the least variance, from epsilon and the numbers of values.
     {payment of rows}
 
     Attributes
     ----------
     frequencies_ : list of ndarray of shape (n_values,)
-        Estimated shares of all values of each column, without bias; they may be negative.
+        Estimated shares of all values of each column; those of trees have no bias, and may be negative.
+    methods_ : list of str
+        How each column is reported: what "auto" has chosen.
     fanouts_ : list of tuple of int
         How many children the root of each tree has, and each of its children, and so on.
     n_users_ : int
@@ -96,8 +110,9 @@ class RangeEstimator(Server, FeatureClient):
     ----------
     T. Wang et al., "Answering multi-dimensional analytical queries under local differential privacy", SIGMOD 2019
     (HIO); G. Cormode, T. Kulkarni, D. Srivastava, "Answering range queries under local differential privacy", VLDB
-    2019 (consistent trees and their fan-outs); M. Hay et al., "Boosting the accuracy of differentially private
-    histograms through consistency", VLDB 2010.
+    2019 (consistent trees, their fan-outs, and HaarHRR); M. Hay et al., "Boosting the accuracy of differentially
+    private histograms through consistency", VLDB 2010; Z. Li et al., "Estimating numerical distributions under local
+    differential privacy", SIGMOD 2020 (the square wave).
 
     Examples
     --------
@@ -117,7 +132,7 @@ class RangeEstimator(Server, FeatureClient):
     _most_bins = MOST_VALUES
     _known = None
 
-    def __init__(self, epsilon=1.0, *, categories=None, bounds=None, n_bins=256, method="hierarchy", branching="auto",
+    def __init__(self, epsilon=1.0, *, categories=None, bounds=None, n_bins=256, method="auto", branching="auto",
                  ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.categories = categories
@@ -144,8 +159,9 @@ class RangeEstimator(Server, FeatureClient):
         Returns
         -------
         RangeShare
-            A named tuple of estimate and standard_error. The estimate has no bias, and may be negative. The error is
-            about the users who took part, and does not cover their being drawn from a population.
+            A named tuple of estimate and standard_error. The estimate of trees has no bias, and may be negative. The
+            error is about the users who took part, and does not cover their being drawn from a population. That of
+            "square_wave" is half the width of the interval of one standard deviation.
         """
         tree, low, high = self._asked(low, high, column)
         share, error = tree.range(low, high)
@@ -153,6 +169,9 @@ class RangeEstimator(Server, FeatureClient):
 
     def confidence_interval(self, low, high, level=0.95, column=0):
         """Return (low end, high end): an interval for the share of users from low to high, not clipped to [0, 1].
+
+        "square_wave": the shares that a likelihood-ratio test does not reject, for any distribution; more than `level`
+        of such intervals hold.
 
         Parameters
         ----------
@@ -162,10 +181,9 @@ class RangeEstimator(Server, FeatureClient):
             In (0, 1): what it covers, about.
         column : int or str, default=0
         """
-        z = _z(level)
+        z = z_of(level)
         tree, low, high = self._asked(low, high, column)
-        share, error = tree.range(low, high)
-        return tuple(map(float, ends(np.float64(share), z, error)))
+        return tree.interval(low, high, z)
 
     def cdf(self, value, column=0):
         """Return the share of users below a number, or up to a category, and its standard error, as `range` does."""
@@ -186,13 +204,13 @@ class RangeEstimator(Server, FeatureClient):
         list, or ndarray of shape (n_features,) or (n_q, n_features)
             Numbers, between edges as if values were spread evenly there, or categories.
         """
-        q = _shares(q)
+        q = shares_of(q)
         self._check_fitted()
         found = []
         for k, feature in enumerate(self._columns.row):
-            below = _below(self._tree(k), feature)
-            found.append(_values_at(below, q * below[-1], feature))
-        return _stacked(found)
+            below = below_edges(self._tree(k), feature)
+            found.append(values_at(below, q * below[-1], feature))
+        return stacked(found)
 
     def quantile_interval(self, q, level=0.95):
         """Return intervals for quantiles: values at the ends of the intervals of cumulative shares.
@@ -208,12 +226,12 @@ class RangeEstimator(Server, FeatureClient):
         -------
         ndarray of shape (n_features, 2) or (n_q, n_features, 2)
         """
-        q, z = _shares(q), _z(level)
+        q, z = shares_of(q), z_of(level)
         self._check_fitted()
         found = []
         for k, feature in enumerate(self._columns.row):
             tree, n = self._tree(k), getattr(feature, "n_bins", feature.n_values)
-            both = [_values_from(tree.places_of_share(share, n, z), feature) for share in np.atleast_1d(q)]
+            both = [values_from(tree.places_of_share(share, n, z), feature) for share in np.atleast_1d(q)]
             found.append(np.array(both) if q.ndim else both[0])
         return np.stack(found, axis=-2)
 
@@ -231,18 +249,23 @@ class RangeEstimator(Server, FeatureClient):
 
     def _of_features(self, features, names, **more):
         epsilon = canonical_epsilon(self.epsilon)
-        return TreeColumns.of(features, [self._fanouts(feature.n_values, epsilon) for feature in features], epsilon,
-                              **more)
+        return TreeColumns.of(features, [self._tree_over(feature, epsilon) for feature in features], epsilon, **more)
 
-    def _fanouts(self, size, epsilon):
+    def _tree_over(self, feature, epsilon):
+        size, method, branching = feature.n_values, self.method, self.branching
         if not 2 <= size <= MOST_VALUES:
             raise ValueError(f"categories must have from 2 to {MOST_VALUES} values in each column")
-        branching = self.branching
+        if method == "square_wave" and getattr(feature, "missing", False):
+            raise ValueError(f"method must not be 'square_wave' for {feature.name}, which may be missing: its reports "
+                             "tell of neighbouring values only. Take 'auto'")
         if isinstance(branching, str) and branching == "auto":
-            return best_fanouts(epsilon, size, self.method)
+            method = best_method(epsilon, size) if method == "auto" else method
+            return Tree(method, (size,) if method == "square_wave" else best_fanouts(epsilon, size, method))
         if isinstance(branching, bool) or not isinstance(branching, Integral) or not 2 <= branching <= MOST_VALUES:
             raise ValueError(f"branching must be 'auto' or an integer from 2 to {MOST_VALUES}")
-        return trees.fanouts_of(size, int(branching))
+        if method in ("haar", "square_wave"):
+            raise ValueError(f"branching must be 'auto' for method='{method}', whose reports know no other fan-outs")
+        return Tree("hierarchy" if method == "auto" else method, trees.fanouts_of(size, int(branching)))
 
     def _like(self, columns):
         return self._of_features(columns.row, columns.names, inferred=columns.inferred, keys=columns.keys)
@@ -271,14 +294,8 @@ class RangeEstimator(Server, FeatureClient):
         return self._tree(number), low, high
 
     def _feature(self, column):
-        self._check_fitted()
-        row = self._columns.row
-        names = [f"column {name!r}" for name in getattr(self, "feature_names_in_", [])]
-        number = names.index(f"column {column!r}") if isinstance(column, str) and f"column {column!r}" in names else (
-            column)
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(row) <= number < len(row):
-            raise ValueError(f"column must be the name of a column or a number below {len(row)}")
-        return number % len(row), row[number]
+        number = number_of(self, column)
+        return number, self._columns.row[number]
 
     def _tree(self, place):
         """Return the `Observed` tree of a feature, made anew where counts changed."""
@@ -288,20 +305,24 @@ class RangeEstimator(Server, FeatureClient):
         if place not in known[1]:
             fanouts, numbers = self._columns.levels_of(place)
             told = [self._columns.told(k, self._counts, self._n_users) for k in numbers]
-            known[1][place] = Observed(fanouts, [self._columns.laws[k] for k in numbers], [c for c, _ in told],
-                                       [m for _, m in told], self._n_users, self._columns.row[place].n_values,
-                                       self.method != "hio")
+            laws, n_values = [self._columns.laws[k] for k in numbers], self._columns.row[place].n_values
+            if self.methods_[place] == "square_wave":
+                known[1][place] = Wave(laws[0], *told[0], n_values)
+            else:
+                known[1][place] = Observed(fanouts, laws, [c for c, _ in told], [m for _, m in told], self._n_users,
+                                           n_values, self.methods_[place])
         return known[1][place]
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)
         self.n_sampled_ = columns.n_sampled
         self.fanouts_ = [columns.levels_of(k)[0] for k in range(columns.n_features)]
+        self.methods_ = [columns.method_of(k, self.method) for k in range(columns.n_features)]
 
     def _forget(self):
         super()._forget()
         self._thaw()
-        for name in ("fanouts_", "n_sampled_", "_known"):
+        for name in ("fanouts_", "methods_", "n_sampled_", "_known"):
             vars(self).pop(name, None)
 
     def __getstate__(self):
@@ -320,12 +341,11 @@ class RangeEstimator(Server, FeatureClient):
         for name, k, feature in zip(names, range(self.n_features_in_), self._columns.row):
             n = getattr(feature, "n_bins", feature.n_values)
             cuts = np.unique(np.linspace(0, n, SHOWN + 1).round().astype(int))
-            found = [self._tree(k).range(*ends_) for ends_ in pairwise(cuts.tolist())]
+            found = [self._tree(k).range(*places) for places in pairwise(cuts.tolist())]
             shares = np.array([share for share, _ in found])
             errors = [float(error(np.clip(share, 0, 1))) for share, error in found]
-            z = _z(level)
-            intervals = [ends(np.float64(share), z, error) for share, error in found]
-            parts.append(Part("share", (("feature", [name]), ("range", _labels(feature, cuts))), shares[None],
+            intervals = [self._tree(k).interval(*places, z_of(level)) for places in pairwise(cuts.tolist())]
+            parts.append(Part("share", (("feature", [name]), ("range", labels_between(feature, cuts))), shares[None],
                               np.array([errors]), np.array([intervals])))
         return parts
 
@@ -333,8 +353,7 @@ class RangeEstimator(Server, FeatureClient):
     def _test_params(cls):
         """Return settings that the common checks run with."""
         return [{"epsilon": 2.0, "bounds": ([-3.0], [3.0]), "n_bins": 12},
-                {"epsilon": 1.0, "categories": [["low", "middle", "high"], list("abcdefgh")], "method": "hio",
-                 "branching": 3}]
+                {"epsilon": 1.0, "categories": [["low", "middle", "high"], list("abcdefgh")], "method": "haar"}]
 
     def _test_data(self, n_rows, seed=0):
         """Return rows of the declared columns."""
@@ -345,73 +364,3 @@ class RangeEstimator(Server, FeatureClient):
         for j, own in enumerate(self.categories):
             X[:, j] = np.array(own, object)[rng.integers(0, len(own), n_rows)]
         return X, None
-
-
-def places_of_range(feature, low, high):
-    """Return where a range lies among the values of a feature, from 0 to their number."""
-    if isinstance(feature, CategoryFeature):
-        places, why = feature.read(np.array([low, high], object), 1)
-        if why:
-            raise ValueError("low and high must be categories of the column")
-        first, last = int(places[0]), int(places[1]) + 1
-        if first >= last:
-            raise ValueError("low must not come after high in the order of the categories")
-        return first, last
-    places = []
-    for end in (low, high):
-        if isinstance(end, bool) or not isinstance(end, Real) or math.isnan(end):
-            raise ValueError("low and high must be numbers")
-        places.append((min(max(float(end), feature.low), feature.high) - feature.low) * feature.n_bins / (
-            feature.high - feature.low))
-    if low > high:
-        raise ValueError("low must be at most high")
-    return tuple(places)
-
-
-def _labels(feature, cuts):
-    """Return what ranges between places are called."""
-    if isinstance(feature, CategoryFeature):
-        values = feature.encoder.plain_categories()
-        return [f"{values[a]}" if b == a + 1 else f"{values[a]} to {values[b - 1]}" for a, b in pairwise(cuts.tolist())]
-    edges = feature.low + cuts * ((feature.high - feature.low) / feature.n_bins)
-    return [f"{a:g} to {b:g}" for a, b in pairwise(edges.tolist())]
-
-
-def _below(tree, feature):
-    """Return the cumulative shares of values, without those that are missing."""
-    return tree.cumulative[: getattr(feature, "n_bins", feature.n_values) + 1]
-
-
-def _values_from(places, feature):
-    """Return the values at the two ends of an interval of places."""
-    low, high = places
-    if isinstance(feature, CategoryFeature):
-        ends_ = max(math.ceil(low) - 1, 0), min(math.floor(high), feature.n_values - 1)
-        return np.asarray(feature.encoder.categories)[list(ends_)]
-    return feature.low + np.array(places) * ((feature.high - feature.low) / feature.n_bins)
-
-
-def _values_at(below, q, feature):
-    places = np.interp(q, below, np.arange(float(len(below))))
-    if isinstance(feature, CategoryFeature):
-        places = np.minimum(np.ceil(places).astype(int) - 1, feature.n_values - 1)
-        return np.asarray(feature.encoder.categories)[np.maximum(places, 0)]
-    return feature.low + places * (feature.high - feature.low) / feature.n_bins
-
-
-def _stacked(found):
-    kinds = {np.asarray(own).dtype.kind for own in found}
-    return np.stack([np.asarray(own, None if len(kinds) == 1 else object) for own in found], axis=-1)
-
-
-def _z(level):
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError("level must be a number strictly between 0 and 1")
-    return float(ndtri(0.5 + level / 2))
-
-
-def _shares(q):
-    found = np.asarray(q, np.float64)
-    if found.ndim > 1 or not ((found >= 0) & (found <= 1)).all():
-        raise ValueError("q must be a number or a list of numbers in [0, 1]")
-    return found

@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.local.domains.levels import node_variance, sibling_variance
+from dpestim.local.domains.levels import sibling_variance
+from dpestim.local.interval_ends import ends
 from dpestim.postprocessing import norm_sub, trees
 
 #: The variance of a leaf's share where nobody reported leaves: so large that it weighs nothing.
@@ -30,13 +31,14 @@ class Observed:
         How many users there are in all.
     n_values : int
         How many of the leaves are values.
-    consistent : bool
-        Whether nodes are made the sums of their children.
+    method : {"hierarchy", "hio", "haar"}
+        "hierarchy": nodes are made the sums of their children. "haar": reports are of how much a node has more than
+        half of its parent.
     """
 
-    def __init__(self, fanouts, laws, counts, drawn, n, n_values, consistent):
+    def __init__(self, fanouts, laws, counts, drawn, n, n_values, method):
         self.fanouts, self.laws, self.counts, self.drawn = fanouts, laws, counts, drawn
-        self.n, self.n_values, self.consistent = n, n_values, consistent
+        self.n, self.n_values, self.method = n, n_values, method
         self._errors = {}
         self.n_leaves = trees.level_sizes(fanouts)[-1]
         #: The variance of a node of each level, as far as it is public: weights have no part in what they weigh.
@@ -46,22 +48,25 @@ class Observed:
 
     @cached_property
     def shares(self):
-        """The shares of the nodes of each level, as its own reports tell them; even ones without any."""
-        return [law.estimate(own, m) if m else np.full(law.n_categories, 1 / law.n_categories)
+        """The shares of the nodes of each level, or what reports tell of them; even ones without any."""
+        even = 0.0 if self.method == "haar" else 1.0
+        return [law.estimate(own, m) if m else np.full(law.n_categories, even / law.n_categories)
                 for law, own, m in zip(self.laws, self.counts, self.drawn)]
 
     @cached_property
     def leaves(self):
         """The shares of all values."""
-        if not self.consistent:
+        if self.method == "hio":
             return self.shares[-1][: self.n_values].copy()
-        root = np.ones(1)
-        return trees.consistent(self.fanouts, [root, *self.shares], self.variances)[-1][: self.n_values]
+        observed = [np.ones(1), *self.shares]
+        if self.method == "haar":
+            return trees.of_differences(self.fanouts, observed)[: self.n_values]
+        return trees.consistent(self.fanouts, observed, self.variances)[-1][: self.n_values]
 
     @cached_property
     def below(self):
         """The share below each edge between values, without bias."""
-        plain = np.append(0.0, np.cumsum(self.leaves)) if self.consistent else self._of_covers()
+        plain = np.append(0.0, np.cumsum(self.leaves)) if self.method != "hio" else self._of_covers()
         plain[-1] = 1.0
         return plain
 
@@ -75,9 +80,10 @@ class Observed:
     def weights(self, low, high):
         """Return the weight of each node in the share between two places, arrays for each level from the root on."""
         high = self.n_leaves if high >= self.n_values else high  # (nobody has what lies beyond)
-        if self.consistent:
+        if self.method == "hierarchy":
             return trees.range_weights(self.fanouts, self.variances, low, high)
-        return trees.cover_weights(self.fanouts, low, high)
+        weights_of = trees.difference_weights if self.method == "haar" else trees.cover_weights
+        return weights_of(self.fanouts, low, high)
 
     def range(self, low, high):
         """Return (the share between two places, its standard error as a function of what the share is)."""
@@ -94,6 +100,11 @@ class Observed:
             return np.sqrt(np.maximum(variance, 0.0))
 
         return share, error
+
+    def interval(self, low, high, z):
+        """Return the ends of the interval of that share."""
+        share, error = self.range(low, high)
+        return tuple(map(float, ends(np.float64(share), z, error)))
 
     def places_of_share(self, q, n, z):
         """Return the first and the last place where share q of the first n values may be reached.
@@ -151,9 +162,9 @@ class Observed:
     @staticmethod
     def _noise(law, m, weights, among, others):
         """Return the mean square and the mean of a report's number, of users in the range and of others."""
-        if not m:
-            return (float(np.square(weights).sum()) * node_variance(law),) * 2 + (0.0, 0.0)
-        square = law.mean_of(np.square(law.numbers_of_sum(weights)))
+        square = law.squares_of_sum(weights)
+        if not m:  # (as if one user had, whose value nobody knows)
+            return (float(square.max()),) * 2 + (0.0, 0.0)
         return float(among @ square), float(others @ square), float(among @ weights), float(others @ weights)
 
     def _of_covers(self):

@@ -77,12 +77,12 @@ def model_of(law, n_bins):
     return Model(law, n_bins)
 
 
-def chosen(law, counts, max_iter, tol):
+def chosen(law, counts, max_iter, tol, n_bins=BINS):
     """Return the `Fit` for counts of codes: a mixture of the smooth and the likeliest distribution.
 
     The log-odds of the two are by how much better the likeliest one predicts either half of the reports from the other.
     """
-    model, limits = model_of(law, BINS), {"smooth": False, "max_iter": max_iter, "tol": tol, "leaps": True}
+    model, limits = model_of(law, n_bins), {"smooth": False, "max_iter": max_iter, "tol": tol, "leaps": True}
     seen, better = model.seen(counts), 0.0
     half = np.random.default_rng(SEED).binomial(seen.astype(np.int64), 0.5).astype(np.float64)
     for told, asked in ((half, seen - half), (seen - half, half)):

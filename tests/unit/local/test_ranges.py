@@ -12,10 +12,13 @@ from dpestim.local import RangeEstimator
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.pgr import PGR
-from dpestim.local.domains.levels import best_fanouts, mean_variance
+from dpestim.local.domains.levels import best_fanouts, best_method, mean_variance
+from dpestim.local.domains.signs import HaarSign
+from dpestim.local.domains.waves import Wave
 from dpestim.postprocessing import trees
 from dpestim.postprocessing.trees import even_fanouts, fanouts_of
 from dpestim.privacy.config import config_context
+from dpestim.rng import WordSource
 
 SIZE = 64
 
@@ -39,8 +42,71 @@ def test_numbers_of_a_sum_are_those_of_the_estimates(law):
     np.testing.assert_allclose(law.mean_of(numbers**2), CategoricalRandomizer.mean_of(law, numbers**2), rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [2, 8, 32])
+def test_signs_of_haar_coefficients(size):
+    """The kernel draws by the matrix, and all numbers that follow are those of the matrix."""
+    law, rng, n = HaarSign.make(1.3, size), np.random.default_rng(0), 60_000
+    exact = law.transition_matrix()
+    assert all(sum(row) == 1 for row in exact)
+    assert law.worst_ratio() == max(max(column) / min(column) for column in zip(*exact)) <= np.exp(1.3)
+    matrix, weights, counts = np.array(exact, float), rng.normal(size=size), rng.integers(0, 50, size)
+    numbers = law.numbers_of_sum(weights)
+    np.testing.assert_allclose(matrix @ numbers, law.truth(weights), atol=1e-12)
+    assert counts @ numbers / counts.sum() == pytest.approx(weights @ law.estimate(counts, counts.sum()))
+    np.testing.assert_allclose(law.squares_of_sum(weights), matrix @ numbers**2)
+    np.testing.assert_allclose(law.mean_of(numbers), matrix @ numbers, atol=1e-12)
+    symbols = np.arange(size, dtype=law.report_dtype)[:, None]
+    np.testing.assert_array_equal(law.supporters(counts), law.support(symbols).T.astype(int) @ counts)
+    codes, out = rng.integers(0, size, n).astype(law.code_dtype), np.empty((n, 1), law.report_dtype)
+    law.privatize(codes, WordSource(3).reader().words(0, 0, 0, n), out)
+    expected = np.bincount(codes, minlength=size)[:, None] * matrix
+    seen = np.zeros((size, size))
+    np.add.at(seen, (codes, out[:, 0]), 1)
+    freedom = size * (size - 1)
+    assert abs(((seen - expected) ** 2 / expected).sum() - freedom) < 5 * np.sqrt(2 * freedom)
+    with pytest.raises(ValueError, match="power of two"):
+        HaarSign.make(1.0, 6)
+
+
+def test_the_method_is_that_of_the_least_variance():
+    assert [best_method(epsilon, 64) for epsilon in (0.25, 0.5, 1, 4)] == ["haar", "haar", "hierarchy", "hierarchy"]
+    est = RangeEstimator(0.5, bounds=([0, 0], [8, 1]), n_bins=8, random_state=0).fit(np.zeros((9, 2)))
+    assert est.methods_ == ["haar", "haar"]
+    assert est.fanouts_ == [(2, 2, 2)] * 2
+    for wrong in ({"method": "haar", "branching": 2}, {"method": "square_wave", "branching": 3}):
+        with pytest.raises(ValueError, match="branching must be 'auto'"):
+            estimator(**wrong).fit(zipf(10))
+
+
+def test_a_square_wave_tells_ranges_and_quantiles():
+    """A smooth column and one of few values, of which each user reports one; intervals hold for both."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.gamma(4.0, 4.0, 40_000).clip(0, 63.9), rng.choice([0.5, 1.5, 6.5], 40_000)])
+    est = RangeEstimator(2.0, bounds=([0.0, 0.0], [64.0, 8.0]), n_bins=8, method="square_wave", random_state=0).fit(X)
+    assert est.methods_ == ["square_wave"] * 2
+    assert est.fanouts_ == [(8,)] * 2
+    for column, asked in enumerate(([(0, 8), (8, 24), (24, 64)], [(0, 1), (1, 2), (2, 6), (6, 7)])):
+        for low, high in asked:
+            right = ((X[:, column] >= low) & (X[:, column] < high)).mean()
+            share, error = est.range(low, high, column)
+            first, last = est.confidence_interval(low, high, column=column)
+            assert first <= right <= last, (low, high)
+            assert abs(share - right) < 4 * error + 0.01
+    low, high = est.quantile_interval(0.5)[0]
+    assert low <= np.median(X[:, 0]) <= high
+    first, last = est.confidence_interval(7, 25)  # (parts of values: any)
+    assert first < est.confidence_interval(8, 24)[1] < last
+    assert est.range(0, 64) == (1.0, 0.0)
+    assert est.frequencies_[1][[2, 3, 4]].max() < 0.05
+    nobody = Wave(est.randomizers_[0], np.zeros(est.randomizers_[0].n_counts), 0, 8)
+    assert nobody.interval(1, 2, 2.0) == (0.0, 1.0)
+    assert nobody.range(1, 2)[0] == pytest.approx(1 / 8)
+    with pytest.raises(ValueError, match="square_wave"):
+        RangeEstimator(bounds=Domain({"x": Numbers(0, 1, missing=True)}), method="square_wave").fit(X[:, :1])
+
+
 @pytest.mark.ci
-@pytest.mark.parametrize(("method", "epsilon"), [("hierarchy", 1.0), ("hierarchy", 6.0), ("hio", 3.0)])
+@pytest.mark.parametrize(("method", "epsilon"), [("hierarchy", 1.0), ("hierarchy", 6.0), ("hio", 3.0), ("haar", 2.0)])
 def test_errors_are_those_of_theory(method, epsilon):
     """The mean of squares over R seeds is within 5 standard deviations of the square of what is stated."""
     X, seeds = zipf(600), 150
@@ -62,7 +128,7 @@ def test_errors_are_those_of_theory(method, epsilon):
 def test_the_average_over_all_ranges_is_what_branching_is_chosen_by():
     n, size = 40_000, 16
     X = (np.arange(n) % size)[:, None] + 0.5
-    for method, branching in (("hierarchy", "auto"), ("hierarchy", 2)):
+    for method, branching in (("hierarchy", "auto"), ("hierarchy", 2), ("haar", "auto")):
         est = RangeEstimator(bounds=([0.0], [float(size)]), n_bins=size, method=method, branching=branching,
                              random_state=0).fit(X)
         stated = mean_variance(est._columns.laws[0].epsilon, size, est.fanouts_[0], method) / n
@@ -109,7 +175,7 @@ def test_shares_of_ranges_and_quantiles_are_right():
     assert est.quantile_interval(0.5).shape == (1, 2)
 
 
-@pytest.mark.parametrize("method", ["hierarchy", "hio"])
+@pytest.mark.parametrize("method", ["hio", "haar"])
 def test_intervals_of_quantiles_cover_where_noise_is_larger_than_shares(method):
     held, rng = 0, np.random.default_rng(4)
     for seed in range(30):
