@@ -1,4 +1,4 @@
-"""``python -m benchmarks.attributes {tables,fresh,third,time}``: many attributes, local model.
+"""``python -m benchmarks.attributes {tables,fresh,third,rare,time}``: many attributes, local model.
 
 * ``tables``: the mean squared distance of consistent tables of two columns from the true ones, for each design, over a
   grid of sizes and epsilons; skewed columns, each depends on the last. "calm" was changed while it was measured here.
@@ -6,6 +6,7 @@
   of users.
 * ``third``: a grid that was declared after the two, with twenty seeds a setting: the first two have three, and their
   ratios have standard errors of about a tenth. Columns are even, skewed, or far more skewed.
+* ``rare``: columns of which 98 % of the users or more hold the same value, where the expected errors mislead.
 * ``time``: frequencies of 20 columns beside those of one, and all pairs of 12 columns, for 1,000,000 users.
 """
 
@@ -81,6 +82,13 @@ def third(n_seeds=20):
         compare(sizes, epsilon, [fresh_rows(sizes, 100 + seed, n, skew) for seed in range(n_seeds)], 2900)
 
 
+def rare(n_seeds=8):
+    """Print the same for columns of which nearly all users hold the same value, and large epsilons."""
+    for (sizes, epsilon), skew in itertools.product((((3,) * 6, 5.0), ((2,) * 6, 5.0), ((2, 2, 2, 9, 9), 6.0)), (6, 9)):
+        print(skew, end=" ")
+        compare(sizes, epsilon, [fresh_rows(sizes, seed, 10_000, skew) for seed in range(n_seeds)], 50)
+
+
 def compare(sizes, epsilon, samples, first_seed):
     """Print the line of a setting; the ratio with its standard error."""
     found, each = {}, {}
@@ -127,6 +135,6 @@ def times(n=1_000_000):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attributes", description=__doc__)
-    tasks = {"tables": tables, "fresh": fresh, "third": third, "time": times}
+    tasks = {"tables": tables, "fresh": fresh, "third": third, "rare": rare, "time": times}
     parser.add_argument("what", choices=tuple(tasks))
     tasks[parser.parse_args().what]()
