@@ -65,9 +65,9 @@ def settings():
                 survey = Survey(cls(**parameters), name=f"{cls.__name__} {number}")
             except ValueError:
                 continue
-            columns = json.loads(survey.to_json())["columns"]
-            kinds = {column["domain"]["kind"] for column in columns}
-            if {column["law"]["name"] for column in columns} <= LAWS and kinds <= KINDS:
+            body = json.loads(survey.to_json())
+            columns, kinds = body["columns"], {column["domain"]["kind"] for column in body["columns"]}
+            if body["version"] == "1.0" and {column["law"]["name"] for column in columns} <= LAWS and kinds <= KINDS:
                 yield cls, number, survey
                 number += 1
 

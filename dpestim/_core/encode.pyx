@@ -19,10 +19,14 @@ cdef extern from "encode.h" nogil:
     bint dpestim_encode64_8(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
     bint dpestim_encode64_16(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
     bint dpestim_encode64_32(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
-    bint dpestim_encode_rows8(const uint8_t *v, size_t n, const uint8_t *low, const uint8_t *span, const uint8_t *first, uint8_t *out) noexcept
-    bint dpestim_encode_rows16(const uint16_t *v, size_t n, const uint16_t *low, const uint16_t *span, const uint8_t *first, uint8_t *out) noexcept
-    bint dpestim_encode_rows32(const uint32_t *v, size_t n, const uint32_t *low, const uint32_t *span, const uint8_t *first, uint8_t *out) noexcept
-    bint dpestim_encode_rows64(const uint64_t *v, size_t n, const uint64_t *low, const uint64_t *span, const uint8_t *first, uint8_t *out) noexcept
+    void dpestim_outside8(const uint8_t *v, size_t rows, size_t d, const uint8_t *low, const uint8_t *span, uint8_t *bad) noexcept
+    void dpestim_turn8(const uint8_t *v, size_t rows, size_t d, uint8_t shift, uint8_t *out) noexcept
+    void dpestim_outside16(const uint16_t *v, size_t rows, size_t d, const uint16_t *low, const uint16_t *span, uint16_t *bad) noexcept
+    void dpestim_turn16(const uint16_t *v, size_t rows, size_t d, uint16_t shift, uint8_t *out) noexcept
+    void dpestim_outside32(const uint32_t *v, size_t rows, size_t d, const uint32_t *low, const uint32_t *span, uint32_t *bad) noexcept
+    void dpestim_turn32(const uint32_t *v, size_t rows, size_t d, uint32_t shift, uint8_t *out) noexcept
+    void dpestim_outside64(const uint64_t *v, size_t rows, size_t d, const uint64_t *low, const uint64_t *span, uint64_t *bad) noexcept
+    void dpestim_turn64(const uint64_t *v, size_t rows, size_t d, uint64_t shift, uint8_t *out) noexcept
 
 ctypedef fused uint_t:
     uint8_t
@@ -81,42 +85,41 @@ def integers(
 
 def together(
     const uint_t[:, ::1] values,  # IN   (n, d) rows; signed types are viewed as unsigned of the same width
-    const uint_t[::1] low,        # IN   (t d) as `integers` has it of each column, repeated for so many rows as are read
-    const uint_t[::1] span,       # IN   (t d)      before codes are turned into columns
-    const uint8_t[::1] first,     # IN   (t d)
-    uint8_t[::1] scratch,         # TMP  (t d)
-    uint8_t[:, :] out,            # OUT  (d, n) codes, each column in one piece; 0 for what is outside
+    const uint_t[::1] low,        # IN   (d) as `integers` has it of each column
+    const uint_t[::1] span,       # IN   (d)
+    const uint_t[::1] first,      # IN   (d)
+    uint_t[::1] bad,              # OUT  (d) whether a value of the column was outside
+    uint8_t[:, :] out,            # OUT  (d, n) codes, each column in one piece; of no meaning where a column is bad
 ):
-    """Encode columns of contiguous ranges row by row, each line of the cache once; return whether any was outside."""
-    cdef Py_ssize_t n = values.shape[0], d = values.shape[1], t, i, j, at = 0, rows
-    cdef bint bad = False
-    cdef uint8_t *column
-    if out.shape[0] != d or out.shape[1] != n:
-        raise ValueError("values and out differ in shape")
+    """Encode columns of contiguous ranges row by row, each line of the cache once."""
+    cdef Py_ssize_t n = values.shape[0], d = values.shape[1], j, at = 0, rows
+    if out.shape[0] != d or out.shape[1] != n or not low.shape[0] == span.shape[0] == first.shape[0] == bad.shape[0] == d:
+        raise ValueError("values and out differ in shape, or low, span, first and bad in length")
     if n > 1 and out.strides[1] != 1:
         raise ValueError("places of a column of out must lie side by side")
+    bad[:] = 0
     if n == 0 or d == 0:
-        return False
-    t = low.shape[0] // d
-    if t < 1 or not low.shape[0] == span.shape[0] == first.shape[0] == scratch.shape[0] == t * d:
-        raise ValueError("low, span, first and scratch must have the same whole number of rows")
+        return
     with nogil:
         while at < n:
-            rows = min(t, n - at)
+            rows = min(64, n - at)  # (which stay in the nearest cache)
             if uint_t is uint8_t:
-                bad |= dpestim_encode_rows8(&values[at, 0], rows * d, &low[0], &span[0], &first[0], &scratch[0])
+                dpestim_outside8(&values[at, 0], rows, d, &low[0], &span[0], &bad[0])
+                for j in range(d):
+                    dpestim_turn8(&values[at, j], rows, d, <uint_t>(low[j] - first[j]), &out[j, at])
             elif uint_t is uint16_t:
-                bad |= dpestim_encode_rows16(&values[at, 0], rows * d, &low[0], &span[0], &first[0], &scratch[0])
+                dpestim_outside16(&values[at, 0], rows, d, &low[0], &span[0], &bad[0])
+                for j in range(d):
+                    dpestim_turn16(&values[at, j], rows, d, <uint_t>(low[j] - first[j]), &out[j, at])
             elif uint_t is uint32_t:
-                bad |= dpestim_encode_rows32(&values[at, 0], rows * d, &low[0], &span[0], &first[0], &scratch[0])
+                dpestim_outside32(&values[at, 0], rows, d, &low[0], &span[0], &bad[0])
+                for j in range(d):
+                    dpestim_turn32(&values[at, j], rows, d, <uint_t>(low[j] - first[j]), &out[j, at])
             else:
-                bad |= dpestim_encode_rows64(&values[at, 0], rows * d, &low[0], &span[0], &first[0], &scratch[0])
-            for j in range(d):
-                column = &out[j, at]
-                for i in range(rows):
-                    column[i] = scratch[i * d + j]
+                dpestim_outside64(&values[at, 0], rows, d, &low[0], &span[0], &bad[0])
+                for j in range(d):
+                    dpestim_turn64(&values[at, j], rows, d, <uint_t>(low[j] - first[j]), &out[j, at])
             at += rows
-    return bad
 
 
 def table(

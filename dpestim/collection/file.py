@@ -19,7 +19,9 @@ from dpestim.local.law import Randomizer
 from dpestim.local.server import Server
 from dpestim.models import PrivateModel
 
-FORMAT, VERSION = "dpestim survey", "1.0"
+FORMAT, VERSION = "dpestim survey", "1.1"
+#: The version of surveys without fakes, whose files and ids stay as they were.
+PLAIN = "1.0"
 #: Characters of a name and of a question.
 _LONGEST_TEXT = 10_000
 
@@ -39,11 +41,7 @@ def columns_of(estimator):
                          "label: take a MixedEstimator of its transformers")
     if not client._is_declared:
         raise ValueError(f"client must declare its domain, because a survey is public: give {client._domain or 'it'}")
-    columns = client._columns_now()
-    if hasattr(columns, "fakes"):
-        raise ValueError("client must not report fakes, because a survey does not say how they are drawn: take "
-                         "strategy='smp', which has the same guarantee and less variance")
-    return columns
+    return client._columns_now()
 
 
 def body_of(description, *, name, valid_from, valid_until, questions):
@@ -57,7 +55,8 @@ def body_of(description, *, name, valid_from, valid_until, questions):
     asked = _questions(questions, [column["name"] for column in follows["columns"]])
     columns = [{"name": column["name"], "question": question, **column} for column, question in zip(
         follows["columns"], asked)]
-    return {"format": FORMAT, "version": VERSION, "name": name, "valid_from": valid_from, "valid_until": valid_until,
+    version = VERSION if "fake" in columns[0] else PLAIN
+    return {"format": FORMAT, "version": version, "name": name, "valid_from": valid_from, "valid_until": valid_until,
             "client": description, **follows, "columns": columns}
 
 
@@ -87,15 +86,15 @@ def _worked_out(description):
     guarantee, permanent = estimator.privacy_, _permanent(columns) if states else None
     found = {
         "columns": [{"name": label, "domain": _domain(column.domain, units.get(_key(label))),
-                     "law": law_of(column.law), "fields": [_field(field) for field in fields]}
-                    for label, column, fields in zip(labels, columns, layout.fields)],
+                     "law": law_of(column.law), "fields": [_field(field) for field in fields], **fake}
+                    for label, column, fields, fake in zip(labels, columns, layout.fields, _fakes(columns))],
         "sampled": columns.n_sampled,
         "report": {"bits": layout.bits, "bytes": layout.bytes, "states": states},
         "guarantee": {
             "epsilon": _amount(guarantee.epsilon), "model": guarantee.model, "relaxation": guarantee.relaxation,
             "relaxed_epsilon": _amount(guarantee.relaxed_epsilon), "longitudinal_epsilon": _amount(permanent),
             "text": text_of(guarantee, bits=layout.bits, n_columns=len(columns), n_sampled=columns.n_sampled,
-                            states=states, permanent=permanent)},
+                            states=states, permanent=permanent, hides=hasattr(columns, "fakes"))},
     }
     check_plain(found)
     return found
@@ -143,6 +142,14 @@ def units_of(estimator):
     for part in getattr(client, "transformers", None) or ():
         found |= units_of(part[1])
     return found
+
+
+def _fakes(columns):
+    """Return for each column {}, or how often its value is told, and how often each value is a fake, of 2^64 times."""
+    if not hasattr(columns, "fakes"):
+        return [{}] * len(columns)
+    return [{"fake": {"told": str(chance), "values": None if own is None else list(map(str, own))}}
+            for chance, own in zip(columns.chances, columns.fakes)]
 
 
 def _permanent(columns):

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpestim.collection import messages
 from dpestim.collection.canonical import canonical, first_difference, id_of, parsed
 from dpestim.collection.description import described, inner, made
-from dpestim.collection.file import FORMAT, VERSION, as_file, body_of, columns_of
+from dpestim.collection.file import FORMAT, PLAIN, VERSION, as_file, body_of, columns_of
 from dpestim.collection.layout import Layout
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
@@ -382,12 +382,12 @@ def _check_format(said):
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         raise ValueError(f"text must be a survey: an object with format {FORMAT!r}")
     version = said.get("version")
-    if version != VERSION:
+    if version not in (VERSION, PLAIN):
         parts = re.fullmatch(r"([0-9]{1,5})\.([0-9]{1,5})", version, re.ASCII) if isinstance(version, str) else None
         if parts is not None and tuple(map(int, parts.groups())) > tuple(map(int, VERSION.split("."))):
             raise ValueError(f"version {version} of the format is newer than {VERSION}, the one that this version of "
                              "dpestim reads: update dpestim")
-        raise ValueError(f"version must be {VERSION!r}")
+        raise ValueError(f"version must be {PLAIN!r}, or {VERSION!r} for a survey with fakes")
 
 
 def _day_text(day, name):

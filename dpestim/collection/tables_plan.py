@@ -165,7 +165,7 @@ def plan_tables(*, n_users, epsilon, sizes, order=2, delta=1e-6, colluding=0):
     >>> from dpestim.collection import plan_tables
     >>> found = plan_tables(n_users=100_000, epsilon=1.0, sizes=[4, 4, 4, 3, 2])
     >>> [found.best_of(model).parameters for model in ("local", "shuffle", "central")]
-    ['method="pairs"', 'method="calm"', 'all columns']
+    ['method="pairs"', 'method="full"', 'all columns']
     >>> found.best_of("local", 1).parameters
     'strategy="smp"'
     """

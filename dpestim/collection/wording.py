@@ -9,7 +9,7 @@ import math
 from dpestim.privacy.text import bound, odds, posterior
 
 
-def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
+def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent, hides=False):
     """Return the text, of sentences that follow from the guarantee.
 
     Parameters
@@ -24,8 +24,11 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent):
         Whether clients keep answers between reports.
     permanent : Fraction, math.inf or None
         Epsilon of any number of reports of answers that never change, where clients keep them.
+    hides : bool, default=False
+        Whether one answer is told among made-up ones.
     """
-    return " ".join([*_what_leaves(bits, n_columns, n_sampled), *_what_it_tells(guarantee), *_more(states, permanent),
+    told = _of_one(guarantee, n_columns) if hides else _what_it_tells(guarantee)
+    return " ".join([*_what_leaves(bits, n_columns, n_sampled), *told, *_more(states, permanent),
                      "Not hidden are: that you took part, when, and from which network address the report came."])
 
 
@@ -47,6 +50,17 @@ def _what_it_tells(guarantee):
         yield ("More is promised about some answers only. The name of this promise says which answers: "
                f"{guarantee.relaxation}. For these answers the following holds.")
         yield _times(guarantee.relaxed_epsilon, "the other answers")
+
+
+def _of_one(guarantee, n_columns):
+    yield (f"The device first draws one of the {n_columns} parts of your answers, without a look at them. The report "
+           "is drawn from your answer to this part and from made-up answers to the other parts. The report does not "
+           "say which part was drawn.")
+    yield "Every report that your device can send could also have come from any other answers."
+    yield _times(guarantee.epsilon, "any other answers")
+    if guarantee.relaxation is not None:
+        yield "More is promised about answers that differ from yours in one part only."
+        yield _times(guarantee.relaxed_epsilon, "those answers")
 
 
 def _times(epsilon, others):

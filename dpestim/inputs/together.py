@@ -8,9 +8,6 @@ from dpestim import parallel
 from dpestim._core import encode
 from dpestim.inputs.categories import CategoryEncoder, smallest_dtype
 
-#: Bytes of rows that are encoded before they are turned into columns: with two limits for each value, they stay in the
-#: nearest cache.
-_TILE = 1 << 12
 #: Threads share rows in multiples of so many.
 _TASK_ROWS = 1 << 17
 
@@ -56,13 +53,11 @@ def read_together(X, encoders, n_jobs=None):
 
 def _by_rows(values, ranges, out, n_jobs):
     """Write the codes of rows of unsigned integers; return whether any was no category."""
-    n, d = values.shape
-    tile = min(n, max(1, _TILE // (values.itemsize * d)))
-    low, span, first = (np.tile(np.array(own, dtype), tile) for own, dtype in zip(zip(*ranges), (
-        values.dtype, values.dtype, np.uint8)))
+    low, span, first = (np.array(own, values.dtype) for own in zip(*ranges))
 
     def task(a, b):
-        rows = slice(a * _TASK_ROWS, b * _TASK_ROWS)
-        return encode.together(values[rows], low, span, first, np.empty(tile * d, np.uint8), out[:, rows])
+        rows, bad = slice(a * _TASK_ROWS, b * _TASK_ROWS), np.empty_like(low)
+        encode.together(values[rows], low, span, first, bad, out[:, rows])
+        return bad.any()
 
-    return any(parallel.run(task, -(-n // _TASK_ROWS), n_jobs))
+    return any(parallel.run(task, -(-len(values) // _TASK_ROWS), n_jobs))

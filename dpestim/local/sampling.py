@@ -187,7 +187,8 @@ class SampledColumns(Columns):
                 drawn = draw(reader, block, high - block * size, len(self), k)
                 skip = (low - block * size) * k
                 for number, at in enumerate(places_of(drawn.ravel(), len(self))):
-                    before = int(np.searchsorted(at, skip))  # of rows that were reported by an earlier call
+                    # (of rows that were reported by an earlier call)
+                    before = int(np.searchsorted(at, skip)) if skip else 0
                     mine = at[before:] + (block * size - first) * k
                     if len(mine):
                         law = self.laws[number]

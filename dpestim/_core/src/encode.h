@@ -28,19 +28,18 @@ DPESTIM_ENCODE_ALL(16)
 DPESTIM_ENCODE_ALL(32)
 DPESTIM_ENCODE_ALL(64)
 
-/* The same for rows of columns with a range each; what is outside gets 0. */
+/* Rows of columns with a range each: marks columns with a value outside, row by row; and turns rows that stay in the
+ * nearest cache into columns of codes, which are those of `dpestim_encode` where no value is outside. */
 #define DPESTIM_ENCODE_ROWS(in)                                                                                     \
-    DPESTIM_WIDE static int dpestim_encode_rows##in(const uint##in##_t *restrict values, size_t n,                  \
-                                                    const uint##in##_t *restrict low,                               \
-                                                    const uint##in##_t *restrict span,                              \
-                                                    const uint8_t *restrict first, uint8_t *restrict out) {         \
-        uint##in##_t bad = 0;                                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                                            \
-            const uint##in##_t x = (uint##in##_t)(values[i] - low[i]);                                              \
-            bad |= x > span[i];                                                                                     \
-            out[i] = (uint8_t)(x > span[i] ? 0 : x + first[i]);                                                     \
-        }                                                                                                           \
-        return bad != 0;                                                                                            \
+    DPESTIM_WIDE static void dpestim_outside##in(const uint##in##_t *restrict values, size_t rows, size_t d,        \
+                                                 const uint##in##_t *restrict low,                                  \
+                                                 const uint##in##_t *restrict span, uint##in##_t *restrict bad) {   \
+        for (size_t i = 0; i < rows; i++)                                                                           \
+            for (size_t j = 0; j < d; j++) bad[j] |= (uint##in##_t)(values[i * d + j] - low[j]) > span[j];          \
+    }                                                                                                               \
+    static void dpestim_turn##in(const uint##in##_t *restrict values, size_t rows, size_t d, uint##in##_t shift,    \
+                                 uint8_t *restrict out) {                                                           \
+        for (size_t i = 0; i < rows; i++) out[i] = (uint8_t)(values[i * d] - shift);                                \
     }
 DPESTIM_ENCODE_ROWS(8)
 DPESTIM_ENCODE_ROWS(16)

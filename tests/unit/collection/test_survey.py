@@ -259,8 +259,8 @@ def test_days_may_be_dates_and_questions_have_all_forms():
 
 def test_a_newer_version_says_what_to_update():
     survey = Survey(grr(), name="x")
-    for version in ("1.1", "2.0", "10.0"):
-        with pytest.raises(ValueError, match=rf"{version} .*newer than 1\.0.*update dpestim"):
+    for version in ("1.2", "2.0", "10.0"):
+        with pytest.raises(ValueError, match=rf"{version} .*newer than 1\.1.*update dpestim"):
             Survey.from_json(changed(survey, version=version))
     for version in ("0.9", "1", "1.0 ", "1.0.0", 1, None, "１.1"):
         with pytest.raises(ValueError, match="version must be"):

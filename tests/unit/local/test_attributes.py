@@ -1,6 +1,7 @@
 """Many columns by one report: exact worst cases by enumeration, draws, estimates, and the column that is guessed."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpestim.audit import column_inference
+from dpestim.collection import Survey
 from dpestim.local import MultiAttributeFrequencyEstimator
 from dpestim.local.attributes.hidden import even_weights, ratio_of_one, weights_of
 from dpestim.local.categories.grr import GRR
@@ -159,11 +161,32 @@ def test_the_guessed_column_is_that_of_all_reports():
         column_inference(MultiAttributeFrequencyEstimator(categories=[[0, 1]] * 4, strategy="spl"), [[1, 0]] * 4)
 
 
-def test_surveys_refuse_fakes_and_other_laws_are_told_apart():
-    from dpestim.collection import Survey
+@pytest.mark.parametrize(("law", "fake"), [("grr", "prior"), ("oue", "zero")])
+def test_a_survey_says_how_fakes_are_drawn(law, fake):
+    """The file has the weights, another version, and words of its own; what is changed in it is refused."""
+    survey = Survey(made(law, fake, "attribute", (3, 2)), name="x")
+    again = Survey.from_json(survey.to_json())
+    assert again == survey
+    assert "made-up answers" in str(again)
+    assert "in one part only" in str(again)
+    body = json.loads(survey.to_json())
+    assert body["version"] == "1.1"
+    columns = survey.client()._columns_now()
+    for own, chance, weights in zip(body["columns"], columns.chances, columns.fakes):
+        assert own["fake"] == {"told": str(chance), "values": None if weights is None else list(map(str, weights))}
+    reports = again.client(random_state=0).privatize([[0, 1]] * 50)
+    assert survey.server().aggregate(survey.decode(again.encode(reports))).n_users_ == 50
+    for key, value in (("told", "1"), ("values", ["1", "2", "3"])):
+        changed = json.loads(survey.to_json())
+        changed["columns"][0]["fake"][key] = value
+        with pytest.raises(ValueError, match="fake"):
+            Survey.from_json(json.dumps(changed))
+    body["version"] = "1.0"
+    with pytest.raises(ValueError, match="version"):
+        Survey.from_json(json.dumps(body))
 
-    with pytest.raises(ValueError, match="fakes"):
-        Survey(made("grr", "uniform", "tuple"), name="x")
+
+def test_other_laws_are_told_apart():
     reports = made("grr", "uniform", "attribute").privatize([[0, 0, 0]])
     with pytest.raises(ValueError, match="made with"):
         made("grr", "uniform", "tuple").aggregate(reports)
