@@ -183,7 +183,7 @@ BLOCKS = {
     "docs/guide/displays.md": 5,
     "docs/guide/distributed.md": 5,
     "docs/guide/frequencies.md": 9,
-    "docs/guide/large_domains.md": 4,
+    "docs/guide/large_domains.md": 6,
     "docs/guide/learning.md": 5,
     "docs/guide/many_attributes.md": 3,
     "docs/guide/mechanisms.md": 8,
