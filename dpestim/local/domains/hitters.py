@@ -277,10 +277,13 @@ class HeavyHitterEstimator(Server, Client):
         if not len(codes) or not self._whole()[1]:
             return np.zeros(len(codes), bool)
         t, n, (_, m), law = float(self.threshold), max(self.n_top, len(codes)), self._whole(), self._columns.laws[-1]
-        # reports that support a value of frequency t are binomial; collisions, which are not in that, have an error
+        # reports that support a value of frequency t are binomial; collisions, which are not in that, make the error of
+        # their number larger, so that it is moved nearer to its mean in the same proportion
         p, q = float(law.p_star), float(law.q_star)
-        chance = binom.sf(np.rint((f * (p - q) + q) * m) - 1, m, q + t * (p - q))
-        chance = np.maximum(chance, ndtr(-(f - t) / self._error_at(np.array([t]))))  # (the largest frequency first)
+        s, error = q + t * (p - q), self._error_at(np.array([t]))
+        moved = np.minimum(1.0, math.sqrt(s * (1 - s) / m) / (p - q) / error)
+        chance = binom.sf(np.floor((s + (f - t) * (p - q) * moved) * m + 1e-6) - 1, m, s)
+        chance = np.maximum(chance, ndtr(-(f - t) / error))  # (the largest frequency first)
         return np.logical_and.accumulate(chance <= float(self.alpha) / (n - np.arange(len(codes))))
 
     # ---------------------------------------------------------------- inside: the domain

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 from dpestim.local import HeavyHitterEstimator
 from dpestim.local.categories.cms import HCMS
@@ -185,6 +186,24 @@ def test_intervals_cover_after_the_selection_and_few_lists_confirm_what_nobody_h
         wrong += bool((found.confirmed & (np.array(at) == 0)).any())
     assert 0.9 < covered / n_intervals < 0.99
     assert wrong <= 5  # (of 25 with a probability of at most 0.05 each: more once in a thousand)
+
+
+def test_values_are_confirmed_only_where_few_reports_and_collisions_together_leave_no_doubt():
+    rng = np.random.default_rng(3)
+    X = rng.choice(1 << 14, (8000, 1), p=np.r_[0.5, 0.4, np.full((1 << 14) - 2, 0.1 / ((1 << 14) - 2))])
+    est = HeavyHitterEstimator(3.0, n_bits=14, n_top=1, alpha=0.005, n_users=8000, random_state=0).fit(X)
+    (_, m), law = est._whole(), est.randomizers_[-1]
+    p, q = float(law.p_star), float(law.q_star)
+    number = np.arange(m + 1)
+    noise = binom.pmf(number, m, q)
+    of_collisions = np.sqrt(est._error_at(0.0) ** 2 - q * (1 - q) / m / (p - q) ** 2)
+    at = np.linspace(2.3, 3.2, 60) * est._error_at(0.0)
+    tails = np.array([noise @ norm.sf((f - (number / m - q) / (p - q)) / of_collisions) for f in at])
+    confirmed = np.array([est._confirmed(np.array([f]), np.array([5], np.uint64))[0] for f in at])
+    assert of_collisions > 0.3 * est._error_at(0.0)
+    assert confirmed[-1]
+    assert not confirmed[0]
+    assert (tails[confirmed] < 0.005).all()
 
 
 def test_frames_missing_values_and_strict_mode():
