@@ -184,7 +184,7 @@ BLOCKS = {
     "docs/guide/distributed.md": 5,
     "docs/guide/frequencies.md": 9,
     "docs/guide/graphs.md": 2,
-    "docs/guide/large_domains.md": 4,
+    "docs/guide/large_domains.md": 5,
     "docs/guide/learning.md": 5,
     "docs/guide/many_attributes.md": 5,
     "docs/guide/mechanisms.md": 8,
