@@ -30,12 +30,11 @@ class Baskets:
     @classmethod
     def of_pairs(cls, rows, items, n):
         """Return the baskets of n users from pairs in any order."""
-        order = np.lexsort((items, rows))
-        rows, items = rows[order], items[order]
-        new = np.ones(len(rows), bool)
-        new[1:] = (rows[1:] != rows[:-1]) | (items[1:] != items[:-1])
-        start = np.append(0, np.cumsum(np.bincount(rows[new], minlength=n)))
-        return cls(start.astype(np.int64), items[new].astype(np.int32))
+        pairs = rows.astype(np.int64) << 32 | items
+        if (pairs[1:] <= pairs[:-1]).any():
+            pairs = np.unique(pairs)
+        start = np.append(0, np.cumsum(np.bincount(pairs >> 32, minlength=n)))
+        return cls(start.astype(np.int64), (pairs & ((1 << 32) - 1)).astype(np.int32))
 
     @classmethod
     def of_table(cls, held):
