@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from dpestim import distributed
+from dpestim.collection import Survey
 from dpestim.local import ItemsetEstimator, PrivKVMEstimator
 from dpestim.local.domains.asking import SHARES, Shares
 from dpestim.local.domains.padding import PaddedCodes, PaddedSlots, padded_law
@@ -165,6 +166,20 @@ def test_parts_answer_the_round_that_is_open(server):
     assert np.array_equal(reports, est.client().privatize(X))
     one, other = est.client().aggregate(reports), distributed.aggregate(est, [reports[:9], reports[9:]])
     assert np.array_equal(one._counts[0], other._counts[0])
+
+
+def test_each_round_is_a_survey():
+    """A device and a second server that know the file only, in all five rounds."""
+    X = np.random.default_rng(0).random((3000, 5)) < [0.7, 0.5, 0.3, 0.1, 0.1]
+    server = ItemsetEstimator(4.0, items=list("abcde"), method="svsm", n_top=3, random_state=0)
+    for k, part in enumerate(np.split(X, 5)):
+        if k:
+            server.next_round()
+        survey = Survey.from_json(Survey(server, name="shop").to_json())
+        messages = survey.encode(survey.client(random_state=4).privatize(part))
+        server.merge(survey.server().aggregate(survey.decode(messages)))
+    assert server.itemsets_.values == [("a",), ("b",), ("a", "b")]
+    assert server.n_users_ == 3000
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
