@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.inputs import is_sparse, number_rows, sparse_rows
-from dpestim.inputs.frames import is_frame
+from dpestim.inputs.frames import is_frame, is_series
 
 
 class Baskets:
@@ -86,6 +86,8 @@ def read_baskets(X, items, n_items, *, strict):
     found by these. Strict mode raises nothing for a value: what is no item is left out, what is neither 0 nor 1 counts
     as 1.
     """
+    if is_series(X) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "O"):
+        X = X.to_list() if hasattr(X, "to_list") else X.tolist()
     if isinstance(X, list | tuple):
         if items is None:
             raise ValueError("items must be declared where baskets are lists, because the items that occur are private")

@@ -189,5 +189,9 @@ def test_columns_of_frames_are_found_by_their_names(library):
     for items in (["x", "y", "z"], None):
         est = ItemsetEstimator(8.0, items=items, n_top=1, random_state=0).fit(held)
         assert est.itemsets_.values == [("z",)]
+    lists = [["x"], ["x", "y"], []] * 200
+    one, other = (ItemsetEstimator(8.0, items=["x", "y"], n_top=2, random_state=0).fit(X).itemsets_ for X in (
+        lists, frames.Series(lists)))
+    assert np.array_equal(one.frequencies, other.frequencies)
     with pytest.raises(ValueError, match="with its name"):
         ItemsetEstimator(items=["x", "y", "secret"]).fit(held)
