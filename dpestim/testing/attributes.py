@@ -4,10 +4,14 @@ What is estimated is looked at with many equal rows, N of them: an estimate furt
 truth fails (alpha = 1e-6 for a few hundred cells).
 """
 
+import math
+from fractions import Fraction
+from itertools import permutations, product
+
 import numpy as np
 
 from dpestim.privacy import Neighbours
-from dpestim.privacy.exact import canonical_epsilon
+from dpestim.privacy.exact import WORD, canonical_epsilon, within
 from dpestim.testing.behaviour import Subject, check_parameters_are_refused
 from dpestim.testing.learning import N, Z, check_learner_verbs
 from dpestim.testing.tools import Book, refuses, require
@@ -67,6 +71,46 @@ def check_attributes_truth(subject):
         require((np.abs(f - truth) <= Z * errors + 1e-6).all(), "what is reported is not what the rows hold")
 
 
+def check_attributes_hidden(subject):
+    """Where the true column hides among fakes, reports of all columns together have the law that keeps the promise.
+
+    The law is enumerated, exactly, for all pairs of rows.
+    """
+    est = subject.fresh(random_state=7)
+    columns = est._columns_now()
+    if not hasattr(columns, "fakes") or None in columns.fakes:
+        return
+    sizes = [range(law.n_categories) for law in columns.laws]
+    laws = {row: _law_of_row(columns, row) for row in product(*sizes)}
+    for one, other in permutations(laws, 2):
+        worst = max(a / b for a, b in zip(laws[one], laws[other]))
+        alike = sum(a == b for a, b in zip(one, other)) == len(sizes) - 1
+        promised = columns.promised if alike and columns.neighbours == "attribute" else est.privacy_.epsilon
+        require(within(worst, 1, promised), "no report may be likelier than e^epsilon lets")
+    row = tuple(size[-1] for size in sizes)
+    X = np.array([[own[place] for own, place in zip(est.categories, row)]] * N, object)
+    reports, place = est.privatize(X), np.zeros(N, np.int64)
+    for law, part in zip(columns.laws, columns.slices):
+        own = np.ascontiguousarray(reports[:, part], law.report_dtype)
+        told = law.law_indices(np.zeros(N, law.code_dtype), own)[1]
+        place = place * len(law.transition_matrix()[0]) + told
+    chances = np.array(list(map(float, laws[row])))
+    apart = np.abs(np.bincount(place, minlength=len(chances)) - N * chances)
+    require((apart <= Z * np.sqrt(N * chances * (1 - chances)) + 1).all(), "reports must have the law of fakes")
+
+
+def _law_of_row(columns, row):
+    """Return the law of the report of a row, a list of Fractions over the reports of all columns together."""
+    true = [law.transition_matrix()[place] for law, place in zip(columns.laws, row)]
+    fake = [[sum(Fraction(weight, WORD) * line[y] for weight, line in zip(own, law.transition_matrix()))
+             for y in range(len(line))] for law, own, line in zip(columns.laws, columns.fakes, true)]
+    out = []
+    for report in product(*(range(len(line)) for line in true)):
+        each = [math.prod((true if k == j else fake)[k][y] for k, y in enumerate(report)) for j in range(len(true))]
+        out.append(sum(Fraction(chance, WORD) * own for chance, own in zip(columns.chances, each)))
+    return out
+
+
 def check_attributes_refusals(subject):
     """Bad parameters and rows are errors before anything is charged, and name a column and never a value."""
     check_parameters_are_refused(subject)
@@ -78,4 +122,5 @@ def check_attributes_refusals(subject):
     require(not bad.ledger.paid, "bad rows must be refused before anything is charged")
 
 
-CHECKS = (check_attributes_promise, check_learner_verbs, check_attributes_truth, check_attributes_refusals)
+CHECKS = (check_attributes_promise, check_learner_verbs, check_attributes_truth, check_attributes_hidden,
+          check_attributes_refusals)

@@ -115,9 +115,19 @@ def check_itemsets_truth(found):
     require(min(est.padding_lengths_) >= 1 and est.padding_lengths_[0] >= 2, "padding must cover half of the baskets")
     truth = np.array([float({1, 3}.issuperset(own)) / (1 + (3 in own)) for own in told.values])
     require((np.abs(told.frequencies - truth) < Z * told.standard_errors + 1e-9).all(), "frequencies must be the truth")
-    require(told.standard_errors.min() > 1 / (2 * N), "standard errors must have the noise in them")
+    first = est._rounds[1][0].columns[0].question.candidates
+    require(first[:2] == ((1,), (3,)), "candidates must be what is reported most often")
+    square = np.mean([_squares(found.fresh(random_state=seed).fit(X[:3000])) for seed in range(12)])
+    require(0.4 < square < 2.5, "standard errors must be those of the frequencies")
     require({(1,), (3,)} <= set(est.itemsets_.values), "what all users hold must be found")
     require(len(est.confidence_interval()) == len(est.itemsets_.values) == est.n_top, "an interval for each of n_top")
+
+
+def _squares(est):
+    """Return the mean squared error of the items' frequencies in units of their standard errors."""
+    told = est.candidates_
+    truth = np.array([float({1, 3}.issuperset(own)) / (1 + (3 in own)) for own in told.values])
+    return np.mean(np.square((told.frequencies - truth) / told.standard_errors))
 
 
 def check_itemsets_reports(found):

@@ -101,7 +101,7 @@ class BasketRounds(Server, Client):
 
         Parameters
         ----------
-        X : list of baskets, or array, data frame or sparse matrix of shape (n_users, n_items)
+        X : list or series of baskets, or array, data frame or sparse matrix of shape (n_users, n_items)
             A basket is a list of items; an item that it has twice counts once, and it may be empty. A table has 1 where
             the user holds the item of the column, and 0 elsewhere; columns of a data frame are found by their names
             where items have these.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.inputs import is_sparse, number_rows, sparse_rows
-from dpestim.inputs.frames import is_frame
+from dpestim.inputs.frames import is_frame, is_series
 
 
 class Baskets:
@@ -30,12 +30,11 @@ class Baskets:
     @classmethod
     def of_pairs(cls, rows, items, n):
         """Return the baskets of n users from pairs in any order."""
-        order = np.lexsort((items, rows))
-        rows, items = rows[order], items[order]
-        new = np.ones(len(rows), bool)
-        new[1:] = (rows[1:] != rows[:-1]) | (items[1:] != items[:-1])
-        start = np.append(0, np.cumsum(np.bincount(rows[new], minlength=n)))
-        return cls(start.astype(np.int64), items[new].astype(np.int32))
+        pairs = rows.astype(np.int64) << 32 | items
+        if (pairs[1:] <= pairs[:-1]).any():
+            pairs = np.unique(pairs)
+        start = np.append(0, np.cumsum(np.bincount(pairs >> 32, minlength=n)))
+        return cls(start.astype(np.int64), (pairs & ((1 << 32) - 1)).astype(np.int32))
 
     @classmethod
     def of_table(cls, held):
@@ -87,6 +86,8 @@ def read_baskets(X, items, n_items, *, strict):
     found by these. Strict mode raises nothing for a value: what is no item is left out, what is neither 0 nor 1 counts
     as 1.
     """
+    if is_series(X) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "O"):
+        X = X.to_list() if hasattr(X, "to_list") else X.tolist()
     if isinstance(X, list | tuple):
         if items is None:
             raise ValueError("items must be declared where baskets are lists, because the items that occur are private")

@@ -57,6 +57,14 @@ class SpendsMore(MultiAttributeFrequencyEstimator):
         return super(SpendsMore, spent)._columns_of(encoders, **more)
 
 
+class DrawsTwice(MultiAttributeFrequencyEstimator):
+    """Fakes of the second column do not depend on whether the first one is true."""
+
+    def privatize(self, X):
+        own, other = super().privatize(X), copy(self).set_params(random_state=1)
+        return np.where(np.arange(own.shape[1]) == 0, MultiAttributeFrequencyEstimator.privatize(other, X), own)
+
+
 class TellsHalves(MultiAttributeFrequencyEstimator):
     """Shares are half of what they should be."""
 
@@ -80,6 +88,7 @@ BROKEN = [
     (TakesAnything, _VALUES, "check_finder_refusals"),
     (DropsWhatIsNoValue, _VALUES, "check_finder_is_total_in_strict_mode"),
     (SpendsMore, _COLUMNS, "check_attributes_promise"),
+    (DrawsTwice, MultiAttributeFrequencyEstimator._test_params()[1], "check_attributes_hidden"),
     (TellsHalves, _COLUMNS, "check_attributes_truth"),
     (TakesAnyRow, _COLUMNS, "check_attributes_refusals"),
 ]

@@ -11,7 +11,13 @@ import pytest
 from dpestim import Domain, Numbers
 from dpestim.base import all_estimators
 from dpestim.collection import Survey
-from dpestim.local import GRRFrequencyEstimator, PMTransformer, PrivKVMEstimator, RAPPORFrequencyEstimator
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    ItemsetEstimator,
+    PMTransformer,
+    PrivKVMEstimator,
+    RAPPORFrequencyEstimator,
+)
 from dpestim.testing import surveys
 
 SCHEMA = json.loads(importlib.resources.files("dpestim.collection").joinpath("survey.schema.json").read_text())
@@ -81,6 +87,7 @@ def test_every_survey_fits():
     RAPPORFrequencyEstimator(categories=None),
     GRRFrequencyEstimator(categories=[["a", None, 1, True and 2, 0.5, b"x", 1 << 60]]),
     PrivKVMEstimator(3.0, keys=["a", "b"], n_rounds=3).resume_at({"published": [[0.5, -0.25]]}),
+    ItemsetEstimator(3.0, items=["a", "b"]).resume_at({"number": 2, "candidates": [[1], [0]], "length": 2}),
 ], ids=lambda client: type(client).__name__)
 def test_surveys_of_other_domains_fit(client):
     assert fits(json.loads(Survey(client, name="x", valid_until="2026-12-31", questions=["?"]).to_json()), SCHEMA)

@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from dpestim import distributed
+from dpestim.collection import Survey
 from dpestim.local import ItemsetEstimator, PrivKVMEstimator
 from dpestim.local.domains.asking import SHARES, Shares
 from dpestim.local.domains.padding import PaddedCodes, PaddedSlots, padded_law
@@ -167,6 +168,20 @@ def test_parts_answer_the_round_that_is_open(server):
     assert np.array_equal(one._counts[0], other._counts[0])
 
 
+def test_each_round_is_a_survey():
+    """A device and a second server that know the file only, in all five rounds."""
+    X = np.random.default_rng(0).random((3000, 5)) < [0.7, 0.5, 0.3, 0.1, 0.1]
+    server = ItemsetEstimator(4.0, items=list("abcde"), method="svsm", n_top=3, random_state=0)
+    for k, part in enumerate(np.split(X, 5)):
+        if k:
+            server.next_round()
+        survey = Survey.from_json(Survey(server, name="shop").to_json())
+        messages = survey.encode(survey.client(random_state=4).privatize(part))
+        server.merge(survey.server().aggregate(survey.decode(messages)))
+    assert server.itemsets_.values == [("a",), ("b",), ("a", "b")]
+    assert server.n_users_ == 3000
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_columns_of_frames_are_found_by_their_names(library):
     frames = pytest.importorskip(library)
@@ -174,5 +189,9 @@ def test_columns_of_frames_are_found_by_their_names(library):
     for items in (["x", "y", "z"], None):
         est = ItemsetEstimator(8.0, items=items, n_top=1, random_state=0).fit(held)
         assert est.itemsets_.values == [("z",)]
+    lists = [["x"], ["x", "y"], []] * 200
+    one, other = (ItemsetEstimator(8.0, items=["x", "y"], n_top=2, random_state=0).fit(X).itemsets_ for X in (
+        lists, frames.Series(lists)))
+    assert np.array_equal(one.frequencies, other.frequencies)
     with pytest.raises(ValueError, match="with its name"):
         ItemsetEstimator(items=["x", "y", "secret"]).fit(held)
