@@ -1,4 +1,4 @@
-"""Run the tests of Dask, Spark, Beam, Node, z3 and audited libraries with the wheel of `make wheel`, in an environment."""
+"""Run the tests of engines (Dask, Spark, Beam), Node, z3 and audited libraries with the wheel of `make wheel`."""
 
 import os
 import subprocess
