@@ -159,8 +159,8 @@ def _probe(caller, pair, seed, most, until):
         outputs = joined(sides)
         Columns(outputs).read(outputs)
         if number == 0 and all(isinstance(output, Raised) for output in outputs):
-            raise ValueError("mechanism must return outputs for the data of the pairs: all of the first calls raised "
-                             f"{outputs[0].name}")
+            raise ValueError("mechanism must return outputs for the data of the pairs, and all of the first calls "
+                             f"raised {outputs[0].name}: check mechanism and pairs")
         now = time.perf_counter()
         each = (now - start) / (2 * n)
         if now - begin > most:

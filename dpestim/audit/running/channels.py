@@ -52,6 +52,9 @@ class Twice(Caller):
     """
 
     def __init__(self, caller, how):
+        if caller.takes_rng and not isinstance(caller, OfEstimator):
+            raise ValueError(f"mechanism must draw its own noise for the side channel {how!r}: an audit gives other "
+                             "noise to the parameter rng at each call")
         self.how, self.batch, self.takes_rng = how, False, False
         self.called = {"repeats": "what two calls in a row return", "pickles": "what two copies by pickle return",
                        "forks": "what two forks of the process return"}[how]

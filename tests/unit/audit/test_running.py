@@ -5,7 +5,13 @@ import pytest
 from scipy.stats import binom
 
 from dpestim.audit import audit
-from dpestim.audit.running.bounds import Evidence, clopper_pearson, exact_bound
+from dpestim.audit.running.bounds import (
+    Evidence,
+    clopper_pearson,
+    exact_bound,
+    probability_at_least,
+    probability_at_most,
+)
 from dpestim.privacy import PrivacyGuarantee
 
 
@@ -36,6 +42,20 @@ def test_bounds_exceed_the_truth_as_seldom_as_they_say(n, m, epsilon, delta, err
     assert level["exact"] > error / 4
 
 
+@pytest.mark.parametrize(("k", "other", "delta"), [(40, 9, 0.0), (25, 0, 0.0), (50, 20, 0.1), (12, 1, 0.02)])
+def test_the_exact_bound_is_where_the_p_value_of_its_ordering_is_the_error(k, other, delta):
+    """All counts that are at least as much evidence are enumerated, at many probabilities."""
+    n, error = 60, 0.05
+    ends = probability_at_least(range(n + 1), n, error / 2) - delta, probability_at_most(range(n + 1), n, error / 2)
+    ratio = np.where(ends[0] > 0, ends[0], -1.0)[:, None] / ends[1]
+    region = ratio >= ratio[k, other] * (1 - 1e-12)
+    bound = exact_bound(k, n, other, n, delta, error)
+    q = np.linspace(0, probability_at_most(other, n, error / 200), 300)
+    p = np.minimum(1.0, np.exp(bound) * q + delta)
+    found = [binom.pmf(range(n + 1), n, a) @ region @ binom.pmf(range(n + 1), n, b) for a, b in zip(p, q)]
+    assert 0.85 * error < max(found) <= 0.99 * error  # (a part of the error is for q that is elsewhere)
+
+
 def test_the_exact_bound_is_where_its_test_stops_to_reject():
     bound = exact_bound(500, 1000, 184, 1000, 0.0, 1e-3)
     found = Evidence(500, 1000, 184, 1000, 0.0, 1e-3)
@@ -56,6 +76,26 @@ def test_too_little_noise_is_found_and_enough_is_not():
     assert right.epsilon_lower > 0.8
     assert "is wrong" in str(wrong)
     assert "no violation" in right.verdict
+
+
+def test_false_alarms_are_as_seldom_as_declared(monkeypatch):
+    """Outputs of 30 kinds tell nothing; what is chosen on a sample would look as if they did on the same sample."""
+    spent = []
+
+    def noted(*counts):
+        spent.append(counts[-1])
+        return exact_bound(*counts)
+
+    monkeypatch.setattr("dpestim.audit.running.search.exact_bound", noted)
+    monkeypatch.setattr("dpestim.audit.running.plans._QUICK", {True: (10, 10)})
+    alarms = 0
+    for seed in range(40):
+        spent.clear()
+        found = audit(lambda x, n, rng: rng.integers(30, size=n).astype(str), [(0, 1)], claim=0.0, confidence=0.8,
+                      batch=True, n_samples=1000, random_state=seed)
+        assert sum(spent) <= 0.2 + 1e-9  # (over all rounds)
+        alarms += found.violated
+    assert alarms <= binom.ppf(1 - 1e-4, 40, 0.2)
 
 
 def test_the_lowest_bits_of_floats_tell():

@@ -64,6 +64,7 @@ def leak(kind):
         "array": lambda x, rng: np.array([[rng.random(), 2.0 * x], [0.0, 1.0]]),
         "two sides": lambda x, rng: (1 + 9 * x) * rng.choice([-1, 1]) * (rng.random() + 0.5),
         "sign of zero": lambda x, rng: -0.0 if x else 0.0,
+        "parity": lambda x, rng: (lambda bit: ("ab"[bit], "cd"[bit ^ x]))(int(rng.integers(2))),
         "large integers": lambda x, rng: 10**400 * x + int(rng.integers(2)),
     }[kind]
 
@@ -71,7 +72,7 @@ def leak(kind):
 @pytest.mark.parametrize(("kind", "words"), [
     ("dict", "['flag']"), ("text", "is"), ("ragged", "len(output)"), ("missing", "output"), ("nothing", "output is"),
     ("array", "output[0][1]"), ("two sides", "output"), ("sign of zero", "the sign bit of output"),
-    ("large integers", "output")])
+    ("parity", "the output is"), ("large integers", "output")])
 def test_outputs_of_any_kind_are_told_apart(kind, words):
     found = audit(leak(kind), [(0, 1)], claim=1.0, side_channels=() if kind == "two sides" else ("bits",), **SHARED)
     assert found.violated
@@ -82,9 +83,21 @@ def test_outputs_that_never_change_tell_nothing():
     found = audit(lambda x: 3, [(0, 1)], claim=0.0, n_samples=400)
     assert (found.epsilon_lower, found.violated, found.event) == (0.0, False, "none")
     assert "were the same" in str(found)
-    slow = audit(lambda x: time.sleep(0.002 * x), [(0, 20)], claim=0.0, n_samples=4000, time_limit=0.2)
-    assert (slow.epsilon_lower, slow.violated) == (0.0, False)
-    assert "raise time_limit" in str(slow)
+    appended = audit(lambda x: x.append(0) or len(x), [([], [])], claim=0.0, n_samples=400)  # (to copies)
+    assert appended.event == "none"
+
+
+def test_a_test_that_comes_too_late_counts_for_nothing():
+    calls = []
+
+    def ever_slower(x):
+        calls.append(x)
+        time.sleep(0.3 * (len(calls) > 20))
+        return x
+
+    found = audit(ever_slower, [(0, 1)], claim=0.0, n_samples=4000, time_limit=0.4)
+    assert (found.epsilon_lower, found.violated) == (0.0, False)
+    assert "raise time_limit" in str(found)
 
 
 def test_columns_are_the_same_for_other_outputs():
@@ -173,6 +186,8 @@ def test_side_channels_are_looked_at_where_they_are_asked_for(channel, mechanism
         assert not audit(mechanism, [(0, 1)], claim=2.0, side_channels=(), n_samples=1200, random_state=0).violated
         with pytest.raises(ValueError, match="what pickle takes"):
             audit(lambda x: x, [(0, 1)], claim=1.0, side_channels=("pickles",))
+        with pytest.raises(ValueError, match="its own noise"):
+            audit(lambda x, rng: x, [(0, 1)], claim=1.0, side_channels=("repeats",))
         with pytest.raises(ValueError, match="batch"):
             audit(mechanism, [(0, 1)], claim=1.0, side_channels=("pickles",), batch=True)
 
