@@ -1,6 +1,7 @@
 """Estimators that are audited: what one output is, which data are tried, and how many outputs one call gives."""
 
 import time
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import issparse
@@ -152,9 +153,10 @@ class Reports(OfEstimator):
 def _one_row(data):
     """Return (X of one row, y or None)."""
     X, y = data if isinstance(data, tuple) else (data, None)
-    if not hasattr(X, "shape"):
-        X = np.array(X, dtype=object) if any(isinstance(value, str) for row in X for value in row) else np.array(X)
-    if X.ndim != 2 or X.shape[0] != 1:
+    if not hasattr(X, "shape") and isinstance(X, list) and all(isinstance(row, list | tuple) for row in X):
+        whole = all(isinstance(value, Real) and not isinstance(value, bool) for row in X for value in row)
+        X = np.array(X) if whole else np.array(X, dtype=object)
+    if len(getattr(X, "shape", ())) != 2 or X.shape[0] != 1:
         raise ValueError('pairs must have data of one row for an estimator of the local model, such as [["a"]]')
     return X, y
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from dpestim import Categories, Domain, Numbers
+from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
 from dpestim.audit import audit
 from dpestim.audit.running.channels import Twice
@@ -146,8 +146,22 @@ def test_reports_of_local_estimators_are_audited_from_their_declaration():
     assert audit(MeanEstimator(PMTransformer(2.0, bounds=(0, 1))), claim=1.0, **SHARED).violated
     relaxed = URRFrequencyEstimator(1.0, categories=[[0, 1, 2, 3]], non_sensitive=[[2, 3]])
     assert audit(relaxed, claim=relaxed.privacy_.relaxed_epsilon or 1.0, **SHARED).violated
-    with pytest.raises(ValueError, match="one row"):
-        audit(grr, [([["red"], ["red"]], [["blue"], ["red"]])], claim=1.0)
+    for wrong in ([["red"], ["red"]], "red", ["red"], 3, None):
+        with pytest.raises(ValueError, match="one row"):
+            audit(grr, [(wrong, wrong)], claim=1.0)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_are_data(library):
+    frame = pytest.importorskip(library).DataFrame
+    grr = GRRFrequencyEstimator(1.0, categories={"colour": ["red", "blue", None]})
+    rows = [frame({"colour": np.array([value], object)}) for value in ("red", "blue")]
+    with config_context(strict=True):
+        found = audit(grr, [tuple(rows)], claim=0.5, **SHARED)
+    assert found.violated
+    kind = Sum(1.0, bounds=(0, 1))
+    found = audit(kind, [(frame({"x": [0.0, 0.0]}), frame({"x": [0.0, 1.0]}))], claim=1.0, n_samples=100)
+    assert not found.violated
 
 
 def test_mechanisms_and_fits_of_the_central_model_are_audited():
