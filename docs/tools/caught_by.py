@@ -82,6 +82,8 @@ def by_proof(mistake):
     seconds = time.perf_counter() - begin
     if found.status != "refuted":
         return f"{NO} ({seconds:.1f} s)"
+    if found.counterexample.parameters["epsilon"] != mistake.claimed.epsilon:
+        raise RuntimeError(f"the counterexample of {mistake.name} is about another epsilon")
     return f"{_number(float(found.counterexample.epsilon))} ({seconds:.1f} s)"
 
 
