@@ -89,8 +89,9 @@ def alarms(n_audits, error):
         for name, run in subjects.items():
             n = n_audits if name.startswith("DP") else 20 * n_audits
             found = [run(seed).epsilon_lower for seed in range(n)]
-            print(f"| {name} | {n:,} | {epsilon:g} | {100 * np.mean(np.array(found) > epsilon):.1f} % | {100 * error:g} % | "
-                  f"{np.median(found):.3f} |", flush=True)
+            above = np.mean(np.array(found) > epsilon)
+            print(f"| {name} | {n:,} | {epsilon:g} | {100 * above:.1f} % | {100 * error:g} % | {np.median(found):.3f} |",
+                  flush=True)
 
 
 def bounds(n_seeds, n_samples):
