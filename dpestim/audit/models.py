@@ -150,7 +150,7 @@ def audit_model(estimator, X, y=None, *, n_canaries=200, claim=None, confidence=
     y : array-like of shape (n_rows,), default=None
         Labels or targets.
     n_canaries : int, default=200
-        Coins. With m of them the bound is at most about ln(m / 6.9) for a confidence of 0.999. Fewer canaries are
+        Coins. With m of them the bound is at most about ln(m / 8) for a confidence of 0.999. Fewer canaries are
         remembered better each.
     claim : float, (float, float) or PrivacyGuarantee, default=None
         Epsilon; or epsilon and delta. None: the `privacy_` of the fitted model.

@@ -136,7 +136,7 @@ def search_counterexample(program, *, claim, bounds=None, categories=None, n_val
           are Fractions or ints; floats are taken for the fractions that they are.
         * ``f(data)`` that returns a `Density`. The certificate is by quadrature, its errors counted against it.
         * ``f(data)`` that returns an output, or ``f(data, rng)``, or with `batch` ``f(data, n)``, as in `audit`. The
-          certificate holds with `confidence`.
+          certificate holds with `confidence`. A program whose outputs are dicts must take ``rng``.
         * a matrix: a row of probabilities for each input, any two of which are neighbours.
     claim : float, (float, float) or PrivacyGuarantee
         Epsilon, or (epsilon, delta).
@@ -201,10 +201,10 @@ def search_counterexample(program, *, claim, bounds=None, categories=None, n_val
                                      or random_state < 0):
         raise ValueError("random_state must be None or an integer of at least 0")
     seed = secrets.randbits(32) if random_state is None else int(random_state)
-    rng, shared = np.random.default_rng([seed, 0]), {"claim": claimed, "seed": seed}
+    rng, shared, is_matrix = np.random.default_rng([seed, 0]), {"claim": claimed, "seed": seed}, not callable(program)
     program, space = _space(program, bounds, categories, n_values, neighbours, step)
     until = started + limit
-    if _draws(program, space, batch):
+    if not is_matrix and _draws(program, space, batch):
         return _search_sampler(program, space, claimed, confidence, n_samples, batch, rng, shared, started, until)
     climb = _Climb(program, space, exact, most, until)
     best, pair = climb.certified(climb.run(rng))
@@ -244,8 +244,7 @@ def _draws(program, space, batch):
             return True
     except (TypeError, ValueError):
         pass
-    return not isinstance(program(space.data(space.starts()[0][0])), dict | list | Density) or (
-        isinstance(program, type))
+    return not isinstance(program(space.data(space.starts()[0][0])), dict | Density)
 
 
 class _Climb:

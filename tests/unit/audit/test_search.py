@@ -132,6 +132,7 @@ def test_samplers_are_refuted_by_an_audit():
     assert found.audit.violated
     assert found.epsilon_lower == found.audit.epsilon_lower
     assert max(abs(a - b) for a, b in zip(*found.pair)) <= 1
+    assert search_counterexample(lambda x: [x, 0.5], claim=1.0, bounds=(0, 1), n_samples=400).found  # (no law: outputs)
     right = search_counterexample(lambda x, n, rng: rng.random(n) < 0.5 + 0.23 * x, claim=1.0, bounds=(-1, 1),
                                   batch=True, n_samples=8_000, random_state=0)  # (ln 2.7)
     assert not right.found
