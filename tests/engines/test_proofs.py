@@ -1,8 +1,8 @@
 """Proofs by z3: the classic programs in both directions, and that no mutant is proved that has a counterexample."""
 
-import math
 import random
 import time
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def check_alignment(own, found, chance, n=60):
         cost = sum(moved / runs.value(own.sites[k].scale, 0, 0) for k, moved in runs.state.moved.items())
         assert cost <= runs.value(own.claim_expr, 0, 0)
         moved += bool(cost)
-    assert moved > n / 4
+    return moved / n
 
 
 @pytest.mark.parametrize("name", suite("correct"))
@@ -125,7 +125,7 @@ def test_correct_programs_are_proved_for_any_sizes_and_the_alignment_holds_in_py
     found = proof(suite()[name])
     assert isinstance(found, Proof), found
     assert found.scope == "any sizes, by induction"
-    check_alignment(suite()[name], found, random.Random(name))
+    assert check_alignment(suite()[name], found, random.Random(name)) > 0.25
     if name == "sparse vector":  # (an alignment that is wrong is seen)
         found.shifts[0][1][0] = Shift(Form(Fraction(0)))
         with pytest.raises(AssertionError):
@@ -182,6 +182,11 @@ def test_duties_are_asked_for(body, q, kept):
     assert isinstance(proof(read(body, q=q), 10), Proof) == kept
 
 
+def test_a_scale_that_is_no_ratio_of_polynomials_is_not_proved():
+    own = program("1", integers=["n"], q=queries())("def f(q, n):\n    return q[0] + laplace(1 + n % 2)\n")
+    assert "must be ratios of polynomials" in proof(own)
+
+
 def test_assumptions_that_contradict_each_other_prove_nothing():
     own = read("return q[0]", assume=["epsilon > 1", "epsilon < 0.5"])
     assert "contradict" in proof(own)
@@ -207,19 +212,21 @@ def test_mutants_that_are_proved_have_no_counterexample(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2])  # (the wheel has no benchmarks)
     from benchmarks.programs import mutant
 
-    chance, names, seen = random.Random(7), list(suite()), {"proved": 0, "refuted": 0, "unknown": 0}
+    chance, names, seen = random.Random(7), list(suite()), Counter()
     for k in range(42):
         found = mutant(names[k % len(names)], chance)
         if found is None:
             continue
         words, own = found
-        verdict = verify(own, time_limit=3)
-        seen[verdict.status] += 1
-        if verdict:
-            contrary = refute(own, until=time.monotonic() + 2)
-            assert contrary is None, f"{words}\n{own.source}"
-        elif verdict.status == "refuted":
-            assert verdict.counterexample.epsilon > verdict.counterexample.claim
-            assert not math.isnan(verdict.counterexample.epsilon)
+        contrary = refute(own, until=time.monotonic() + 0.5)
+        if contrary is not None:
+            seen["refuted"] += 1
+            assert contrary.epsilon > contrary.claim
+            continue
+        proved = proof(own, 3)
+        seen[type(proved).__name__] += 1
+        if isinstance(proved, Proof):
+            check_alignment(own, proved, chance)
+            assert refute(own, until=time.monotonic() + 2) is None, f"{words}\n{own.source}"
     assert seen["refuted"] > 10
-    assert seen["proved"]
+    assert seen["Proof"] > 1
