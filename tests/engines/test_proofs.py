@@ -16,6 +16,17 @@ from dpestim.verify.shifts import Form, NextOutput, Shift
 
 pytest.importorskip("z3")
 ONE = {"assume": ["epsilon > 0"]}
+#: Above threshold, which returns the first place: what the second run does depends on what the first one returns.
+ABOVE = """k = 0 - 1
+i = 0
+found = False
+x = laplace(2 / epsilon)
+while i < len(q) and not found:
+    if q[i] + laplace({} / epsilon) > x:
+        k = i
+        found = True
+    i = i + 1
+return k"""
 
 
 def read(body, claim="epsilon", q=None, **declared):
@@ -177,7 +188,18 @@ def test_sizes_unroll_loops_and_the_proof_says_so():
     ("return q[0] + laplace(0 - 1 / epsilon)", queries(), False),
     ("x = 0\nif q[0] > 0:\n    x = q[1]\nreturn 1", queries(), False),  # (an error tells which branch was taken)
     ("x = 1\nif q[0] > 0:\n    x = 2\nreturn 1", queries(), True),
-], ids=range(12))
+    ("i = 0\nwhile i < len(q) and q[i] > 0:\n    i = i + 1\nreturn i", queries(), False),  # (the step tells an answer)
+    ("out = []\nif q[0] > 0:\n    out.append(1)\nelse:\n    out.append(1)\n    out.append(1)\nreturn out", queries(),
+     False),
+    ("x = q[0] + laplace(1 / epsilon)\nreturn x * q[1]", queries(), False),
+    ("return max(q[0], q[1]) + laplace(1 / epsilon)", queries(), True),
+    ("x = q[0] + laplace(1 / epsilon)\nreturn max(x, 0), 2 * x + 1", queries(), True),
+    ("t = 0\nfor i in range(len(q)):\n    if i % 2 == 0:\n        t = t + q[i]\nreturn t + laplace(1 / epsilon)",
+     queries(differ="one"), True),
+    ("t = 0\nfor i in range(len(q)):\n    t = t + q[i]\nreturn t + laplace(5 / epsilon)", queries(), False),
+    (ABOVE.format(4), queries(), True),
+    (ABOVE.format(2), queries(), False),
+], ids=range(21))
 def test_duties_are_asked_for(body, q, kept):
     assert isinstance(proof(read(body, q=q), 10), Proof) == kept
 
