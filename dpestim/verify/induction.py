@@ -123,13 +123,12 @@ class Induction:
         made = self.kept(runs.facts, [(one, one(before)) for one in made])
         after, facts, duties = self.step(runs, node, head)
         holds = self.kept(facts, [(one(head), one(after)) for one in made], given=True)
-        # the condition is at the head, where nothing is known of what this step puts out unless there is a step
-        runs.state = head.copy()
-        conds = self.condition(runs, node)
-        demand([*runs.facts, *holds], [(t.same(*conds), node.line, "the loop goes on in both runs")], self.until)
         demand([*facts, *holds], duties, self.until)
         runs.state = head
+        conds = runs.pair(node.cond, path, node.line)
         runs.facts += [*holds, t.negated(conds[0])]
+        if conds[0] is not conds[1]:
+            runs.owe(t.negated(conds[1]), node.line, "the loop ends in both runs")
 
     def any_state(self, before, node):
         """Return a state of which nothing is known that the loop changes."""
@@ -156,16 +155,14 @@ class Induction:
 
         return self.program.is_secret(ast.Name(name, ast.Load()))
 
-    def condition(self, runs, node):
-        """Return the loop's condition in both runs."""
-        return runs.pair(node.cond, (True, True), node.line)
-
     def step(self, runs, node, head):
         """Return (state after a step, facts in it, its duties)."""
         inner = Runs(self.program, self.world, runs.shifts, self.groups, loop=nested)
         inner.state, inner.facts = head.copy(), list(runs.facts)
-        conds = self.condition(inner, node)
+        conds = inner.pair(node.cond, (True, True), node.line)
         inner.facts.append(conds[0])
+        if conds[0] is not conds[1]:
+            inner.owe(conds[1], node.line, "the loop goes on in both runs")
         inner.block(node.body, (True, True), (True, True))
         return inner.state, inner.facts, inner.duties
 

@@ -110,5 +110,8 @@ def guards(program, world, ints, secrets):
                     t.compare(">", s.values[n][0], p), t.same(s.values[e][0], p))))
                 out.append((f"{name} > {words}, not {expr.id}", lambda s, n=name, p=point, e=expr.id: t.both(
                     t.compare(">", s.values[n][0], p), t.compare("!=", s.values[e][0], p))))
-    out += [(name, lambda s, n=name: s.values[n][0]) for name in secrets if program.types[name] == "bool"]
+    for name in secrets:
+        if program.types[name] == "bool":
+            out.append((name, lambda s, n=name: s.values[n][0]))
+            out.append((f"not {name}", lambda s, n=name: t.negated(s.values[n][0])))
     return out

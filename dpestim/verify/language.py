@@ -262,6 +262,14 @@ class Program:
         self.sites = reader.sites
         reader.finish(self.body)
         self.types, self.is_secret, self.types_of = reader.types, reader.is_secret, reader.type_of
+        for expr, kinds in ((self.claim_expr, ("int", "real")), *((expr, ("bool",)) for expr in self.assumptions)):
+            try:
+                kind = reader.type_of(reader.without_noise(expr))
+            except ProgramError:
+                kind = None
+            if kind not in kinds:
+                raise ProgramError(f"`{ast.unparse(expr)}` must be a {'condition' if 'bool' in kinds else 'number'} of "
+                                   "parameters, with + - * / %, one comparison at a time, and, or, not")
 
     def _declare(self, claim, assume, integers, declared):
         for name in (*integers, *declared):

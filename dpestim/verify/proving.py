@@ -159,7 +159,10 @@ def prove(program, *, until, sizes=None):
     found, tried, scope, why = [], 0, None, "no alignment was found"
     for sign in signs:
         case = {0: "", 1: "answers of the neighbour are higher", -1: "answers of the neighbour are lower"}[sign]
-        proved, instances, longer = None, small_instances(program, sign), [20, 10]
+        try:
+            proved, instances, longer = None, small_instances(program, sign), [20, 10]
+        except NotProved as error:
+            return f"line {error.line}: {error.what}"
         for attempt, (shifts, count) in enumerate(search(program, instances, until)):
             try:
                 scope, proved, tried = proved_for(program, sign, shifts, sizes, until), shifts, tried + count

@@ -243,6 +243,9 @@ class Reader:
                     if self.is_secret(part.slice):
                         raise ProgramError(f"line {node.line}: the place in {self.program.query} must not depend on "
                                            "answers or noise")
+        for site in self.sites:
+            if self.type_of(site.scale) not in ("int", "real"):
+                raise ProgramError(f"line {site.line} of {self.program.name}: the scale must be a number")
         self._companions(body)
 
     def type_of(self, expr):

@@ -208,7 +208,7 @@ def looked_at(program, parameters, answers, changes, chance, until):
                     return None, best
                 try:
                     score, found = compare(program, parameters, *inputs, (laws[first], laws[second]), wanted)
-                except OnTheEdge:
+                except (OnTheEdge, Unsupported):
                     continue
                 if found is not None:
                     return found, score

@@ -1,8 +1,8 @@
 """Proofs by z3: the classic programs in both directions, and that no mutant is proved that has a counterexample."""
 
-import math
 import random
 import time
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +16,17 @@ from dpestim.verify.shifts import Form, NextOutput, Shift
 
 pytest.importorskip("z3")
 ONE = {"assume": ["epsilon > 0"]}
+#: Above threshold, which returns the first place: what the second run does depends on what the first one returns.
+ABOVE = """k = 0 - 1
+i = 0
+found = False
+x = laplace(2 / epsilon)
+while i < len(q) and not found:
+    if q[i] + laplace({} / epsilon) > x:
+        k = i
+        found = True
+    i = i + 1
+return k"""
 
 
 def read(body, claim="epsilon", q=None, **declared):
@@ -117,7 +128,7 @@ def check_alignment(own, found, chance, n=60):
         cost = sum(moved / runs.value(own.sites[k].scale, 0, 0) for k, moved in runs.state.moved.items())
         assert cost <= runs.value(own.claim_expr, 0, 0)
         moved += bool(cost)
-    assert moved > n / 4
+    return moved / n
 
 
 @pytest.mark.parametrize("name", suite("correct"))
@@ -125,7 +136,7 @@ def test_correct_programs_are_proved_for_any_sizes_and_the_alignment_holds_in_py
     found = proof(suite()[name])
     assert isinstance(found, Proof), found
     assert found.scope == "any sizes, by induction"
-    check_alignment(suite()[name], found, random.Random(name))
+    assert check_alignment(suite()[name], found, random.Random(name)) > 0.25
     if name == "sparse vector":  # (an alignment that is wrong is seen)
         found.shifts[0][1][0] = Shift(Form(Fraction(0)))
         with pytest.raises(AssertionError):
@@ -177,9 +188,25 @@ def test_sizes_unroll_loops_and_the_proof_says_so():
     ("return q[0] + laplace(0 - 1 / epsilon)", queries(), False),
     ("x = 0\nif q[0] > 0:\n    x = q[1]\nreturn 1", queries(), False),  # (an error tells which branch was taken)
     ("x = 1\nif q[0] > 0:\n    x = 2\nreturn 1", queries(), True),
-], ids=range(12))
+    ("i = 0\nwhile i < len(q) and q[i] > 0:\n    i = i + 1\nreturn i", queries(), False),  # (the step tells an answer)
+    ("out = []\nif q[0] > 0:\n    out.append(1)\nelse:\n    out.append(1)\n    out.append(1)\nreturn out", queries(),
+     False),
+    ("x = q[0] + laplace(1 / epsilon)\nreturn x * q[1]", queries(), False),
+    ("return max(q[0], q[1]) + laplace(1 / epsilon)", queries(), True),
+    ("x = q[0] + laplace(1 / epsilon)\nreturn max(x, 0), 2 * x + 1", queries(), True),
+    ("t = 0\nfor i in range(len(q)):\n    if i % 2 == 0:\n        t = t + q[i]\nreturn t + laplace(1 / epsilon)",
+     queries(differ="one"), True),
+    ("t = 0\nfor i in range(len(q)):\n    t = t + q[i]\nreturn t + laplace(5 / epsilon)", queries(), False),
+    (ABOVE.format(4), queries(), True),
+    (ABOVE.format(2), queries(), False),
+], ids=range(21))
 def test_duties_are_asked_for(body, q, kept):
     assert isinstance(proof(read(body, q=q), 10), Proof) == kept
+
+
+def test_a_scale_that_is_no_ratio_of_polynomials_is_not_proved():
+    own = program("1", integers=["n"], q=queries())("def f(q, n):\n    return q[0] + laplace(1 + n % 2)\n")
+    assert "must be ratios of polynomials" in proof(own)
 
 
 def test_assumptions_that_contradict_each_other_prove_nothing():
@@ -207,19 +234,21 @@ def test_mutants_that_are_proved_have_no_counterexample(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2])  # (the wheel has no benchmarks)
     from benchmarks.programs import mutant
 
-    chance, names, seen = random.Random(7), list(suite()), {"proved": 0, "refuted": 0, "unknown": 0}
+    chance, names, seen = random.Random(7), list(suite()), Counter()
     for k in range(42):
         found = mutant(names[k % len(names)], chance)
         if found is None:
             continue
         words, own = found
-        verdict = verify(own, time_limit=3)
-        seen[verdict.status] += 1
-        if verdict:
-            contrary = refute(own, until=time.monotonic() + 2)
-            assert contrary is None, f"{words}\n{own.source}"
-        elif verdict.status == "refuted":
-            assert verdict.counterexample.epsilon > verdict.counterexample.claim
-            assert not math.isnan(verdict.counterexample.epsilon)
+        contrary = refute(own, until=time.monotonic() + 0.5)
+        if contrary is not None:
+            seen["refuted"] += 1
+            assert contrary.epsilon > contrary.claim
+            continue
+        proved = proof(own, 3)
+        seen[type(proved).__name__] += 1
+        if isinstance(proved, Proof):
+            check_alignment(own, proved, chance)
+            assert refute(own, until=time.monotonic() + 2) is None, f"{words}\n{own.source}"
     assert seen["refuted"] > 10
-    assert seen["proved"]
+    assert seen["Proof"] > 1

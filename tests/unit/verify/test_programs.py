@@ -45,6 +45,7 @@ def read(body, claim="epsilon", q=None, **declared):
     ("return 1\nx = 1\nreturn x", 2, "return must be the last statement"),
     ("x = True\nx = 1\nreturn x", 3, "a number or a truth value, not both"),
     ("x = q[0] + (q[0] > 1)\nreturn x", 2, "must be a number"),
+    ("x = laplace(epsilon > 0)\nreturn x", 2, "the scale must be a number"),
     ("x = lambda: 1\nreturn x", 2, "is not in the language"),
     ("x = [y for y in q]\nreturn x", 2, "is not in the language"),
     ("x = len(epsilon)\nreturn x", 2, "len must be of q"),
@@ -56,7 +57,13 @@ def test_what_is_not_in_the_language_names_its_line(body, line, what):
 
 def test_declarations_are_checked():
     for wrong, words in (({"claim": "q"}, "claim must be an expression of the parameters epsilon"),
-                         ({"assume": ["exec('x')"]}, "assume must be"), ({"integers": ["n"]}, "no such parameter")):
+                         ({"assume": ["exec('x')"]}, "assume must be"),
+                         ({"assume": ["epsilon"]}, "must be a condition"),
+                         ({"assume": ["0 < epsilon < 1"]}, "one comparison at a time"),
+                         ({"claim": "epsilon > 0"}, "must be a number"),
+                         ({"claim": "epsilon ** 2"}, "must be a number"),
+                         ({"claim": "'x'"}, "must be a number"),
+                         ({"integers": ["n"]}, "no such parameter")):
         with pytest.raises(ProgramError, match=words):
             read("return 1", **wrong)
     with pytest.raises(ProgramError, match=r"must be declared as queries\(\)"):
