@@ -143,7 +143,7 @@ def plan_ranges(*, n_users, epsilon, n_values, n_columns=1, delta=1e-6, colludin
     Examples
     --------
     >>> from dpestim.collection import plan_ranges
-    >>> found = plan_ranges(n_users=100_000, epsilon=0.5, n_values=1440)
+    >>> found = plan_ranges(n_users=100_000, epsilon=0.25, n_values=1440)
     >>> [found.best_of(model).parameters for model in ("local", "shuffle", "central")]
     ['method="haar"', 'method="hierarchy"', 'bins=1440']
     """
@@ -159,7 +159,8 @@ def plan_ranges(*, n_users, epsilon, n_values, n_columns=1, delta=1e-6, colludin
     local = max(epsilon, largest_local(None, n - colluding, epsilon, exact_delta * FOR_MESSAGES))
     rows = [_of_users(*own, method, size, columns, n) for own in (("local", epsilon), ("shuffle", local))
             for method in _METHODS]
-    noise = RangeCounts(float(epsilon), bins=size, bounds=(0, size), neighbours="replace_one")._levels(epsilon, columns)
+    curator = RangeCounts(float(epsilon), bins=size, bounds=(0, size), neighbours="substitution")
+    noise = curator._levels(epsilon, columns)
     rows.append(RangeRow("RangeCounts", "central", f"bins={size}", math.sqrt(noise.mean_variance) / n, math.inf,
                          columns * math.log2(size)))
     left_out = {'RangeEstimator (method="square_wave")': "its error depends on how smooth the distribution is",

@@ -175,6 +175,8 @@ def expected_error(epsilon, grid, n_users):
     (one, x), (two, y) = map(_moments, shape)
     # (weights of a grid count without their mean: all cells together are known to be 1)
     total, unknown = cells * (one * two - x * y / math.prod(shape)), 0.0
+    # (the share R of all users has no variance, of which the grids count R (1 - R))
+    total -= one * two / math.prod(shape) - x * y / math.prod(shape) ** 2
     for axis, (size, n) in enumerate(zip(grid.sizes, shape)):
         other = shape[1 - axis]
         across = _moments(other)[1] / other**2  # (the mean square of the share of the other column)

@@ -55,7 +55,13 @@ def sibling_variance(law):
 
 
 def mean_variance(epsilon, size, fanouts, method):
-    """Return the variance of a range, for one user in all, on average over all ranges and with evenly spread users."""
+    """Return n times the variance of a range of n users, on average over all ranges and with evenly spread users."""
+    # (levels are drawn among these users: the share R of all of them has no variance, of which levels count R (1 - R))
+    share, square = (size + 2) / (3 * size), (size + 1) * (size + 2) / (6 * size**2)
+    return _sum_over_levels(epsilon, size, fanouts, method) - (share - square)
+
+
+def _sum_over_levels(epsilon, size, fanouts, method):
     height, variance_of = len(fanouts), node_variance if method == "hio" else sibling_variance
     each = [height * variance_of(level_law(epsilon, nodes, method)) for nodes in trees.level_sizes(fanouts)[1:]]
     if method == "haar":

@@ -128,8 +128,8 @@ def test_errors_are_those_of_theory(method, epsilon):
 def test_the_average_over_all_ranges_is_what_branching_is_chosen_by():
     n, size = 40_000, 16
     X = (np.arange(n) % size)[:, None] + 0.5
-    for method, branching in (("hierarchy", "auto"), ("hierarchy", 2), ("haar", "auto")):
-        est = RangeEstimator(bounds=([0.0], [float(size)]), n_bins=size, method=method, branching=branching,
+    for method, branching, epsilon in (("hierarchy", "auto", 5.0), ("hierarchy", 2, 1.0), ("haar", "auto", 1.0)):
+        est = RangeEstimator(epsilon, bounds=([0.0], [float(size)]), n_bins=size, method=method, branching=branching,
                              random_state=0).fit(X)
         stated = mean_variance(est._columns.laws[0].epsilon, size, est.fanouts_[0], method) / n
         ranges = [(a, b) for a in range(size) for b in range(a + 1, size + 1)]

@@ -117,10 +117,11 @@ def test_the_grid_is_that_of_the_least_expected_error():
     # the variance is that of the very reports: even users, all rectangles of cells
     grid, n = grid_of((6, 6), 6), 40_000
     codes = np.stack(np.divmod(np.arange(n) % 36, 6), axis=1)
-    est = RectangleEstimator(bounds=(0, 6), n_bins=6, method="uniform", cells=6, random_state=0).fit(codes)
     pairs = [(a, b) for a in range(6) for b in range(a + 1, 7)]
-    stated = np.mean([est.rectangle(x, y)[1] ** 2 for x in pairs for y in pairs])
-    assert stated == pytest.approx(expected_error(1, grid, n), rel=0.05)
+    for epsilon in (1, 6):
+        est = RectangleEstimator(epsilon, bounds=(0, 6), n_bins=6, method="uniform", cells=6, random_state=0).fit(codes)
+        stated = np.mean([est.rectangle(x, y)[1] ** 2 for x in pairs for y in pairs])
+        assert stated == pytest.approx(expected_error(epsilon, grid, n), rel=0.05)
 
 
 @pytest.mark.parametrize("method", ["uniform", "hdg", "adaptive"])
