@@ -16,8 +16,8 @@ from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics import UnknownCategories
 from dpestim.tables import Table, short
 
-#: More users than this are nobody's.
-_MOST_USERS = 1 << 53
+#: Users for whom bounds are worked out, at most.
+_MOST_USERS = 10**15
 
 
 class HitterRow(NamedTuple):
@@ -114,7 +114,7 @@ def plan_heavy_hitters(*, n_users, epsilon, n_bits, delta=1e-6, n_top=20, collud
     Parameters
     ----------
     n_users : int
-        From 1 to 2^53.
+        From 1 to 10^15.
     epsilon : float
         Of one report, of all shuffled reports together, or of all counts together; in (0, 80].
     n_bits : int
@@ -146,7 +146,7 @@ def plan_heavy_hitters(*, n_users, epsilon, n_bits, delta=1e-6, n_top=20, collud
     """
     n, colluding = whole(n_users, "n_users"), whole(colluding, "colluding", 0)
     if n > _MOST_USERS:
-        raise ValueError("n_users must be at most 2^53")
+        raise ValueError("n_users must be at most 10^15")
     if colluding >= n:
         raise ValueError("colluding must be less than n_users")
     epsilon, exact_delta = canonical_epsilon(epsilon), checked_delta(delta)

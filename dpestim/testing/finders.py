@@ -69,7 +69,7 @@ def check_finder_refusals(finder):
         tables.append(rows.astype(object))
         tables[-1][3, 0] = value
     if rows.dtype.kind == "i":  # (which are read in another way)
-        tables.append(rows - 1000)
+        tables += [rows - 1000, rows + (1 << finder.estimator.n_bits)]
     for X in tables:
         est = finder.fresh(ledger=Book())
         message = refuses(lambda X=X, est=est: est.fit(X), "what is no value", est)

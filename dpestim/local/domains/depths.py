@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from dpestim.local.categories.cms import HCMS
 from dpestim.local.categories.flh import FLH
 from dpestim.local.categories.pgr import PGR
+from dpestim.local.categories.sketch import MOST_HASHES
 from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of
 
 METHODS = ("pem", "treehist", "bitstogram", "sfp")
@@ -130,7 +131,7 @@ def _seed(seed, level):
 def _law(method, epsilon, n_bits, n_each, seed):
     """Return the law of a level, with as many hashes as make collisions a small part of its noise."""
     cls, m = (HCMS, min(_BUCKETS, 1 << n_bits)) if method == "treehist" else (FLH, _buckets(epsilon))
-    n_hashes = 1 << max(4, math.ceil(math.log2(_cells(_plain(method, epsilon), n_each) / m)))
+    n_hashes = min(MOST_HASHES, 1 << max(4, math.ceil(math.log2(_cells(_plain(method, epsilon), n_each) / m))))
     return cls.make(epsilon, 1 << n_bits, n_hashes, m, seed)
 
 

@@ -63,10 +63,12 @@ def test_trust_finds_rarer_values_and_the_table_says_so(planned):
     alone = plan_heavy_hitters(n_users=N, epsilon=3.0, n_bits=BITS, n_top=TOP, delta=1e-4, colluding=N - 1)
     assert 0.99 < alone.best_of("shuffle").users / alone.best_of("local").users <= 1  # (nobody is left to hide anybody)
     assert alone.best_of("local") == planned.best_of("local")
+    many = plan_heavy_hitters(n_users=10**12, epsilon=0.1, n_bits=64)  # (as many hashes as there may be)
+    assert many.best.frequency < 1e-8
     assert "none is found" in str(plan_heavy_hitters(n_users=10, epsilon=0.5, n_bits=64))
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_users", 0), ("n_users", 1.5), ("epsilon", 0), ("delta", 0),
+@pytest.mark.parametrize(("name", "value"), [("n_users", 0), ("n_users", 10**15 + 1), ("epsilon", 0), ("delta", 0),
                                              ("n_bits", 65), ("n_top", 0), ("colluding", 10), ("colluding", -1)])
 def test_plans_of_heavy_hitters_refuse_what_does_not_fit(name, value):
     with pytest.raises(ValueError, match=name):
