@@ -120,6 +120,9 @@ def check_attributes_refusals(subject):
     message = refuses(lambda: bad.fit(X), "a value that is none", bad)
     require("column" in message and "secret" not in message, "the error must name the column, and no value")
     require(not bad.ledger.paid, "bad rows must be refused before anything is charged")
+    one, turned = subject.fresh().fit(*subject.rows()), [list(own)[::-1] for own in subject.estimator.categories]
+    other = subject.fresh(categories=turned, random_state=1).fit(*subject.rows(seed=1))
+    refuses(lambda: one.merge(other), "merging where the same code is another value", one)
 
 
 CHECKS = (check_attributes_promise, check_learner_verbs, check_attributes_truth, check_attributes_hidden,

@@ -57,6 +57,9 @@ def check_finder_finds(finder):
     require(found.values[0] == X[0, 0] and found.confirmed[0], "the value of all rows must be found first")
     require(abs(found.frequencies[0] - 1) < Z * found.standard_errors[0], "its frequency must be 1")
     require(len(est.confidence_interval()) == len(found.values) <= est.n_top, "an interval for each of n_top values")
+    others = [value for value in finder.rows()[0][:, 0] if value != X[0, 0]]
+    other = est.estimate(np.array(others[:1], X.dtype))
+    require(abs(other.frequencies[0]) < Z * other.standard_errors[0], "a value that nobody holds must have frequency 0")
     answer = est.estimate(X[:2, 0])
     require((answer.frequencies == found.frequencies[0]).all(), "estimate must say of a value what was found")
 
