@@ -100,8 +100,9 @@ class Audit(Table):
     def _remarks(self):
         verdict = self.verdict[0].upper() + self.verdict[1:]
         likelier, other = self.pair if self.direction == "data" else self.pair[::-1]
-        return (f"{verdict} (with confidence {self.confidence:g}).", f"Event: {self.event}.",
-                f"Likelier with {short(likelier)} than with {short(other)}.",
+        event = () if self.event == "none" else (
+            f"Event: {self.event}.", f"Likelier with {short(likelier)} than with {short(other)}.")
+        return (f"{verdict} (with confidence {self.confidence:g}).", *event,
                 f"{self.n_samples:,} outputs in {self.seconds:.1f} s, seed {self.seed}.", *self._more)
 
 

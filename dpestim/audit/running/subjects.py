@@ -12,7 +12,10 @@ from dpestim.audit.running.pairs import neighbours_of
 from dpestim.audit.running.sampling import Caller, OutOfTimeError
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
+from dpestim.inputs import is_by_column
 from dpestim.inputs.frames import is_frame
+from dpestim.local.categories.column import CategoryColumn
+from dpestim.local.numbers.column import NumberColumn
 from dpestim.privacy import Neighbours, ambient
 from dpestim.results import LEARNED
 from dpestim.rng import WordSource
@@ -77,7 +80,10 @@ class OfEstimator(Caller):
         raise ValueError(_GIVE.format(type(self.estimator).__name__))
 
     def _made(self, n_rows):
+        params = self.estimator.get_params().values()
         try:
+            if any(is_by_column(value) for value in params):
+                raise ValueError
             return self.estimator._test_data(n_rows)
         except (AttributeError, TypeError, ValueError):
             raise ValueError(_GIVE.format(type(self.estimator).__name__)) from None
@@ -130,24 +136,45 @@ class Reports(OfEstimator):
 
     def pairs(self, claim):
         """Return pairs of rows: of extremes of the declared columns, or of rows that suit them."""
-        X, y = self._made(200)
-        if y is not None:
-            return [((X[:1], y[:1]), (X[k:k + 1], y[k:k + 1])) for k in (1, 2, 3)]
-        if issparse(X):
-            X = X.tocsr()
-            order = np.argsort(np.diff(X.indptr), kind="stable")
-            return [(X[[a]], X[[b]]) for a, b in ((order[0], order[-1]), (order[-1], order[-2]), (order[0], order[1]))]
-        ends = [_extremes(X[:, j], self.estimator, j) for j in range(X.shape[1])]
+        ends = self._declared()
+        if ends is None:
+            X, y = self._made(200)
+            if y is not None:
+                return [((X[:1], y[:1]), (X[k:k + 1], y[k:k + 1])) for k in (1, 2, 3)]
+            if issparse(X):
+                X = X.tocsr()
+                order = np.argsort(np.diff(X.indptr), kind="stable")
+                a, b, *_, c, d = order
+                return [(X[[a]], X[[d]]), (X[[d]], X[[c]]), (X[[a]], X[[b]])]
+            ends = [_extremes(X[:, j]) for j in range(X.shape[1])]
         low, high, other = ([own[k] for own in ends] for k in (0, 1, 2))
         rows = {"low": low, "high": high, "other": other}
         if len(ends) > 1:
             rows |= {f"column {j}": [*low[:j], high[j], *low[j + 1:]] for j in range(min(len(ends), 3))}
+        whole = all(isinstance(value, Real) and not isinstance(value, bool) for row in rows.values() for value in row)
         made = {}
         for name, row in rows.items():
-            made[name] = np.empty((1, len(row)), X.dtype)
+            made[name] = np.empty((1, len(row)), float if whole else object)
             made[name][0] = row
         return [(made["low"], made["high"]), (made["other"], made["high"]), *(
             (made["low"], row) for name, row in made.items() if name not in ("low", "high"))]
+
+
+    def _declared(self):
+        """Return three values of each column from its declaration; None where columns are of other kinds."""
+        if self.estimator._checked_as is not None or not hasattr(self.estimator, "_columns_now") or hasattr(
+                self.estimator, "transformers"):
+            return None
+        try:
+            columns = list(self.estimator._columns_now())
+        except ValueError:
+            return None
+        if all(isinstance(column, NumberColumn) for column in columns):
+            return [(column.low, column.high, (column.low + column.high) / 2) for column in columns]
+        if not all(isinstance(column, CategoryColumn) for column in columns):
+            return None
+        values = [list(column.categories) for column in columns]
+        return [(own[0], own[-1], own[len(own) // 2]) for own in values]
 
 
 def _one_row(data):
@@ -161,15 +188,9 @@ def _one_row(data):
     return X, y
 
 
-def _extremes(values, estimator, column):
-    """Return three values of a column: the extremes of what is declared, or of these values, and another one."""
-    values = values.tolist()
-    known = sorted(set(values), key=lambda value: (str(type(value)), value))
-    bounds = getattr(estimator, "bounds", None)
-    if isinstance(bounds, tuple) and len(bounds) == 2 and isinstance(values[0], float):
-        low, high = (float(np.broadcast_to(end, (column + 1,) if np.ndim(end) == 0 else np.shape(end))[column])
-                     for end in bounds)
-        return low, high, (low + high) / 2
+def _extremes(values):
+    """Return three values of a column: the extremes of these values, and another one."""
+    known = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
     return known[0], known[-1], known[len(known) // 2]
 
 
@@ -253,5 +274,7 @@ def released(est):
         if found:
             return found
         return {f"{part.quantity} {k}": np.asarray(part.values) for k, part in enumerate(est._result_parts(0.95))}
+    if hasattr(est, "steps"):  # (a pipeline: all steps, one after the other)
+        return {name: released(step) for name, step in est.steps if not isinstance(step, str)}
     return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
             and isinstance(value, int | float | str | list | tuple | np.ndarray | np.generic)}

@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
@@ -159,7 +161,11 @@ def test_frames_are_data(library):
     with config_context(strict=True):
         found = audit(grr, [tuple(rows)], claim=0.5, **SHARED)
     assert found.violated
+    assert audit(grr, claim=0.5, **SHARED).violated  # (rows are made of what is declared, by name too)
+    assert audit(PMTransformer(1.0, bounds={"x": (0, 10), "y": (-5, 5)}), claim=0.4, **SHARED).violated
     kind = Sum(1.0, bounds=(0, 1))
+    with pytest.raises(ValueError, match="pairs must be given"):
+        audit(Sum(1.0, bounds={"x": (0, 1)}), claim=1.0)
     found = audit(kind, [(frame({"x": [0.0, 0.0]}), frame({"x": [0.0, 1.0]}))], claim=1.0, n_samples=100)
     assert not found.violated
 
@@ -175,6 +181,9 @@ def test_mechanisms_and_fits_of_the_central_model_are_audited():
     found = audit(Careless(), [(np.zeros((3, 1)), np.full((3, 1), 20.0))], claim=1.0, n_samples=120)
     assert found.violated
     assert found.event.startswith("output['mean_']")
+    steps = make_pipeline(FunctionTransformer(), Sum(8.0, bounds=(0, 1)))
+    found = audit(steps, [(np.zeros((3, 1)), np.ones((3, 1)))], claim=1.0, n_samples=120, random_state=0)
+    assert "['sum']" in found.event
 
 
 def test_an_audit_charges_nothing_and_is_refused_where_it_would():
