@@ -30,8 +30,8 @@ SKLEARN_UNITS = """
     encode federated heavy_hitters importances inputs inspection ledger linear local local_bayes logistic margins
     missing_numbers missing_values mixed model_audits model_selection naive_bayes named_scores numbers one_pass
     personalized pipeline pools postprocessing preprocessing privatized progress ranges rectangles relations
-    reservations share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees
-    statistics_users trees verdicts
+    reservations running_subjects share_budget shuffled sketches softmax sparse_vector stability statistics
+    statistics_guarantees statistics_users trees verdicts
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),

@@ -23,7 +23,7 @@ from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, U
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.statistics import Sum
 
-SHARED = {"n_samples": 4000, "random_state": 0}
+SHARED = {"n_samples": 3000, "random_state": 0}
 
 
 class Remembers:
