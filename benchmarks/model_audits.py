@@ -90,8 +90,8 @@ def alarms(n_audits, error):
             n = n_audits if name.startswith("DP") else 20 * n_audits
             found = [run(seed).epsilon_lower for seed in range(n)]
             above = np.mean(np.array(found) > epsilon)
-            print(f"| {name} | {n:,} | {epsilon:g} | {100 * above:.1f} % | {100 * error:g} % | {np.median(found):.3f} |",
-                  flush=True)
+            shares = f"{100 * above:.1f} % | {100 * error:g} %"
+            print(f"| {name} | {n:,} | {epsilon:g} | {shares} | {np.median(found):.3f} |", flush=True)
 
 
 def bounds(n_seeds, n_samples):

@@ -101,7 +101,8 @@ class Rectangles:
     def _parts(self):
         """The numbers of parts of each cell, the cell of each part, how much of the difference goes to the parts."""
         n = self.sides**2
-        own = n * self.told[0].variance
+        # (one number for all: cells of which the first users told too much have more parts, and would be pulled more)
+        own = n.mean() * self.told[0].variance
         return n, np.repeat(np.arange(len(n)), n), own / (own + self.first.variance)
 
     @cached_property

@@ -18,7 +18,7 @@ from dpestim.audit import BayesianAdversary, audit, audit_model, mistakes, poiso
 from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
-from dpestim.collection import Survey
+from dpestim.collection import Survey, plan_heavy_hitters, plan_ranges, plan_tables
 from dpestim.inspection import privacy_card, release_report
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import DistributionEstimator, GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
@@ -99,6 +99,9 @@ MADE = {
     "verify.verdict.Verdict": lambda: verify(suite()["half the noise"]),
     "collection.survey.Survey": lambda: Survey(
         GRRFrequencyEstimator(1.0, categories={"<a>": ["x", "y"], "b": [1, 2]}), name="<Drinks>"),
+    "collection.tables_plan.TablePlan": lambda: plan_tables(n_users=1000, epsilon=1.0, sizes=[3, 4]),
+    "collection.hitters_plan.HitterPlan": lambda: plan_heavy_hitters(n_users=10_000, epsilon=2.0, n_bits=12),
+    "collection.ranges_plan.RangePlan": lambda: plan_ranges(n_users=1000, epsilon=1.0, n_values=16),
     "accuracy.error.Error": lambda: accuracy.of(ContingencyTable(1.0, categories=[["<a>", "b"]])),
     "a search": lambda: search().result_,
     "no guarantee": lambda: PrivacyGuarantee(math.inf, notes=("It is <not> here.",)),

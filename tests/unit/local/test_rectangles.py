@@ -89,6 +89,18 @@ def test_columns_that_are_independent_within_cells_are_exact_where_ranges_end():
     assert high == pytest.approx(cells[0:3, 0:4].sum())
 
 
+def test_how_much_the_first_users_count_does_not_follow_from_what_they_told_of_a_cell():
+    """Cells of which they told too much have more parts: with a weight by these, shares would be too large."""
+    grid, sides = grid_of((24, 24), 2), np.array([1, 4, 2, 1])
+    parts = Exact(short_law(1, 22), np.full(22, 1 / 22))
+    tables = []
+    for more in (0.0, *np.eye(4)):
+        tables.append(Rectangles(grid, [parts], 100, (Exact(short_law(1, 4), np.full(4, 0.25) + more), sides)).table)
+    counted = [(table - tables[0]).ravel()[k] for k, table in enumerate(tables[1:])]
+    assert np.ptp(counted) < 1e-12
+    assert 0 < counted[0] < 1
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(("method", "epsilon"), [("uniform", 1.0), ("hdg", 1.0), ("hdg", 5.0), ("adaptive", 3.0)])
 def test_errors_are_those_of_theory(method, epsilon):
