@@ -185,6 +185,12 @@ def between(f, lowers, uppers):
     return tuple(out)
 
 
+@lru_cache(maxsize=4096)
+def laplace_between(scale, lowers, uppers):
+    """Return `between` of the density of Laplace noise: most noises are integrated out in few ways."""
+    return between(laplace(scale), lowers, uppers)
+
+
 def _place(bound, y):
     return bound[0] * y + bound[1] if isinstance(bound, tuple) else bound
 

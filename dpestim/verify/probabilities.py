@@ -106,10 +106,11 @@ def mass(path, fixed):
             ((name, a),) = rest.of.items()
             end = -rest.constant / a
             functions[name] = e.restricted(functions[name], *((end, None) if a > 0 else (None, end)))
-    return times(total, eliminated(functions, [rest for rest in bounds if len(rest.of) == 2]))
+    scales = {name: scale for name, (_, scale) in enumerate(path.noises)}
+    return times(total, eliminated(functions, [rest for rest in bounds if len(rest.of) == 2], scales))
 
 
-def eliminated(functions, pairs):
+def eliminated(functions, pairs, scales):
     """Return the integral of a product of functions of one noise each, over bounds between two noises."""
     total = e.ONE
     while functions:
@@ -135,7 +136,9 @@ def eliminated(functions, pairs):
             line = -rest.of[other] / a, -rest.constant / a
             (lowers if a > 0 else uppers).append(line)
         pairs = kept
-        functions[other] = e.product(functions[other], e.between(own, lowers, uppers))
+        inner = (e.laplace_between(scales[name], tuple(lowers), tuple(uppers)) if own is e.laplace(scales[name]) else
+                 e.between(own, lowers, uppers))
+        functions[other] = e.product(functions[other], inner)
     return total
 
 

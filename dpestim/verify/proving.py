@@ -138,17 +138,23 @@ def search(program, instances, until):
         if time.monotonic() > until:
             return
         if not any(instance.is_refuted_by_known(shifts) for instance in instances) and all(
-                instance.holds(shifts) is not False for instance in instances):
+                instance.holds(shifts, _left(until)) is not False for instance in instances):
             yield shifts, tried
 
 
 def ordered(lists):
-    """Return all choices of one of each list, those of least weight first; at most the 20,000 first of each."""
-    choices = [()]
+    """Return all choices of one of each list, those of least weight first; at most the first 4,000 of each step."""
+    choices = [(0, ())]
     for own in lists:
-        choices = sorted(((*choice, shift) for choice, shift in product(choices, own)),
-                         key=lambda choice: sum(shift.weight for shift in choice))[:20_000]
-    return choices
+        weighed = [(shift.weight, shift) for shift in own]
+        choices = sorted(((w + v, (*choice, shift)) for (w, choice), (v, shift) in product(choices, weighed)),
+                         key=lambda one: one[0])[:4_000]
+    return [choice for _, choice in choices]
+
+
+def _left(until, most=5000):
+    """Return the milliseconds for one question to z3."""
+    return max(1, min(most, int(1000 * (until - time.monotonic()))))
 
 
 def prove(program, *, until, sizes=None):
@@ -199,8 +205,7 @@ def proved_for(program, sign, shifts, sizes, until):
     fixed = {name: sizes[name] for name in program.integers if name in sizes}
     length = sizes[program.query]
     instance = Instance(program, fixed, length, sign, most=max(12, 1 + length))
-    left = max(1, int(1000 * (until - time.monotonic())))
-    if instance.is_empty or not instance.holds(shifts, left):
+    if instance.is_empty or not instance.holds(shifts, _left(until, 10**9)):
         raise NotProved(None, "z3 does not prove it for these sizes")
     told = ", ".join(f"{name} = {value}" for name, value in fixed.items())
     return f"{length} answers{', ' * bool(told)}{told}, each step of loops unrolled"
