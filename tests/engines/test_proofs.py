@@ -219,7 +219,7 @@ def test_assumptions_that_contradict_each_other_prove_nothing():
 
 
 def test_noise_that_is_not_drawn_takes_nothing_off_the_cost():
-    # (for N = 4 the first shift costs 8/7 of the claim, and the noise in the loop, whose scale is below 0, is not drawn)
+    # (for N = 4 the first shift costs 8/7 of the claim, and the noise in the loop, of a scale below 0, is not drawn)
     own = program("epsilon", assume=["epsilon > 0", "N >= 1"], integers=["N"], q=queries())(
         "def f(q, epsilon, N):\n    out = []\n    x = q[0] + laplace(7 / (2 * N * epsilon))\n    out.append(x)\n"
         "    i = 0\n    while i < 1 and N < 4:\n        y = q[1] + laplace(7 / ((7 - 2 * N) * epsilon))\n"
