@@ -30,6 +30,9 @@ def by_induction(program, sign, shifts, costs, until):
     reader = Runs(program, world, [], [])
     claim = reader.value(program.claim_expr, 0, 0)
     world.facts += [reader.value(expr, 0, 0) for expr in program.assumptions]
+    for site in program.sites:  # (also of noise that no run draws: what a shift costs must not be below 0)
+        reader.owe(t.compare(">", reader.value(site.scale, 0, site.line), 0), site.line, "the scale is above 0")
+    demand(world.facts, reader.duties, until)
     runs = Runs(program, world, shifts, groups, loop=Induction(program, world, groups, until))
     try:
         runs.run()

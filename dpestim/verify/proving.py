@@ -52,10 +52,10 @@ def cost_is_kept(world, weights, moved):
     for group, amount in moved.items():
         weight = weights[group].as_number()
         if weight is None:
-            above, below = weights[group].value(
-                {name: t.real(value) for name, value in world.parameters.items()}, t.real)
+            read = Fraction if t.is_known(*world.parameters.values()) else t.real  # (numbers of a counterexample)
+            above, below = weights[group].value({name: read(value) for name, value in world.parameters.items()}, read)
             # (denominators are scales and claims, which are above 0 where duties hold)
-            parts.append(t.real(amount) * above / below)
+            parts.append(t.divided(t.times(amount, above), below))
         else:
             total = t.add(total, t.times(weight, amount))
     for part in parts:
@@ -98,7 +98,7 @@ class Instance:
         for world in self.models:
             try:
                 facts, duties = self.duties(world, shifts)
-            except (KeyError, ValueError):
+            except (KeyError, ValueError, ZeroDivisionError):
                 continue
             if all(facts) and not all(formula for formula, _, _ in duties):
                 return True

@@ -162,13 +162,13 @@ class Runs:
 
     def pair(self, expr, path, line):
         """Return the values of an expression in both runs, one object where it is public."""
-        for node in ast.walk(expr):
-            if isinstance(node, ast.Subscript):
-                place = self.value(node.slice, 0, line)
-                self.owe(t.implies(t.either(*path), t.compare(">=", place, 0)), line, "a place is at least 0")
-                if path[0] is not path[1]:
-                    self.owe(t.either(t.same(*path), t.compare("<", place, self.world.length)), line,
-                             "both runs look an answer up")
+        for node, sure in lookups(expr, self.program.is_secret):
+            place = self.value(node.slice, 0, line)
+            self.owe(t.implies(t.either(*path), t.compare(">=", place, 0)), line, "a place is at least 0")
+            if path[0] is not path[1] or not sure:
+                one = t.negated(t.same(*path)) if sure else t.either(*path)
+                self.owe(t.implies(one, t.compare("<", place, self.world.length)), line,
+                         "both runs look an answer up")
         first = self.value(expr, 0, line)
         return first, (self.value(expr, 1, line) if self.program.is_secret(expr) else first)
 
@@ -210,6 +210,16 @@ class Runs:
         if expr.func.id == "abs":
             return t.magnitude(inner(expr.args[0]))
         return reduce(t.least if expr.func.id == "min" else t.greatest, map(inner, expr.args))
+
+
+def lookups(expr, is_secret, sure=True):
+    """Yield (answer that is read, whether both runs read it if they are here): `and` and `or` may stop before it."""
+    if isinstance(expr, ast.Subscript):
+        yield expr, sure
+    for part in ast.iter_child_nodes(expr):
+        yield from lookups(part, is_secret, sure)
+        if isinstance(expr, ast.BoolOp) and isinstance(part, ast.expr):
+            sure = sure and not is_secret(part)
 
 
 def joined(first, second):

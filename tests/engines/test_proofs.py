@@ -199,7 +199,10 @@ def test_sizes_unroll_loops_and_the_proof_says_so():
     ("t = 0\nfor i in range(len(q)):\n    t = t + q[i]\nreturn t + laplace(5 / epsilon)", queries(), False),
     (ABOVE.format(4), queries(), True),
     (ABOVE.format(2), queries(), False),
-], ids=range(21))
+    ("b = q[0] > 5 or q[1] > 0\nreturn 1", queries(), False),  # (of one answer, an error tells which part was read)
+    ("b = len(q) > 1 and q[1] > 0 or len(q) > 1\nreturn 1", queries(), True),
+    ("b = len(q) > 1 and (q[0] > 5 or q[1] > 0) and q[2] > 0\nreturn 1", queries(), False),
+], ids=range(24))
 def test_duties_are_asked_for(body, q, kept):
     assert isinstance(proof(read(body, q=q), 120 if kept else 6), Proof) == kept
 
@@ -213,6 +216,21 @@ def test_assumptions_that_contradict_each_other_prove_nothing():
     own = read("return q[0]", assume=["epsilon > 1", "epsilon < 0.5"])
     assert "contradict" in proof(own)
     assert "contradict" in proof(read("return 1", claim="0 - epsilon", **ONE))
+
+
+def test_noise_that_is_not_drawn_takes_nothing_off_the_cost():
+    # (for N = 4 the first shift costs 8/7 of the claim, and the noise in the loop, of a scale below 0, is not drawn)
+    own = program("epsilon", assume=["epsilon > 0", "N >= 1"], integers=["N"], q=queries())(
+        "def f(q, epsilon, N):\n    out = []\n    x = q[0] + laplace(7 / (2 * N * epsilon))\n    out.append(x)\n"
+        "    i = 0\n    while i < 1 and N < 4:\n        y = q[1] + laplace(7 / ((7 - 2 * N) * epsilon))\n"
+        "        out.append(y)\n        i = i + 1\n    return out\n")
+    assert "the scale is above 0" in proof(own, 20)
+
+
+def test_scales_of_parameters_that_the_claim_does_not_hold_are_searched():
+    own = program("1 / b + 1 / c", assume=["b > 0", "c > 0"], q=queries())(
+        "def f(q, b, c):\n    x = laplace(b)\n    y = laplace(c)\n    return q[0] + x, q[1] + y\n")
+    assert isinstance(proof(own, 20), Proof)
 
 
 def test_a_shift_that_costs_too_much_or_changes_the_output_fails():
