@@ -13,6 +13,7 @@
     hitters_plan.py `plan_heavy_hitters`: which frequent values are found, in the local, shuffle and central model
     ranges_plan.py  `plan_ranges`: errors of ranges, in the local, shuffle and central model
     tables_plan.py  `plan_tables`: errors of columns and of joint tables, in the local, shuffle and central model
+    compared_models.py  what the three plans share
 
 Nothing here is pickled, evaluated or imported by a name that a file says: names of classes are looked up among those of
 `dpestim.local` and those that `dpestim.local.extend.register` was told.

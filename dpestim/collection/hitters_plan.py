@@ -7,6 +7,7 @@ from typing import NamedTuple
 from scipy.special import ndtri
 
 from dpestim.central.base import checked_delta
+from dpestim.collection.compared_models import ComparedModels
 from dpestim.local import HeavyHitterEstimator
 from dpestim.local.domains.depths import METHODS, POWER, found_from
 from dpestim.privacy.exact import canonical_epsilon
@@ -14,7 +15,7 @@ from dpestim.privacy.rounding import whole
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics import UnknownCategories
-from dpestim.tables import Table, short
+from dpestim.tables import short
 
 #: Users for whom bounds are worked out, at most.
 _MOST_USERS = 10**15
@@ -25,7 +26,7 @@ class HitterRow(NamedTuple):
 
     mechanism: str
     model: str
-    method: str
+    parameters: str
     frequency: float
     users: float
     standard_error: float
@@ -34,7 +35,7 @@ class HitterRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HitterPlan(Table):
+class HitterPlan(ComparedModels):
     """What `plan_heavy_hitters` answers; ``str(plan)`` is a table.
 
     Attributes
@@ -42,13 +43,13 @@ class HitterPlan(Table):
     n_users, n_bits, n_top, colluding : int
     epsilon, delta : float
     rows : tuple of HitterRow
-        One for each way, the rarest value first: `mechanism` (the name of its class), `model`, `method`, `frequency` (a
-        value of it is found with a probability of about 0.9), `users` (who hold such a value), `standard_error` (of the
-        estimate of that frequency), `local_epsilon` (what a report keeps by itself) and `bits` (of a report).
+        One for each way, the rarest value first: `mechanism` (the name of its class), `model`, `parameters`,
+        `frequency` (a value of it is found with a probability of about 0.9), `users` (who hold such a value),
+        `standard_error` (of the estimate of that frequency), `local_epsilon` (what a report keeps by itself) and `bits`
+        (of a report).
     """
 
-    _most_lines = 1000
-    _plotted = ("frequency", None, None)
+    _plotted, _least, _n_labels = ("frequency", None, None), "frequency", 3
     n_users: int
     n_bits: int
     epsilon: float
@@ -57,48 +58,16 @@ class HitterPlan(Table):
     colluding: int
     rows: tuple
 
-    def best_of(self, model):
-        """Return the row of a model ("local", "shuffle" or "central") that finds the rarest value."""
-        found = [row for row in self.rows if row.model == model]
-        if not found:
-            raise ValueError("model must be 'local', 'shuffle' or 'central'")
-        return found[0]
+    def _asks(self):
+        return f"For frequent values among {self.n_users:,} users"
 
-    @property
-    def best(self):
-        """The row that finds the rarest value."""
-        return self.rows[0]
-
-    @property
-    def recommendation(self):
-        """Which way to take in each model, in a sentence."""
-        told = []
-        for model, trust in (("local", "where users trust nobody"), ("shuffle", "where they trust a shuffler"),
-                             ("central", "where a curator holds the rows")):
-            row = self.best_of(model)
-            of = f' (method="{row.method}")' if row.method else ""
-            found = f"{row.mechanism}{of} finds values of {short(row.users)} users"
-            told.append(f"{trust}, {found if row.frequency < 1 else 'none is found'}")
-        return f"Of {self.n_users:,} users, with epsilon = {self.epsilon:g}: {'; '.join(told)}."
-
-    def _columns(self):
-        return HitterRow._fields
-
-    def _records(self):
-        return self.rows
+    def _takes(self, row):
+        found = f"{row.mechanism} ({row.parameters}) finds values of {short(row.users)} users"
+        return found if row.frequency < 1 else "none is found"
 
     def _about(self):
         return (f"Nothing yet: a plan reads no data. It is about frequent values of {self.n_bits} bits among "
                 f"{self.n_users:,} users.")
-
-    def _head(self):
-        return HitterRow._fields
-
-    def _rows(self):
-        return (map(short, row) for row in self.rows)
-
-    def _remarks(self):
-        return (self.recommendation,)
 
 
 def plan_heavy_hitters(*, n_users, epsilon, n_bits, delta=1e-6, n_top=20, colluding=0):
@@ -166,7 +135,8 @@ def _by_reports(model, estimator):
     name = "HeavyHitterEstimator" if model == "local" else "ShuffledEstimator"
     bits = math.log2(len(columns)) + max(float(law.report_bits) for law in columns.laws)
     error, epsilon = columns.planned_error(f, n), float(estimator.epsilon)
-    return HitterRow(name, model, estimator.method, f, f * n, error, epsilon, bits)
+    return HitterRow(name, model, f'method="{estimator.method}"', f, f * n, error, epsilon,
+                     bits)
 
 
 def _by_counts(n, epsilon, delta, n_bits):
@@ -174,5 +144,5 @@ def _by_counts(n, epsilon, delta, n_bits):
     counts = UnknownCategories(epsilon, delta=delta, neighbours="substitution")
     variance, least = counts._noise().variance, counts.threshold()
     users = min(float(n), found_from(least, float(ndtri(POWER)), variance, 1))
-    return HitterRow("UnknownCategories", "central", "", users / n, users, math.sqrt(variance + users) / n, math.inf,
-                     float(n_bits))
+    return HitterRow("UnknownCategories", "central", f"delta={float(delta):g}", users / n, users,
+                     math.sqrt(variance + users) / n, math.inf, float(n_bits))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dpestim.central.base import checked_delta
+from dpestim.collection.compared_models import ComparedModels
 from dpestim.local.domains.levels import MOST_VALUES, best_fanouts, level_law, mean_variance
 from dpestim.postprocessing.trees import level_sizes
 from dpestim.privacy.exact import canonical_epsilon
@@ -12,7 +13,6 @@ from dpestim.privacy.rounding import whole
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics import RangeCounts
-from dpestim.tables import Table, short
 
 #: More users than this are nobody's.
 _MOST_USERS = 1 << 53
@@ -32,7 +32,7 @@ class RangeRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RangePlan(Table):
+class RangePlan(ComparedModels):
     """What `plan_ranges` answers; ``str(plan)`` is a table.
 
     Attributes
@@ -47,8 +47,7 @@ class RangePlan(Table):
         Ways whose error is not known before there are reports, and why.
     """
 
-    _most_lines = 1000
-    _plotted = ("range_error", None, None)
+    _plotted, _least = ("range_error", None, None), "range_error"
     _n_labels = 3
     n_users: int
     n_values: int
@@ -59,47 +58,12 @@ class RangePlan(Table):
     rows: tuple
     left_out: dict = field(repr=False)
 
-    def best_of(self, model):
-        """Return the row of a model ("local", "shuffle" or "central") with the least error."""
-        found = [row for row in self.rows if row.model == model]
-        if not found:
-            raise ValueError("model must be 'local', 'shuffle' or 'central'")
-        return found[0]
-
-    @property
-    def best(self):
-        """The row of the least error."""
-        return self.rows[0]
-
-    @property
-    def recommendation(self):
-        """Which way to take in each model, in a sentence."""
-        told = []
-        for model, trust in (("local", "where users trust nobody"), ("shuffle", "where they trust a shuffler"),
-                             ("central", "where a curator holds the rows")):
-            row = self.best_of(model)
-            told.append(f"{trust}, take {row.mechanism} ({row.parameters}) with an error of {row.range_error:.2g}")
-        return (f"For ranges of {self.n_values:,} values and {self.n_users:,} users with epsilon = {self.epsilon:g}: "
-                f"{'; '.join(told)}.")
-
-    def _columns(self):
-        return RangeRow._fields
-
-    def _records(self):
-        return self.rows
+    def _asks(self):
+        return f"For ranges of {self.n_values:,} values and {self.n_users:,} users"
 
     def _about(self):
         return (f"Nothing yet: a plan reads no data. It is about ranges of {self.n_values:,} values of "
                 f"{self.n_users:,} users.")
-
-    def _head(self):
-        return RangeRow._fields
-
-    def _rows(self):
-        return (map(short, row) for row in self.rows)
-
-    def _remarks(self):
-        return (self.recommendation,)
 
 
 def plan_ranges(*, n_users, epsilon, n_values, n_columns=1, delta=1e-6, colluding=0):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpestim.central.base import checked_delta
+from dpestim.collection.compared_models import ComparedModels
 from dpestim.local import MarginalEstimator, MultiAttributeFrequencyEstimator
 from dpestim.local.attributes.designs import design_for, error_of
 from dpestim.privacy.exact import canonical_epsilon
@@ -15,7 +16,6 @@ from dpestim.privacy.rounding import whole
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics.calibrated_noise import noise_for
-from dpestim.tables import Table, short
 
 #: More users than this are nobody's; more tables or columns than this are not planned.
 _MOST_USERS, _MOST_TABLES = 1 << 53, 5000
@@ -36,7 +36,7 @@ class TableRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TablePlan(Table):
+class TablePlan(ComparedModels):
     """What `plan_tables` answers; ``str(plan)`` is a table.
 
     Attributes
@@ -54,8 +54,7 @@ class TablePlan(Table):
         Ways that do not fit this setting, and why.
     """
 
-    _most_lines = 1000
-    _plotted = ("table_error", None, None)
+    _plotted, _least = ("table_error", None, None), "table_error"
     _n_labels = 3
     n_users: int
     sizes: tuple
@@ -75,47 +74,22 @@ class TablePlan(Table):
         columns : int, default=None
             1: of single columns; None: of tables.
         """
-        what = "column_error" if columns == 1 else "table_error"
-        found = [row for row in self.rows if row.model == model and not math.isnan(getattr(row, what))]
-        if not found or columns not in (None, 1):
-            raise ValueError("model must be 'local', 'shuffle' or 'central', and columns None or 1")
-        return min(found, key=lambda row: getattr(row, what))
-
-    @property
-    def best(self):
-        """The row of the least error of tables."""
-        return self.rows[0]
+        if columns not in (None, 1):
+            raise ValueError("columns must be None, for tables, or 1, for single columns")
+        return self._best(model, "column_error" if columns == 1 else self._least)
 
     @property
     def recommendation(self):
-        """Which way to take in each model, in a sentence."""
-        told = []
-        for model, trust in (("local", "where users trust nobody"), ("shuffle", "where they trust a shuffler"),
-                             ("central", "where a curator holds the rows")):
-            row = self.best_of(model)
-            told.append(f"{trust}, take {row.mechanism} ({row.parameters}) with an error of {row.table_error:.2g}")
+        """Which way to take in each model, in a sentence, and which for single columns."""
         single = self.best_of("local", 1)
-        return (f"For tables of {self.order} columns and {self.n_users:,} users with epsilon = {self.epsilon:g}: "
-                f"{'; '.join(told)}. For single columns in the local model take {single.mechanism} "
+        return (f"{super().recommendation} For single columns in the local model take {single.mechanism} "
                 f"({single.parameters}), {single.column_error:.2g}.")
 
-    def _columns(self):
-        return TableRow._fields
-
-    def _records(self):
-        return self.rows
+    def _asks(self):
+        return f"For tables of {self.order} columns and {self.n_users:,} users"
 
     def _about(self):
-        return (f"Nothing yet: a plan reads no data. It is about {len(self.sizes)} columns of {self.n_users:,} users.")
-
-    def _head(self):
-        return TableRow._fields
-
-    def _rows(self):
-        return (map(short, row) for row in self.rows)
-
-    def _remarks(self):
-        return (self.recommendation,)
+        return f"Nothing yet: a plan reads no data. It is about {len(self.sizes)} columns of {self.n_users:,} users."
 
 
 def plan_tables(*, n_users, epsilon, sizes, order=2, delta=1e-6, colluding=0):

@@ -19,6 +19,7 @@ from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.base import CentralMechanism
 from dpestim.collection import Survey, plan_heavy_hitters, plan_ranges, plan_tables
+from dpestim.collection.compared_models import ComparedModels
 from dpestim.inspection import privacy_card, release_report
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import DistributionEstimator, GRRFrequencyEstimator, MeanEstimator, PMTransformer, plan
@@ -168,7 +169,7 @@ def kinds_of_results():
     while found:
         cls = found.pop()
         found += cls.__subclasses__()
-        if cls.__module__.startswith("dpestim.") and cls not in (Table, NumberTable):
+        if cls.__module__.startswith("dpestim.") and cls not in (Table, NumberTable, ComparedModels):
             seen.append(f"{cls.__module__.removeprefix('dpestim.')}.{cls.__name__}")
     return sorted(seen)
 
