@@ -168,7 +168,8 @@ class RangeCounts(Histogram):
     @classmethod
     def _test_params(cls):
         return [{"epsilon": 1.0, "bins": 6, "bounds": (-3.0, 3.0), "branching": 3},
-                {"epsilon": 1.0, "bins": [-1.0, 0.0, 2.0], "neighbours": "add_remove", "delta": 0.1}]
+                {"epsilon": 1.0, "bins": 3, "bounds": ([-3.0, 0.0], [3.0, 1.0]), "neighbours": "add_remove",
+                 "delta": 0.1}]
 
     def _check(self):
         super()._check()
