@@ -14,7 +14,7 @@ from dpestim.audit.running.plans import claim_of
 from dpestim.audit.scores import score_of
 from dpestim.base import PrivateEstimator
 from dpestim.privacy import PrivacyGuarantee
-from dpestim.privacy.neighbours import CENTRAL
+from dpestim.privacy.neighbours import CENTRAL, Neighbours
 from dpestim.privacy.rounding import whole
 from dpestim.rng import Stage, WordSource
 from dpestim.tables import Table
@@ -284,6 +284,9 @@ def _relation_of(estimator, neighbours, claim):
         said = claim.neighbours.value
     elif isinstance(estimator, PrivateEstimator):
         said = estimator._relation().value
+    if said == Neighbours.EDGE.value:
+        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: pass "
+                         "pairs of graphs of which one has one edge more to dpestim.audit.audit")
     if claim is None and said is None:
         raise ValueError("claim must be given for an estimator that is not one of dpestim: an epsilon, or a pair "
                          "(epsilon, delta)")

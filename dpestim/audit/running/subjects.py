@@ -245,9 +245,12 @@ class Fits(OfEstimator):
         """Return pairs of tables of a few rows."""
         if not isinstance(self.estimator, PrivateEstimator):
             raise ValueError(_GIVE.format(type(self.estimator).__name__))
-        relation = claim.neighbours or getattr(self.estimator, "_neighbours", None) or Neighbours.SUBSTITUTION
+        relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
+        if relation is Neighbours.EDGE:  # (rows that are replaced, or added, are no neighbours there)
+            raise ValueError("pairs must be given for a claim about edges: a list of pairs of graphs of which one has "
+                             "one edge more")
         X, y = self._made(_ROWS + 40)
         if not isinstance(X, np.ndarray):
             raise ValueError(_GIVE.format(type(self.estimator).__name__))

@@ -12,13 +12,15 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
-from dpestim.audit import audit
+from dpestim.audit import audit, audit_model
 from dpestim.audit.running.channels import Twice
 from dpestim.audit.running.outputs import Columns, Raised, lowest_bit
 from dpestim.audit.running.pairs import pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.sampling import Caller
+from dpestim.audit.running.subjects import caller_of
 from dpestim.central import ExponentialMechanism, LaplaceMechanism
+from dpestim.graph import SubgraphCount
 from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, URRFrequencyEstimator
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.statistics import Sum
@@ -178,12 +180,26 @@ def test_mechanisms_and_fits_of_the_central_model_are_audited():
     found = audit(kind, claim=kind.privacy_, n_samples=300, random_state=0)
     assert not found.violated
     assert found.epsilon_lower > 0
+    # (a number that is claimed is about the relation of the estimator: a replaced row may cost twice as much)
+    pairs = caller_of(Sum(1.0, bounds=(-1, 1), neighbours="add_remove"), False).pairs(claim_of(1.0))
+    assert {abs(len(a) - len(b)) for a, b in pairs} == {1}
     found = audit(Careless(), [(np.zeros((3, 1)), np.full((3, 1), 20.0))], claim=1.0, n_samples=120)
     assert found.violated
     assert found.event.startswith("output['mean_']")
     steps = make_pipeline(FunctionTransformer(), Sum(8.0, bounds=(0, 1)))
     found = audit(steps, [(np.zeros((3, 1)), np.ones((3, 1)))], claim=1.0, n_samples=120, random_state=0)
     assert "['sum']" in found.event
+
+
+def test_claims_about_edges_are_not_audited_by_rows():
+    edge = PrivacyGuarantee(1, model="central", neighbours=Neighbours.EDGE)
+    for claim in (1.0, edge):
+        with pytest.raises(ValueError, match="pairs must be given for a claim about edges"):
+            audit(SubgraphCount(1.0), claim=claim)
+    table = np.zeros((20, 3))
+    for model, claim in ((SubgraphCount(1.0), None), (Sum(1.0, bounds=(0, 1)), edge)):
+        with pytest.raises(ValueError, match="claim must be about rows"):
+            audit_model(model, table, claim=claim)
 
 
 def test_an_audit_charges_nothing_and_is_refused_where_it_would():
