@@ -143,7 +143,7 @@ def laplace(scale):
     Parameters
     ----------
     scale : number
-        Above 0, of parameters and numbers. The density is proportional to exp(-|x| / scale).
+        Above 0, of parameters and numbers. The density is proportional to ``exp(-|x| / scale)``.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def discrete_laplace(scale):
     Parameters
     ----------
     scale : number
-        Above 0, of parameters and numbers. The probability is proportional to exp(-|z| / scale).
+        Above 0, of parameters and numbers. The probability is proportional to ``exp(-|z| / scale)``.
 
     Examples
     --------

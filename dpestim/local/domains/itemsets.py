@@ -78,9 +78,7 @@ class ItemsetEstimator(BasketRounds):
     ValueError
         For a basket with what is no item, a table with other numbers than 0 and 1, fewer users than rounds, or a
         parameter outside its range, before anything is charged. In strict mode what is no item is left out, and what is
-        neither 0 nor 1 counts as 1.
-
-    {refused reports}
+        neither 0 nor 1 counts as 1. Also for an invalid parameter, and for a report that does not fit.
 
     References
     ----------
