@@ -285,8 +285,8 @@ def _relation_of(estimator, neighbours, claim):
     elif isinstance(estimator, PrivateEstimator):
         said = estimator._relation().value
     if said == Neighbours.EDGE.value:
-        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: pass "
-                         "pairs of graphs of which one has one edge more to dpestim.audit.audit")
+        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: "
+                         "pass pairs of graphs of which one has one edge more to dpestim.audit.audit")
     if claim is None and said is None:
         raise ValueError("claim must be given for an estimator that is not one of dpestim: an epsilon, or a pair "
                          "(epsilon, delta)")
