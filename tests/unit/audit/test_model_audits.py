@@ -217,7 +217,7 @@ def test_the_relation_is_that_of_the_claim():
     assert found.neighbours == "add_remove"
     with pytest.raises(ValueError, match='neighbours must be "add_remove", for which the estimator promises'):
         audit_model(model, X, Y, n_canaries=20, neighbours="substitution")
-    # (a replaced row may cost twice what is claimed for one row more or less, and a row more what no local claim is about)
+    # (a replaced row may cost twice what is claimed for one row more or less; no local claim is about a row more)
     for claimed, other in ((Neighbours.ADD_REMOVE, "substitution"), (Neighbours.SUBSTITUTION, "add_remove"),
                            (Neighbours.LOCAL, "add_remove")):
         with pytest.raises(ValueError, match="for which the guarantee is claimed"):
