@@ -285,16 +285,17 @@ def _relation_of(estimator, neighbours, claim):
     elif isinstance(estimator, PrivateEstimator):
         said = estimator._relation().value
     if said == Neighbours.EDGE.value:
-        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: pass "
-                         "pairs of graphs of which one has one edge more to dpestim.audit.audit")
+        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: "
+                         "pass pairs of graphs of which one has one edge more to dpestim.audit.audit")
     if claim is None and said is None:
         raise ValueError("claim must be given for an estimator that is not one of dpestim: an epsilon, or a pair "
                          "(epsilon, delta)")
+    said = Neighbours.SUBSTITUTION.value if said == Neighbours.LOCAL.value else said  # (one user's row is another one)
     if neighbours is None:
-        neighbours = said if said in CENTRAL else "substitution"
-    elif said in CENTRAL and said != neighbours and claim is None:
-        raise ValueError(f'neighbours must be "{said}", for which the estimator promises its epsilon: pass claim= for '
-                         "another relation")
+        neighbours = said or Neighbours.SUBSTITUTION.value
+    elif said not in (None, neighbours) and (claim is None or isinstance(claim, PrivacyGuarantee)):
+        whose = "the estimator promises its epsilon" if claim is None else "the guarantee is claimed"
+        raise ValueError(f'neighbours must be "{said}", for which {whose}: pass claim= for another relation')
     return neighbours
 
 

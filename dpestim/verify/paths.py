@@ -105,8 +105,8 @@ class Walk:
 
     def output(self, expr):
         """Return (kind, value) of an output."""
-        kind = self.program.types_of(expr)
-        return kind, None if is_none(expr) else self.value(expr)
+        kind = self.program.types_of(expr)  # (0 and 0.0 are one number)
+        return "real" if kind == "int" else kind, None if is_none(expr) else self.value(expr)
 
     def known(self, expr):
         """Return a number that no noise is in."""

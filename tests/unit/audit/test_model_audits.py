@@ -19,6 +19,7 @@ from dpestim.audit.one_run import chance, lower_bound
 from dpestim.ensemble import DPGradientBoostingClassifier
 from dpestim.linear_model import DPLogisticRegression, DPRidge
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB
+from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.synthesis import MarginalSynthesizer
 
 X = np.random.default_rng(0).uniform(-1, 1, (20, 60))
@@ -216,6 +217,12 @@ def test_the_relation_is_that_of_the_claim():
     assert found.neighbours == "add_remove"
     with pytest.raises(ValueError, match='neighbours must be "add_remove", for which the estimator promises'):
         audit_model(model, X, Y, n_canaries=20, neighbours="substitution")
+    # (a replaced row may cost twice what is claimed for one row more or less; no local claim is about a row more)
+    for claimed, other in ((Neighbours.ADD_REMOVE, "substitution"), (Neighbours.SUBSTITUTION, "add_remove"),
+                           (Neighbours.LOCAL, "add_remove")):
+        with pytest.raises(ValueError, match="for which the guarantee is claimed"):
+            audit_model(model, X, Y, n_canaries=20, neighbours=other,
+                        claim=PrivacyGuarantee(1, model="central", neighbours=claimed))
 
 
 @pytest.mark.parametrize(("wrong", "said"), [

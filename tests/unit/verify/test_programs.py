@@ -124,7 +124,7 @@ def test_probabilities_of_all_outputs_add_up_to_one_exactly(name, parameters, an
 def test_noisy_max_of_two_is_the_law_that_is_known():
     """P[x + a > y + b] of Laplace noise of scale b is 1 - (1 + d / 2b) e^(-d / b) / 2, for d = x - y >= 0."""
     law = Law(suite()["noisy max"], {"epsilon": 1}, [Fraction(3), Fraction(0)])
-    _, _, (low, high) = law.probability(((), (("int", Fraction(0)),)))
+    _, _, (low, high) = law.probability(((), (("real", Fraction(0)),)))
     known = 1 - (1 + 3 / 4) * math.exp(-3 / 2) / 2
     assert float(low) <= known * (1 + 1e-12)
     assert float(high) >= known * (1 - 1e-12)
@@ -133,7 +133,7 @@ def test_noisy_max_of_two_is_the_law_that_is_known():
 def test_integer_noise_is_counted_between_bounds():
     alpha = math.exp(-1 / 2)
     law = Law(suite()["noisy max of integers"], {"epsilon": 1}, [Fraction(0), Fraction(0)])
-    _, _, (low, high) = law.probability(((), (("int", Fraction(1)),)))
+    _, _, (low, high) = law.probability(((), (("real", Fraction(1)),)))
     tie = sum((((1 - alpha) / (1 + alpha)) * alpha**abs(z))**2 for z in range(-200, 201))
     for scale in (1, 2):  # (the bounds hold at this scale of noise, and not at another)
         known = (1 - tie) / 2 if scale == 2 else 0.3
@@ -189,7 +189,7 @@ def test_integrals_are_those_of_the_density():
 def test_what_is_not_computed_says_so():
     three = read("a = laplace(1)\nb = laplace(1)\nc = laplace(1)\nx = 0\nif a + b + c > 0:\n    x = 1\nreturn x")
     with pytest.raises(Unsupported, match="three noises"):
-        Law(three, {"epsilon": 1}, [0]).probability(((), (("int", Fraction(1)),)))
+        Law(three, {"epsilon": 1}, [0]).probability(((), (("real", Fraction(1)),)))
     assert refute(three, until=math.inf, lengths=(1,)) is None
 
 
@@ -232,6 +232,13 @@ def test_correct_programs_are_not_refuted_and_without_a_solver_nothing_is_proved
         assert re.search(r'pip install "dpestim\[verify\]"', verdict.reason)
         assert not verdict
     terms.solver.cache_clear()
+
+
+def test_an_integer_and_a_real_number_of_one_value_are_one_output():
+    own = read("out = []\nif q[0] > 0:\n    out.append(0)\nelse:\n    out.append(0.0)\nreturn out")
+    first, second = (Law(own, {"epsilon": 1}, [answer]) for answer in (1, 0))
+    (output,) = first.outputs(random.Random(0))
+    assert second.probability(output) == first.probability(output) == (0, (), (1, 1))
 
 
 def test_a_cut_off_or_claim_that_is_kept_is_no_violation():
