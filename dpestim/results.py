@@ -1,6 +1,7 @@
 """What a fitted estimator tells, as a table of numbers with labels, standard errors and intervals: its `result_`.
 
 Estimators say what they have in `_result_parts`; what is learned under one of scikit-learn's names is found by itself.
+Sentences that belong below the table are in `_result_notes`.
 """
 
 import warnings
@@ -94,6 +95,7 @@ class Estimates(NumberTable):
             estimator, getattr(estimator, "feature_names_in_", None))
         self._name = type(estimator).__name__
         self._parts = tuple(self.estimator._result_parts(level))
+        self._notes = tuple(getattr(self.estimator, "_result_notes", tuple)())
         if not self._parts:
             raise AttributeError(_NOTHING.format(type(estimator).__name__))
         self.level = level if any(part.intervals is not None for part in self._parts) else None
@@ -137,8 +139,8 @@ class Estimates(NumberTable):
         return f"{kinds}, through {self._name}."
 
     def _remarks(self):
-        return (f"From {self._name}." if self.level is None else
-                f"From {self._name}; its confidence_interval says what an interval covers.", *self._units())
+        covers = "" if self.level is None else "; its confidence_interval says what an interval covers"
+        return f"From {self._name}{covers}.", *self._notes, *self._units()
 
     def _repr_html_(self):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")

@@ -6,6 +6,8 @@ from dpestim.tables import Table, short
 #: Where each model is taken.
 TRUST = {"local": "where users trust nobody", "shuffle": "where they trust a shuffler",
          "central": "where a curator holds the rows"}
+#: The largest error of a share that is guessed as one half.
+GUESSED = 0.5
 
 
 class ComparedModels(Table):
@@ -49,7 +51,12 @@ class ComparedModels(Table):
 
     def _takes(self, row):
         """Return what a way is and achieves, as a clause."""
-        error = getattr(row, self._least)
+        return self._takes_for(row, getattr(row, self._least))
+
+    @staticmethod
+    def _takes_for(row, error):
+        if error >= GUESSED:
+            return f"no way is better than the guess 0.5 (the least error is {error:.2g})"
         return f"take {row.mechanism} ({row.parameters}) with an error of {error:.2g}"
 
     def _columns(self):

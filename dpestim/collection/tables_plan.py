@@ -82,8 +82,8 @@ class TablePlan(ComparedModels):
     def recommendation(self):
         """Which way to take in each model, in a sentence, and which for single columns."""
         single = self.best_of("local", 1)
-        return (f"{super().recommendation} For single columns in the local model take {single.mechanism} "
-                f"({single.parameters}), {single.column_error:.2g}.")
+        return (f"{super().recommendation} For single columns in the local model "
+                f"{self._takes_for(single, single.column_error)}.")
 
     def _asks(self):
         return f"For tables of {self.order} columns and {self.n_users:,} users"

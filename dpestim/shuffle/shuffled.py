@@ -308,6 +308,7 @@ class ShuffledEstimator(Calibrated):
             return getattr(self._server, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    _result_notes = property(lambda self: getattr(self._server, "_result_notes", tuple))
     _result_parts = property(lambda self: self._server._result_parts)  # (what the wrapped estimator shows)
 
     def __sklearn_is_fitted__(self):

@@ -219,6 +219,11 @@ class HeavyHitterEstimator(Server, Client):
         axes = (("hitter", found.values.tolist()),)
         return [Part("frequency", axes, found.frequencies, found.standard_errors, self.confidence_interval(level))]
 
+    def _result_notes(self):
+        sure = self.heavy_hitters_.confirmed
+        return (f"{sure.sum()} of {len(sure)} values are confirmed (threshold = {self.threshold:g}, "
+                f"alpha = {self.alpha:g}). The others can be values that nobody holds.",)
+
     # ---------------------------------------------------------------- inside: what is found
 
     def _candidates(self):

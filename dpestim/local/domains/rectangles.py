@@ -227,10 +227,15 @@ class RectangleEstimator(Server, FeatureClient):
     def _asks_twice(self):
         return self.method == "adaptive" and self.refinement is None
 
-    def _fit_alone(self, X, restart, keep_reports):
-        """Ask both groups of "adaptive" one after the other; each row is in one of them, and is paid for once."""
+    def _fit(self, X, *, restart, keep_reports=False):
+        """`fit` of "adaptive" asks both groups; rows of `partial_fit` add to those of other servers, and ask one."""
         if not (restart and self._asks_twice()):
-            return super()._fit_alone(X, restart, keep_reports)
+            return super()._fit(X, restart=restart, keep_reports=keep_reports)
+        with self._alone():
+            return self._fit_both(X)
+
+    def _fit_both(self, X):
+        """Ask both groups of "adaptive" one after the other; each row is in one of them, and is paid for once."""
         client, (seen,), columns, names = self._read_for(X, True)
         n = len(seen)
         if n < 2:
@@ -242,7 +247,6 @@ class RectangleEstimator(Server, FeatureClient):
         finer = GridColumns.of(columns.row, columns.columns[0].grid, canonical_epsilon(self.epsilon),
                                self.refine(len(others)), inferred=columns.inferred, keys=columns.keys)
         self._take((client, [seen.rows(finer.columns[0], others)], finer, names), source.part(2), True)
-        return None
 
     # ---------------------------------------------------------------- the domain
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpestim.collection import plan_tables
+from dpestim.collection import plan_ranges, plan_tables
 from dpestim.local import MarginalEstimator, MultiAttributeFrequencyEstimator
 from dpestim.shuffle import ShuffledEstimator
 from dpestim.statistics import ContingencyTable
@@ -98,3 +98,16 @@ def test_shuffled_reports_have_the_planned_epsilon_and_rows_are_in_order(planned
 def test_what_does_not_fit_is_refused(more, what):
     with pytest.raises(ValueError, match=what):
         plan_tables(**{"n_users": 10, "epsilon": 1.0, "sizes": [2, 3, 2], **more})
+
+
+def test_errors_of_a_guess_are_not_recommended():
+    """A share is guessed as one half with an error of 0.5 at most: no way with a larger one is told to be taken."""
+    few = [plan_ranges(n_users=100, epsilon=1.0, n_values=1440),
+           plan_tables(n_users=100, epsilon=0.3, sizes=[4, 8, 20])]
+    for found, error in zip(few, ("range_error", "table_error")):
+        assert getattr(found.best_of("local"), error) > 0.5 > getattr(found.best_of("central"), error)
+        local, central = found.recommendation.split("; ")[::2]
+        assert "no way is better than the guess 0.5" in local
+        assert "take" not in local
+        assert f"take {found.best_of('central').mechanism}" in central
+    assert few[1].recommendation.count("no way is better") == 3  # (of both models, and of single columns)

@@ -1,5 +1,7 @@
 """Heavy hitters: codes, hashes of 64 bits, growing candidates, merging, intervals after selection, false values."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -14,6 +16,7 @@ from dpestim.local.domains.growing import join, path_scores
 from dpestim.local.domains.prefixes import Prefix
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource
+from dpestim.shuffle import ShuffledEstimator
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -233,3 +236,15 @@ def test_sketches_refuse_no_domain_below_two_to_the_64():
     assert Sketch.largest_domain == 1 << 64
     with pytest.raises(ValueError, match=r"2\*\*64"):
         FLH(1.0, (1 << 64) + 1, 4)
+
+
+def test_a_printed_list_says_how_many_values_are_confirmed():
+    """Of few users a list has values that nobody holds; they were printed without a word."""
+    X = np.repeat([7, 9], [250, 50])[:, None]
+    est = HeavyHitterEstimator(4.0, n_bits=12, n_top=3, n_users=300, random_state=0)
+    behind = ShuffledEstimator(HeavyHitterEstimator(n_bits=12, n_top=3), 1.0, delta=1e-6)
+    for fitted in (est.fit(X), behind.fit(X)):
+        found = fitted.heavy_hitters_.confirmed
+        for shown in (fitted.result_, pickle.loads(pickle.dumps(fitted.result_))):
+            assert f"{found.sum()} of {len(found)} values are confirmed (threshold = 0, alpha = 0.05)" in str(shown)
+            assert "values that nobody holds" in shown._repr_html_()

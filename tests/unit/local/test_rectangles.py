@@ -215,3 +215,16 @@ def test_a_survey_of_a_grid():
     survey = Survey(est, name="places")
     again = Survey.from_json(survey.to_json()).server()
     assert again.aggregate(survey.client(random_state=0).privatize(ring(50))).n_users_ == 50
+
+
+def test_batches_of_several_servers_are_of_the_first_users_until_refine_is_asked():
+    """`partial_fit` of "adaptive" asked both groups of its first batch: cells differed, and nothing added up."""
+    X, own = ring(4000), {"method": "adaptive", "n_users": 4000}
+    one, two = (estimator(3.0, **own).partial_fit(part) for part in (X[:1000], X[1000:2000]))
+    assert one.refinement_ is None
+    told = one.merge(two).partial_fit(X[2000:2100]).refine(1900)
+    assert told.n_users == one.n_users_ == 2100
+    both = estimator(3.0, refinement=told, **own).partial_fit(X[2100:3000]).partial_fit(X[3000:])
+    assert (both.refinement_, both.n_users_) == (told, 1900)
+    later = estimator(3.0, random_state=0, **own).fit(X[:3000]).partial_fit(X[3000:])  # (of the second group)
+    assert later.n_users_ + later.refinement_.n_users == 4000
