@@ -99,7 +99,8 @@ def plan_heavy_hitters(*, n_users, epsilon, n_bits, delta=1e-6, n_top=20, collud
     -------
     HitterPlan
         With `rows`, `best`, `best_of`, `recommendation` and `to_frame`. Frequencies are normal approximations: values
-        at them were found in 85 to 98 % of all cases. A frequency of 1 means that no value is found.
+        at them were found in 85 to 98 % of all cases, and in 77 % and more among 300 users. A frequency of 1 means that
+        no value is found.
 
     Raises
     ------

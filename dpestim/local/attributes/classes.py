@@ -54,6 +54,9 @@ class TableClassifier:
         self.class_log_prior_ = np.log(prior / prior.sum())
         self.feature_log_prob_ = class_logarithms(parts, rows, np.array(noise), 1.0)
 
+    def __repr__(self):
+        return f"TableClassifier of the classes {self.classes_.tolist()} by {len(self._others)} columns"
+
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**."""
         return self.classes_[self._joint(X).argmax(axis=1)]

@@ -187,6 +187,7 @@ def test_classes_are_predicted_from_tables():
     X = rows_of(20_000)
     est = MarginalEstimator(3.0, categories=CATEGORIES, random_state=0).fit(X)
     model = est.classifier(1)
+    assert str(model) == f"TableClassifier of the classes {list(CATEGORIES[1])} by {len(CATEGORIES) - 1} columns"
     found = model.predict(X)
     assert np.mean(found == X[:, 1]) > np.mean(X[:, 1] == 0) + 0.05
     assert np.array_equal(model.predict(X[:, [0, 2]]), found)
