@@ -75,7 +75,7 @@ def refuse_empty(found):
         raise ValueError("time_limit must be larger, because it came before anything was tested: raise it, or make the "
                          "data smaller")
     raise ValueError(f"time_limit or n_samples must be larger, because a test of {found.counts[0][1]:,} outputs for "
-                     f"each data set cannot refute epsilon {found.claim[0]:g}, whatever the outputs are")
+                     f"each data set cannot refute epsilon {found.claim[0]:g}")
 
 
 def explained(mechanism, found):
