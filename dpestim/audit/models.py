@@ -93,6 +93,9 @@ class ModelAudit(Table):
     def __getstate__(self):
         return {**self.__dict__, "estimator_": None}
 
+    def __repr__(self):
+        return f"<ModelAudit: {self._remarks()[1]} {self._remarks()[0]}>"
+
     @property
     def epsilon_lower(self):
         """The largest bound of all lines."""
@@ -205,6 +208,8 @@ def audit_model(estimator, X, y=None, *, n_canaries=200, claim=None, confidence=
     (False, (2.0, 0.0))
     """
     started = time.perf_counter()
+    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        raise ValueError("estimator must be an object with fit and get_params, such as LogisticRegression()")
     m = whole(n_canaries, "n_canaries")
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError("confidence must be a number between 0 and 1")

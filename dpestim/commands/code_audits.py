@@ -15,6 +15,7 @@ _PAIR = ("give --pair DATA NEIGHBOUR: data of two neighbours as Python writes th
 def run(args):
     """Print what an audit of code finds: 0 nothing, 1 that the claim is wrong; 2 where it could not be asked."""
     from dpestim.audit import audit
+    from dpestim.audit.running.asserting import refuse_empty
 
     try:
         mechanism = load(args.target)
@@ -23,8 +24,7 @@ def run(args):
         pairs = [tuple(map(literal, pair)) for pair in args.pair] or None
         found = audit(mechanism, pairs, claim=(args.epsilon, args.delta), confidence=args.confidence,
                       time_limit=args.time, n_samples=args.samples, random_state=args.seed)
-        if not found.counts[0][1]:
-            raise ValueError("nothing was tested before the time ended: give a longer --time")
+        refuse_empty(found)
     except (ValueError, ImportError) as error:
         say(f"dpestim audit: {_in_options(str(error))}")
         return USAGE

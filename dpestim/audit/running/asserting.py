@@ -42,7 +42,8 @@ def assert_private(mechanism, *, epsilon, delta=0.0, pairs=None, confidence=0.99
     AssertionError
         Where the claim is wrong.
     ValueError
-        For parameters that do not fit, and where the time limit came before the test ended: nothing was tested.
+        For parameters that do not fit, and where too few outputs were tested to refute the claim: such a test
+        cannot fail. A large epsilon needs more than 7 e^epsilon outputs.
 
     Examples
     --------
@@ -60,12 +61,21 @@ def assert_private(mechanism, *, epsilon, delta=0.0, pairs=None, confidence=0.99
     __tracebackhide__ = True  # (pytest shows the line of the test)
     found = audit(mechanism, pairs, claim=(epsilon, delta), confidence=confidence, time_limit=time_limit,
                   random_state=random_state, **more)
-    if not found.counts[0][1]:
-        raise ValueError("time_limit must be larger, because it came before anything was tested: raise it, or make the "
-                         "data smaller")
+    refuse_empty(found)
     if found.violated:
         raise AssertionError(explained(mechanism, found))
     return found
+
+
+def refuse_empty(found):
+    """Raise ValueError where no outputs could have refuted the claim, as a test that cannot fail tests nothing."""
+    if found.violated or found._reach > found.claim[0]:
+        return
+    if not found.counts[0][1]:
+        raise ValueError("time_limit must be larger, because it came before anything was tested: raise it, or make the "
+                         "data smaller")
+    raise ValueError(f"time_limit or n_samples must be larger, because a test of {found.counts[0][1]:,} outputs for "
+                     f"each data set cannot refute epsilon {found.claim[0]:g}")
 
 
 def explained(mechanism, found):

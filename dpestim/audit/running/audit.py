@@ -8,11 +8,11 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.audit.running.channels import checked_channels, tasks_of
-from dpestim.audit.running.outputs import Columns, Raised
+from dpestim.audit.running.outputs import Columns, Raised, is_unreadable
 from dpestim.audit.running.pairs import WANTED, pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.result import Audit
-from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined, seeded
+from dpestim.audit.running.sampling import OutOfTimeError, copier, draw_both, joined, seeded
 from dpestim.audit.running.search import Search
 from dpestim.audit.running.subjects import OfEstimator, caller_of
 
@@ -39,7 +39,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
         ``rng`` gets a generator of NumPy, so that the audit is reproducible; NumPy's and Python's global generators are
         seeded, too. An exception is an output. Of an estimator of the local model the report of one row is the output,
         of mechanisms of `dpestim.central` what `release` returns, and of others the public attributes after ``fit``; a
-        copy is audited, without its ledger.
+        copy is audited, without its ledger. A callable must not charge a ledger: each of its calls would be charged.
     pairs : list of (data, neighbour), Numbers, Categories, list of these, Domain or None, default=None
         Neighbouring data, as the claim means it; data of a fit with targets is a tuple (X, y). Or what the value of a
         person is, of which extremes are tried, or a table, of which the claim says whether a row is replaced or added.
@@ -51,7 +51,8 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     n_samples : int or None, default=None
         Outputs in all. None: as many as the time allows, and at most a million (eight million if `batch`).
     time_limit : float, default=60
-        Seconds that the audit plans for. A test that does not end within twice the limit counts for nothing.
+        Seconds that the audit plans for. Where calls become slower, the test draws fewer outputs, unless `n_samples` is
+        given. A test that does not end within twice the limit counts for nothing.
     events : "auto" or dict, default="auto"
         Sets of outputs that are tried: learned ones, or functions ``f(output) -> bool`` by words.
     side_channels : tuple of str, default=("bits",)
@@ -109,6 +110,8 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     if pairs is None and not isinstance(caller, OfEstimator):
         raise ValueError(WANTED)
     pairs = caller.pairs(claim) if pairs is None else pairs_of(pairs, claim)
+    if not isinstance(caller, OfEstimator):
+        _refuse_what_cannot_be_copied(pairs)
     tasks = tasks_of(caller, pairs, side_channels)
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
@@ -118,7 +121,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
             each, time_limit - (time.perf_counter() - start), caller.batch)
     with seeded(seed % 2**32):
         search = Search(tasks, claim, 1 - confidence, "bits" in side_channels, None if events == "auto" else events,
-                        seed)
+                        seed, n_samples is not None)
         return _run(search, rounds_of(planned, len(tasks), caller.batch), confidence, planned, start, time_limit)
 
 
@@ -132,15 +135,23 @@ def _run(search, rounds, confidence, planned, start, time_limit):
             break
     seconds = time.perf_counter() - start
     shared = {"claim": claim, "confidence": confidence, "n_samples": search.n_drawn, "planned": planned,
-              "seconds": seconds, "seed": search.seed}
+              "seconds": seconds, "seed": search.seed,
+              "reach": search.reach if best is not None or search.was_late else math.inf}
+    remarks = []
+    if search.is_cut:
+        remarks.append("An output is large: not all of its numbers were read.")
+    if search.was_short:
+        remarks.append("Calls became slower, so that a test drew fewer outputs than planned.")
     if best is None:
         return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data",
                      counts=((0, 0), (0, 0)), **shared,
-                     remarks=("The time limit came before a test ended: raise time_limit." if search.was_late else
-                              "All outputs of the pilot were the same.",))
+                     remarks=(*remarks, "The time limit came before a test ended: raise time_limit." if search.was_late
+                              else "All outputs of the pilot were the same."))
+    if search.reach <= claim.epsilon and best.epsilon <= claim.epsilon:
+        remarks.append("The test had too few outputs to refute the claim: raise time_limit or n_samples.")
     choice = best.choice
     return Audit(epsilon_lower=best.epsilon, pair=search.tasks[choice.task][2], event=choice.event.words,
-                 direction="neighbour" if choice.backward else "data", counts=best.counts, **shared)
+                 direction="neighbour" if choice.backward else "data", counts=best.counts, remarks=remarks, **shared)
 
 
 def _probe(caller, pair, seed, most, until):
@@ -160,13 +171,26 @@ def _probe(caller, pair, seed, most, until):
         Columns(outputs).read(outputs)
         if number == 0 and all(isinstance(output, Raised) for output in outputs):
             raise ValueError("mechanism must return outputs for the data of the pairs, and all of the first calls "
-                             f"raised {outputs[0].name}: check mechanism and pairs")
+                             f"raised {outputs[0].name} ({outputs[0].told}): check mechanism and pairs")
+        for output in outputs if number == 0 else ():
+            if is_unreadable(output):
+                raise ValueError("mechanism must return numbers, text, lists, dicts, arrays or frames, and returned a "
+                                 f"{type(output).__name__}, which an audit cannot read: return what it holds")
         now = time.perf_counter()
         each = (now - start) / (2 * n)
         if now - begin > most:
             break
         n *= 4
     return each
+
+
+def _refuse_what_cannot_be_copied(pairs):
+    for data in (part for pair in pairs for part in pair):
+        try:
+            copier(data)()
+        except Exception as error:
+            raise ValueError(f"pairs must hold data that can be copied, and not a {type(data).__name__} "
+                             f"({type(error).__name__}): each call gets a copy") from None
 
 
 def _affordable(each, left, batch):

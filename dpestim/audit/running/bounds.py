@@ -139,6 +139,11 @@ def _at_least(k, n, p):
     return np.where(k <= 0, 1.0, np.where(k > n, 0.0, betainc(inside, n - inside + 1, p)))
 
 
+def largest_bound(n, delta, error):
+    """Return the largest bound that n outputs of each of the data can show."""
+    return exact_bound(n, n, 0, n, delta, error)
+
+
 def exact_bound(k, n, other, n_other, delta, error):
     """Return the largest epsilon, but for rounding down, at which the exact test rejects p <= e^epsilon q + delta.
 

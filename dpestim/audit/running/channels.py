@@ -128,7 +128,7 @@ def tasks_of(caller, pairs, side_channels):
 
 def checked_channels(side_channels, batch):
     """Return a tuple of names, or raise."""
-    if isinstance(side_channels, str) or not all(one in CHANNELS for one in side_channels):
+    if not isinstance(side_channels, tuple | list) or not all(one in CHANNELS for one in side_channels):
         raise ValueError(f"side_channels must be a tuple of some of {list(CHANNELS)}")
     more = [one for one in side_channels if one != "bits"]
     if more and batch:

@@ -11,6 +11,8 @@ _MOST_CUTS, _MOST_VALUES = 400, 60
 _FEWEST = 100
 #: What the bound of an event of the score counts for.
 _PLAIN = 0.98
+#: How labels begin that are words for an output, and not its text.
+_TOLD = ("an exception, ", "a number", "an object of ", "a set of ")
 
 
 class Event:
@@ -74,7 +76,10 @@ def candidates(reader, data, neighbour, delta, error):
     score = Score(reader, *learned) if min(n, m) >= _FEWEST and (
         "given" not in reader.kinds) else None
     data, neighbour = [data[k][n:] for k in range(len(data))], [neighbour[k][m:] for k in range(len(data))]
-    for number in range(len(reader.names) + 1):
+    # (of events that are as good, first those of what is no number: they name it)
+    numbers = {name for name, kind in zip(reader.names, reader.kinds) if kind == "number"}
+    mixed = [k for k, name in enumerate(reader.names) if name in numbers and reader.kinds[k] == "category"]
+    for number in [*mixed, *(k for k in range(len(reader.names) + 1) if k not in mixed)]:
         if number == len(reader.names):
             if score is None or not score.used:
                 continue
@@ -101,7 +106,7 @@ def _of_numbers(number, name, x, y):
     both = np.concatenate([x, y])
     both = np.sort(both[~np.isnan(both)])
     if len(both) < len(x) + len(y):
-        yield (lambda _: Event(number, "missing", None, f"{name} is missing")), *(
+        yield (lambda _: Event(number, "missing", None, f"{name} is no number")), *(
             np.array([np.isnan(part).sum()]) for part in (x, y))
     if not len(both):
         return
@@ -165,4 +170,4 @@ def _of_categories(number, name, labels, compared, learned):
 def _text(label):
     if isinstance(label, tuple):
         return "(" + ", ".join(f"{part:g}" if isinstance(part, float) else repr(part) for part in label) + ")"
-    return label if isinstance(label, str) and label.startswith("an exception") else repr(label)
+    return label if isinstance(label, str) and label.startswith(_TOLD) else repr(label)

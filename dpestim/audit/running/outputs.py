@@ -1,8 +1,12 @@
 """Outputs as columns: whatever code returns becomes numbers and categories, each with words for what it is."""
 
-from numbers import Real
+import math
+from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import find, issparse
+
+from dpestim.inputs.frames import is_frame
 
 #: An odd number of 64 bits, by which numbers are mixed.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -10,17 +14,33 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MOST_LEAVES, _MOST_KINDS = 256, 256
 
 
+#: What a place that holds a number is as a category, where other outputs hold something else there.
+_NUMBER = "a number"
+#: Numbers of a wide table from which the columns that are read are chosen.
+_LOOKED_AT = 20_000_000
+#: Numbers of a sparse matrix up to which zeros are read, too.
+_DENSE = 1_000_000
+
+
 class Raised:
     """An exception that a call raised, which is an output like any other."""
 
     def __init__(self, error):
-        self.name = type(error).__name__
+        self.name, self.told = type(error).__name__, " ".join(str(error).split())[:120]
+
+
+def is_unreadable(output):
+    """Return whether an output is an object that shows nothing but its address, such as a generator."""
+    readable = isinstance(output, Raised | str | bytes | Real | list | tuple | dict | np.ndarray)
+    return not readable and " at 0x" in repr(output)
 
 
 def leaves(output, path="output"):
     """Yield (path, leaf) of what an output is made of: numbers, and whatever else."""
     if isinstance(output, Raised):
         yield path, f"an exception, {output.name}"
+    elif isinstance(output, np.ma.MaskedArray):
+        yield from leaves(output.tolist(), path)
     elif isinstance(output, np.ndarray):
         if output.ndim == 0:
             yield path, output.item()
@@ -37,8 +57,25 @@ def leaves(output, path="output"):
             yield from leaves(part, f"{path}[{k}]")
     elif isinstance(output, Real | np.bool_):
         yield path, output
+        if isinstance(output, Integral) and not -_WHOLE <= output <= _WHOLE:  # (doubles do not hold it)
+            yield f"the rest of {path} by 2^32", int(output) % 2**32
+    elif output is None or isinstance(output, str | bytes):
+        yield path, output
+    elif issparse(output):
+        small = math.prod(output.shape) <= _DENSE
+        yield from leaves(output.toarray() if small else find(output), path)
+    elif is_frame(output) or hasattr(output, "to_numpy"):  # (the labels of rows may tell, too: of counts of values)
+        if type(getattr(output, "index", None)).__name__ not in ("NoneType", "RangeIndex"):
+            yield from leaves(output.index.to_numpy(), f"{path}.index")
+        if not is_frame(output):
+            yield from leaves(output.to_numpy(), path)
+            return
+        for name in output.columns:
+            yield from leaves(output[name].to_numpy(), f"{path}[{name!r}]")
+    elif isinstance(output, set | frozenset):
+        yield path, f"a set of {', '.join(sorted(map(repr, output)))}"
     else:
-        yield path, output if output is None or isinstance(output, str | bytes) else repr(output)
+        yield path, f"an object of {type(output).__name__}" if is_unreadable(output) else repr(output)
 
 
 class Columns:
@@ -50,6 +87,10 @@ class Columns:
         Of a pilot, of both data sets.
     bits : bool
         Whether the bits of floats are columns, too.
+    called : str
+        What an output is called in words.
+    n_first : int or None
+        How many of the outputs are of the first data set: of wide outputs the numbers that tell most are read.
 
     Attributes
     ----------
@@ -58,17 +99,24 @@ class Columns:
         "number" or "category", of each column.
     labels : dict
         Of columns of categories: the values that have the codes 0, 1, ...; others have the code -1.
+    is_cut : bool
+        Whether outputs are so large that not all of them is read.
     """
 
-    def __init__(self, outputs, bits=True, called="output"):
-        table, self.called = as_table(outputs), called
+    def __init__(self, outputs, bits=True, called="output", n_first=None):
+        table, self.called, self.shape = as_table(outputs), called, None
         if table is not None:
-            width = 1 if table.ndim == 1 else min(table.shape[1], _MOST_LEAVES)
-            names = [called] if table.ndim == 1 else [f"{called}[{k}]" for k in range(width)]
+            self.shape = table.shape[1:]
+            width = math.prod(self.shape)
+            self.is_cut, self.places = width > _MOST_LEAVES, np.arange(min(width, _MOST_LEAVES))
+            if self.is_cut and n_first:
+                self.places = _telling(table.reshape(len(table), -1), n_first)
+            names = ["".join([called, *(f"[{k}]" for k in at)])
+                     for at in zip(*np.unravel_index(self.places, self.shape))] if self.shape else [called]
             self.paths, self.others = names, []
             floats = names if table.dtype.kind == "f" else []
         else:
-            self.paths, self.others, floats = _paths(outputs, called)
+            self.paths, self.others, floats, self.is_cut = _paths(outputs, called)
         self.labels = {}
         numbers, others = self._leaves(outputs)
         # (what never changes tells nothing; -0.0 is another number than 0.0)
@@ -146,10 +194,8 @@ class Columns:
         """Return (numbers, a row for each output, NaN where there is none; a list of values for each other leaf)."""
         n = len(outputs)
         table = as_table(outputs)
-        if table is not None and not self.others and self.paths and self.paths[0].startswith(self.called):
-            table = table.reshape(n, -1)[:, :_MOST_LEAVES]
-            if table.shape[1] == len(self.paths):
-                return np.ascontiguousarray(table, dtype=np.float64), []
+        if table is not None and self.shape == table.shape[1:]:
+            return np.ascontiguousarray(table.reshape(n, -1)[:, self.places], dtype=np.float64), []
         numbers = np.full((n, len(self.paths)), np.nan)
         if not self.others and self._fill(numbers, outputs):
             return numbers, []
@@ -158,11 +204,11 @@ class Columns:
         other = {path: k for k, path in enumerate(self.others)}
         for i, output in enumerate(outputs):
             for path, leaf in leaves(output, self.called):
-                if path in place:
-                    if isinstance(leaf, Real | np.bool_):
-                        numbers[i, place[path]] = _as_float(leaf)
-                elif path in other:
-                    others[other[path]][i] = leaf
+                is_number = isinstance(leaf, Real | np.bool_)
+                if is_number and path in place:
+                    numbers[i, place[path]] = _as_float(leaf)
+                if path in other:
+                    others[other[path]][i] = _NUMBER if is_number else leaf
         return numbers, others
 
 
@@ -196,8 +242,16 @@ class Given:
     def read(self, outputs, wanted=None):
         """Return {number: array of 0 and 1} of all events, or of some of them."""
         wanted = range(len(self.names)) if wanted is None else wanted
-        return {k: np.array([not isinstance(output, Raised) and bool(self.functions[k](output)) for output in outputs],
-                            float) for k in wanted}
+        return {k: np.array([self._holds(k, output) for output in outputs], float) for k in wanted}
+
+    def _holds(self, k, output):
+        if isinstance(output, Raised):
+            return False
+        try:
+            return bool(self.functions[k](output))
+        except Exception as error:
+            raise ValueError(f"events must be functions of an output, and {self.names[k]!r} raised "
+                             f"{type(error).__name__} ({error}): check it with an output") from error
 
 
 class _Row(tuple):
@@ -226,21 +280,38 @@ def as_table(outputs):
             return None
     else:
         return None
-    if table.dtype.kind not in "biuf" or not 1 <= table.ndim <= 2:
+    if table.dtype.kind not in "biuf" or not table.ndim or isinstance(outputs[0], np.ma.MaskedArray):
         return None
+    if table.dtype.kind in "iu" and table.size and not -_WHOLE <= table.min() <= table.max() <= _WHOLE:
+        return None  # (doubles do not hold them)
     return table
 
 
+def _telling(table, n_first):
+    """Return the places of the columns whose means in two parts of the rows are furthest apart."""
+    size = max(8, _LOOKED_AT // (2 * table.shape[1]))
+    one, two = table[:n_first][:size], table[n_first:][:size]
+    with np.errstate(all="ignore"):
+        apart = np.abs(one.mean(axis=0) - two.mean(axis=0)) / (one.std(axis=0) + two.std(axis=0) + 1e-12)
+    return np.sort(np.argsort(-np.nan_to_num(apart), kind="stable")[:_MOST_LEAVES])
+
+
 def _paths(outputs, called):
-    """Return (paths of leaves that are numbers, paths of others, those of floats) of some of the outputs."""
-    found, floats = {}, set()
+    """Return (paths that hold numbers, paths that hold others, those of floats, whether there are too many of them)."""
+    numbers, others, floats = {}, {}, set()
     for output in outputs[:: max(1, len(outputs) // 1000)]:
         for path, leaf in leaves(output, called):
-            found[path] = found.get(path, True) and isinstance(leaf, Real | np.bool_)
+            (numbers if isinstance(leaf, Real | np.bool_) else others)[path] = None
             if isinstance(leaf, float | np.floating):
                 floats.add(path)
-    found = dict(list(found.items())[:_MOST_LEAVES])
-    return [path for path in found if found[path]], [path for path in found if not found[path]], floats
+    is_cut = max(len(numbers), len(others)) > _MOST_LEAVES or any(_is_wide(output) for output in outputs[:20])
+    return list(numbers)[:_MOST_LEAVES], list(others)[:_MOST_LEAVES], floats, is_cut
+
+
+def _is_wide(output):
+    parts = output.values() if isinstance(output, dict) else [output]
+    return any(max(getattr(part, "shape", None) or (len(part) if isinstance(part, list | tuple) else 0, 0))
+               > _MOST_LEAVES for part in parts)
 
 
 #: Columns of several numbers together.
@@ -248,6 +319,8 @@ _JOINED = (lambda rows: rows.sum(axis=1), lambda rows: rows.max(axis=1), lambda 
            lambda rows: rows.argmax(axis=1).astype(float))
 #: The value of a leaf that an output does not have.
 _ABSENT = "nothing"
+#: The largest whole number up to which doubles hold them all.
+_WHOLE = 2**53
 
 
 def _as_float(leaf):

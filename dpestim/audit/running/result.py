@@ -30,7 +30,8 @@ class Audit(Table):
     n_samples : int
         Outputs that were drawn in all.
     planned : int
-        ``audit(..., n_samples=result.planned, random_state=result.seed)`` is the same audit.
+        ``audit(..., n_samples=result.planned, random_state=result.seed)`` is the same audit, unless a remark says that
+        calls became slower.
     seconds : float
     seed : int
 
@@ -49,11 +50,11 @@ class Audit(Table):
     _n_labels = 1
 
     def __init__(self, *, epsilon_lower, claim, confidence, pair, event, direction, counts, n_samples, planned,
-                 seconds, seed, remarks=()):
+                 seconds, seed, reach=math.inf, remarks=()):
         self.epsilon_lower, self.claim, self.confidence = epsilon_lower, (claim[0], claim[1]), confidence
         self.pair, self.event, self.direction, self.counts = pair, event, direction, counts
         self.n_samples, self.planned, self.seconds, self.seed = n_samples, planned, seconds, seed
-        self._more = tuple(remarks)
+        self._reach, self._more = reach, tuple(remarks)
 
     @property
     def violated(self):

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpestim.audit.running.outputs import Raised
+from dpestim.exceptions import BudgetExceededError
 
 #: Turns that the two data sets take, so that what drifts meets both.
 _TURNS = 8
@@ -53,6 +54,9 @@ class Caller:
         for _ in range(n):
             try:
                 outputs.append(call(fresh(), **more))
+            except BudgetExceededError:
+                raise ValueError("mechanism must not charge a ledger, because each call of an audit is charged: the "
+                                 "budget is spent now. Give the code an estimator without a ledger") from None
             except Exception as error:  # (an exception is an output: whether it is raised may tell)
                 outputs.append(Raised(error))
             if time.perf_counter() > until:
@@ -72,6 +76,9 @@ class Caller:
     def _all(self, data, n, more):
         outputs = self.function(copier(data)(), n, **more)
         if not isinstance(outputs, np.ndarray):
+            if not hasattr(outputs, "__iter__"):
+                raise ValueError(f"mechanism must return {n} outputs when it is asked for {n} (batch=True), and "
+                                 f"returned a {type(outputs).__name__}")
             outputs = list(outputs)
         if len(outputs) != n:
             raise ValueError(f"mechanism must return {n} outputs when it is asked for {n} (batch=True), and returned "

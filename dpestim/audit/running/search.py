@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpestim.audit.running.bounds import exact_bound
+from dpestim.audit.running.bounds import exact_bound, largest_bound
 from dpestim.audit.running.events import candidates
 from dpestim.audit.running.outputs import Columns, Given
 from dpestim.audit.running.plans import MOST_KEPT
@@ -17,6 +17,10 @@ from dpestim.audit.running.sampling import OutOfTimeError, draw_both, joined
 _BLOCK = 50_000
 #: By how much further the ends of intervals are from estimates in a pilot than in a test.
 _CAUTION = 1.5
+#: The part of the time that is left which a test fills, and the fewest outputs of a test that the clock makes shorter.
+_FILLED, _SHORTEST = 0.7, 64
+#: The part of the time limit by which a test may be expected to come too late.
+_GRACE = 0.2
 
 
 class Choice(NamedTuple):
@@ -51,11 +55,16 @@ class Search:
     events : dict or None
         Functions of an output by words; None: events are learned.
     seed : int
+    is_fixed : bool
+        Whether the number of outputs is given, and not what the time allows.
     """
 
-    def __init__(self, tasks, claim, error, bits, events, seed):
+    def __init__(self, tasks, claim, error, bits, events, seed, is_fixed):
         self.tasks, self.claim, self.error, self.bits, self.events = tasks, claim, error, bits, events
-        self.seed, self.n_drawn, self.was_late, self._streams = seed, 0, False, 0
+        self.is_fixed = is_fixed
+        self.seed, self.n_drawn, self._seconds, self._streams = seed, 0, 0.0, 0
+        self.was_late = self.was_short = self.is_cut = False
+        self.reach = 0.0  # (the largest bound that the tests could have found)
         self.pilots = [([], []) for _ in tasks]
 
     def draw(self, number, n, until):
@@ -63,7 +72,9 @@ class Search:
         self._streams += 1
         rngs = [np.random.default_rng([self.seed, self._streams, side]) for side in (0, 1)]
         caller, pair, _ = self.tasks[number]
+        start = time.perf_counter()
         outputs = draw_both(caller, pair, n, rngs, until)
+        self._seconds += time.perf_counter() - start
         self.n_drawn += 2 * n
         return outputs
 
@@ -81,7 +92,17 @@ class Search:
         best = max((choice for choice in choices.values() if choice), key=lambda choice: choice.predicted, default=None)
         if best is None:
             return None
-        return self._test(best, stage.test, error, hard)
+        return self._test(best, self._in_time(stage.test, until, hard), error, hard)
+
+    def _in_time(self, n, until, hard):
+        """Return how many outputs of each data set a test draws: fewer than planned where calls became slower."""
+        if self.is_fixed or not self.n_drawn:
+            return n
+        each, left = 2 * self._seconds / self.n_drawn, until - time.perf_counter()
+        if n * each <= left + _GRACE * (hard - until):
+            return n
+        self.was_short = True
+        return min(n, max(_SHORTEST, int(_FILLED * left / each)))
 
     def _pilot(self, number, n, error, until):
         """Draw more outputs of a task, and return what is best of all that the pilots of the task have."""
@@ -96,8 +117,9 @@ class Search:
         if not kept[0]:
             return None
         sides = [joined(part)[:MOST_KEPT] for part in kept]
-        reader = Columns(joined(sides), self.bits, caller.called) if self.events is None or (
+        reader = Columns(joined(sides), self.bits, caller.called, len(sides[0])) if self.events is None or (
             caller.called != "output") else Given(self.events)
+        self.is_cut |= getattr(reader, "is_cut", False)
         # (two intervals of this error are as far from their middles as one of the difference, and further: the best of
         # many looks better than it is, the more so the rarer it is)
         apart = 2 * float(ndtr(_CAUTION * ndtri(error) / math.sqrt(2)))
@@ -125,5 +147,6 @@ class Search:
                 self.was_late = True
                 return None
         a, b = counts[::-1] if choice.backward else counts
+        self.reach = max(self.reach, largest_bound(n, self.claim.delta, error))
         epsilon = exact_bound(a, n, b, n, self.claim.delta, error)
         return Finding(epsilon, choice, ((a, n), (b, n)), error)

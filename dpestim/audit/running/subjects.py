@@ -29,14 +29,17 @@ _GIVE = "pairs must be given for {0}: a list of pairs of neighbouring data"
 
 def caller_of(mechanism, batch):
     """Return who is called: for a callable, or for an estimator by what it does."""
+    if ambient.ledger() is not None:
+        raise ValueError("an audit must be outside of `with ledger:`, because each of its outputs would be charged")
     if not hasattr(mechanism, "get_params") or isinstance(mechanism, type):
         if not callable(mechanism):
             raise ValueError("mechanism must be a callable, f(data) -> output, or an estimator")
+        if getattr(getattr(mechanism, "__self__", None), "ledger", None) is not None:
+            raise ValueError(f"mechanism must be an estimator without a ledger, because each call of "
+                             f"{mechanism.__name__} would be charged: pass the estimator itself, or set ledger=None")
         return Caller(mechanism, batch)
     if batch:
         raise ValueError("batch must be False for an estimator: dpestim takes many outputs at once where it can")
-    if ambient.ledger() is not None:
-        raise ValueError("an audit must be outside of `with ledger:`, because each of its outputs would be charged")
     if isinstance(mechanism, PrivateEstimator):
         if hasattr(mechanism, "privatize") and mechanism._checked_as != "shuffle":
             return Reports(mechanism)

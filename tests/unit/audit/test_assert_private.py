@@ -83,7 +83,8 @@ def test_what_was_not_tested_does_not_pass(folder, monkeypatch):
     with pytest.raises(ValueError, match="time_limit must be larger"):
         assert_private(counts.slow, epsilon=1.0, pairs=[(3, 4)], n_samples=100_000, time_limit=1e-9)
     with monkeypatch.context() as patch:
-        patch.setattr(asserting, "audit", lambda *_, **__: types.SimpleNamespace(counts=((0, 0), (0, 0))))
+        patch.setattr(asserting, "audit", lambda *_, **__: types.SimpleNamespace(
+            counts=((0, 0), (0, 0)), violated=False, claim=(1.0, 0.0), _reach=0.0))
         with pytest.raises(ValueError, match="before anything was tested"):
             assert_private(counts.bad, epsilon=1.0, pairs=[(3, 4)])
     with pytest.raises(ValueError, match="KeyError"):

@@ -238,6 +238,8 @@ def test_the_relation_is_that_of_the_claim():
     ({"estimator": DPCategoricalNB(1.0, categories=[[0, 1]], classes=[0, 1]), "X": [[0], [1]], "y": [0, 1]},
      "n_canaries must be at most about 1"),
     ({"estimator": Answers()}, "claim must be given for an estimator that is not one of dpestim"),
+    ({"estimator": DPRidge}, "estimator must be an object"),
+    ({"estimator": 3}, "estimator must be an object"),
 ])
 def test_what_does_not_fit_is_refused_before_the_fit(wrong, said):
     book = Ledger(5.0, durability="fast")

@@ -7,17 +7,19 @@ import time
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dpestim import Categories, Domain, Numbers, config_context
 from dpestim.accounting import Ledger
-from dpestim.audit import audit, audit_model
+from dpestim.audit import assert_private, audit, audit_model
 from dpestim.audit.running.channels import Twice
 from dpestim.audit.running.outputs import Columns, Raised, lowest_bit
 from dpestim.audit.running.pairs import pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.sampling import Caller
+from dpestim.audit.running.search import Search
 from dpestim.audit.running.subjects import caller_of
 from dpestim.central import ExponentialMechanism, LaplaceMechanism
 from dpestim.graph import SubgraphCount
@@ -81,6 +83,62 @@ def test_outputs_of_any_kind_are_told_apart(kind, words):
     found = audit(leak(kind), [(0, 1)], claim=1.0, side_channels=() if kind == "two sides" else ("bits",), **SHARED)
     assert found.violated
     assert words in found.event
+
+
+LARGE_OR_MIXED = {
+    "numbers or nothing": lambda x, rng: rng.random() if x else None,
+    "numbers or exceptions": lambda x, rng: rng.random() / (1 - x),
+    "integers above 2^53": lambda x, rng: 2**60 + x,
+    "frame": lambda x, rng: pytest.importorskip("pandas").DataFrame({"age": [1 + x * 1e-12] * 100}),
+    "rows of a frame": lambda x, rng: pytest.importorskip("pandas").Series(["a", "b"][x:]).value_counts(),
+    "sparse": lambda x, rng: sparse.csr_matrix([[1.0 + x, 0.0]]),
+    "masked": lambda x, rng: np.ma.array([rng.random(), 2.0], mask=[False, bool(x)]),
+    "wide": lambda x, rng: np.r_[rng.random(700), x],
+    "deep": lambda x, rng: np.full((2, 2, 200), rng.random()) + x,
+}
+
+
+@pytest.mark.parametrize(("kind", "words"), [
+    ("numbers or nothing", "output is"), ("numbers or exceptions", "output is"), ("integers above 2^53", "by 2^32"),
+    ("frame", "output['age']"), ("rows of a frame", "output.index"), ("sparse", "output[0][0]"),
+    ("masked", "output[1] is"), ("wide", "output[700]"), ("deep", "output")])
+def test_mixed_and_large_outputs_and_those_of_libraries_are_read(kind, words):
+    found = audit(LARGE_OR_MIXED[kind], [(0, 1)], claim=1.0, n_samples=400, random_state=0)
+    assert found.violated
+    assert words in found.event
+
+
+@pytest.mark.parametrize(("mechanism", "pairs", "message"), [
+    (lambda x: (i for i in range(x)), [(0, 1)], "and returned a generator"),
+    (lambda x: object(), [(0, 1)], "cannot read"),
+    (len, [((i for i in [1]), [1])], "data that can be copied, and not a generator"),
+    (lambda x: int("b"), [(0, 1)], "invalid literal")])
+def test_what_cannot_be_read_or_copied_is_refused(mechanism, pairs, message):
+    with pytest.raises(ValueError, match=message):
+        audit(mechanism, pairs, claim=1.0, n_samples=400)
+
+
+def test_large_outputs_that_are_not_read_as_a_whole_are_told():
+    found = audit(lambda x, rng: rng.random(300), [(0, 1)], claim=1.0, n_samples=400, random_state=0)
+    assert "not all of its numbers were read" in str(found)
+
+
+def test_a_test_with_too_few_outputs_to_refute_the_claim_says_so():
+    found = audit(lambda x: x, [(0, 1)], claim=8.0, n_samples=400)
+    assert "too few outputs to refute" in str(found)
+    with pytest.raises(ValueError, match="cannot refute epsilon 8"):
+        assert_private(lambda x: x, epsilon=8.0, pairs=[(0, 1)], n_samples=400)
+    assert not assert_private(lambda x: 3, epsilon=8.0, pairs=[(0, 1)], n_samples=400).violated  # (always the same)
+
+
+def test_a_test_is_shorter_where_calls_became_slower():
+    now = time.perf_counter()
+    for is_fixed, n, least, most in ((False, 200_000, 64, 70_000), (False, 1_000, 1_000, 1_000),
+                                     (True, 10**7, 10**7, 10**7)):
+        search = Search([], claim_of(1.0), 1e-3, False, None, 0, is_fixed)
+        search.n_drawn, search._seconds = 2_000, 1.0  # (a millisecond for an output with each of the data)
+        assert least <= search._in_time(n, now + 100, now + 200) <= most < 10**8
+        assert search.was_short == (n > most)
 
 
 def test_outputs_that_never_change_tell_nothing():
@@ -209,7 +267,14 @@ def test_an_audit_charges_nothing_and_is_refused_where_it_would():
     assert not len(book)
     with book, pytest.raises(ValueError, match="outside of `with ledger:`"):
         audit(grr, claim=1.0)
+    with book, pytest.raises(ValueError, match="outside of `with ledger:`"):
+        audit(lambda x: LaplaceMechanism(1.0, sensitivity=1).release(x), [(0.0, 1.0)], claim=1.0)
+    own = LaplaceMechanism(1.0, sensitivity=1, ledger=book)
+    with pytest.raises(ValueError, match="pass the estimator itself"):
+        audit(own.release, [(0.0, 1.0)], claim=1.0)
     assert not len(book)
+    with pytest.raises(ValueError, match="must not charge a ledger"):  # (and no verdict)
+        audit(lambda x: own.release(x), [(0.0, 1.0)], claim=1.0)
 
 
 @pytest.mark.parametrize(("channel", "mechanism", "words"), [
