@@ -30,9 +30,9 @@ from dpestim.verify.language import (
     program,
     queries,
 )
-from dpestim.verify.refuting import Counterexample
+from dpestim.verify.refuting import Refutation
 from dpestim.verify.suite import suite
 from dpestim.verify.verdict import Verdict
 
-__all__ = ["Counterexample", "Program", "ProgramError", "Queries", "Verdict", "discrete_laplace", "laplace", "program",
+__all__ = ["Program", "ProgramError", "Queries", "Refutation", "Verdict", "discrete_laplace", "laplace", "program",
            "queries", "suite", "verify"]

@@ -18,7 +18,7 @@ _OUTPUTS = 10
 _FAR = {0: -25, 1: 25, 2: -3, 3: 3}
 
 
-class Counterexample:
+class Refutation:
     """Two neighbours and an output that prove that a claim is false.
 
     Attributes
@@ -136,7 +136,7 @@ def _drawn(kind, scale, chance, far):
 
 
 def compare(program, parameters, answers, neighbour, laws, wanted):
-    """Return (the logarithm of the ratio, a `Counterexample` or None)."""
+    """Return (the logarithm of the ratio, a `Refutation` or None)."""
     mine, theirs = laws[0].probability(wanted), laws[1].probability(wanted)
     if mine is None or mine[2][0] <= 0:
         return -math.inf, None
@@ -150,14 +150,14 @@ def compare(program, parameters, answers, neighbour, laws, wanted):
         if bounds[1] <= 0:
             return -math.inf, None
     if mine[2][0] > exp_upper(claim) * bounds[1]:
-        found = Counterexample(program, parameters, answers, neighbour, wanted, mine[2], bounds, claim,
+        found = Refutation(program, parameters, answers, neighbour, wanted, mine[2], bounds, claim,
                                is_density=mine[0] > 0)
         return found.epsilon, found
     return log_ratio(mine[2][0], bounds[1]) - float(claim), None
 
 
 def refute(program, *, until, lengths=range(1, 7), most_integers=3):
-    """Return a `Counterexample`, or None where none was found.
+    """Return a `Refutation`, or None where none was found.
 
     The usual bad cases come first, with small sizes; then other levels of answers; then answers move one at a time.
     """

@@ -23,7 +23,7 @@ class Verdict(Table):
         shifted. A distance is the second run's value less the first one's.
     scope : str or None
         Of a proof: the sizes that it is about.
-    counterexample : Counterexample or None
+    counterexample : Refutation or None
         Of a refutation: inputs, an output, and bounds of its two probabilities.
     reason : str or None
         Why nothing is known.
