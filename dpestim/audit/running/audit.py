@@ -141,7 +141,7 @@ def _run(search, rounds, confidence, planned, start, time_limit):
     if search.is_cut:
         remarks.append("An output is large: not all of its numbers were read.")
     if search.was_short:
-        remarks.append("Calls became slower, so that a test drew fewer outputs than planned.")
+        remarks.append("The time was short: a test drew fewer outputs than planned.")
     if best is None:
         return Audit(epsilon_lower=0.0, pair=search.tasks[0][2], event="none", direction="data",
                      counts=((0, 0), (0, 0)), **shared,

@@ -31,7 +31,7 @@ class Audit(Table):
         Outputs that were drawn in all.
     planned : int
         ``audit(..., n_samples=result.planned, random_state=result.seed)`` is the same audit, unless a remark says that
-        calls became slower.
+        the time was short.
     seconds : float
     seed : int
 

@@ -62,7 +62,7 @@ class Search:
     def __init__(self, tasks, claim, error, bits, events, seed, is_fixed):
         self.tasks, self.claim, self.error, self.bits, self.events = tasks, claim, error, bits, events
         self.is_fixed = is_fixed
-        self.seed, self.n_drawn, self._seconds, self._streams = seed, 0, 0.0, 0
+        self.seed, self.n_drawn, self.paces, self._streams = seed, 0, {}, 0
         self.was_late = self.was_short = self.is_cut = False
         self.reach = 0.0  # (the largest bound that the tests could have found)
         self.pilots = [([], []) for _ in tasks]
@@ -74,7 +74,7 @@ class Search:
         caller, pair, _ = self.tasks[number]
         start = time.perf_counter()
         outputs = draw_both(caller, pair, n, rngs, until)
-        self._seconds += time.perf_counter() - start
+        self.paces[number] = (time.perf_counter() - start) / n
         self.n_drawn += 2 * n
         return outputs
 
@@ -92,13 +92,13 @@ class Search:
         best = max((choice for choice in choices.values() if choice), key=lambda choice: choice.predicted, default=None)
         if best is None:
             return None
-        return self._test(best, self._in_time(stage.test, until, hard), error, hard)
+        return self._test(best, self._in_time(best.task, stage.test, until, hard), error, hard)
 
-    def _in_time(self, n, until, hard):
+    def _in_time(self, number, n, until, hard):
         """Return how many outputs of each data set a test draws: fewer than planned where calls became slower."""
-        if self.is_fixed or not self.n_drawn:
+        if self.is_fixed or number not in self.paces:
             return n
-        each, left = 2 * self._seconds / self.n_drawn, until - time.perf_counter()
+        each, left = max(self.paces[number], 1e-12), until - time.perf_counter()
         if n * each <= left + _GRACE * (hard - until):
             return n
         self.was_short = True

@@ -136,8 +136,8 @@ def test_a_test_is_shorter_where_calls_became_slower():
     for is_fixed, n, least, most in ((False, 200_000, 64, 70_000), (False, 1_000, 1_000, 1_000),
                                      (True, 10**7, 10**7, 10**7)):
         search = Search([], claim_of(1.0), 1e-3, False, None, 0, is_fixed)
-        search.n_drawn, search._seconds = 2_000, 1.0  # (a millisecond for an output with each of the data)
-        assert least <= search._in_time(n, now + 100, now + 200) <= most < 10**8
+        search.paces[0] = 1e-3  # (seconds for an output with each of the data)
+        assert least <= search._in_time(0, n, now + 100, now + 200) <= most < 10**8
         assert search.was_short == (n > most)
 
 
