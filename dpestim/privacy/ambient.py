@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from dpestim.exceptions import LedgerError
 from dpestim.privacy.blocks import Blocks
 
+#: What is said of code that charges a ledger while it is audited.
+CHARGED_BY_AUDIT = ("mechanism must not charge a ledger, because each call of an audit would be charged: give the code "
+                    "an estimator without a ledger")
 _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")
 _unnoted = Blocks("dpestim_unnoted")
+_audits = Blocks("dpestim_audit")
 
 
 def ledger():
@@ -60,6 +64,28 @@ def refuse_to_slip_through():
             "a `with ledger:` block is open in another thread or task of this process, and this release would not be "
             "charged: pass ledger=, or make or clone the estimator inside the block"
         )
+
+
+@contextmanager
+def audited():
+    """Open a block in which code is called many times to be audited: no ledger that was there before pays for that."""
+    token = _audits.enter(set())
+    try:
+        yield
+    finally:
+        _audits.leave(token)
+
+
+def note_made(uuid):
+    """Note a ledger that is made here: within an audit it pays for what is audited."""
+    for made in _audits.seen():
+        made.add(uuid)
+
+
+def refuse_in_audits(uuid):
+    """Raise LedgerError for a charge to a ledger that an audit around this place would spend."""
+    if any(uuid not in made for made in _audits.seen()):
+        raise LedgerError(CHARGED_BY_AUDIT)
 
 
 def enter_reservation(handle):

@@ -148,10 +148,12 @@ class Ledger(ShownLedger):
         else:
             self.path = real_path(path)
             sweep(self.path)
-        if not os.path.lexists(self.path):
+        if made := not os.path.lexists(self.path):
             self._create(terms, LAYOUTS[composition], budget)
         found = self._read().terms
         self.uuid = found["uuid"]
+        if made:
+            ambient.note_made(self.uuid)
         terms["composition"] = composition
         different = [name for name, value in terms.items() if found.get(name, "basic") != value]
         if different:
@@ -213,6 +215,7 @@ class Ledger(ShownLedger):
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
+        ambient.refuse_in_audits(self.uuid)
         with self._entering() as entering:
             entering.enter(RELEASE, guarantee, estimator=estimator, n_rows=n_rows, columns=columns)
         return entering.state.length

@@ -15,6 +15,7 @@ from dpestim.audit.running.result import Audit
 from dpestim.audit.running.sampling import OutOfTimeError, copier, draw_both, joined, seeded
 from dpestim.audit.running.search import Search
 from dpestim.audit.running.subjects import OfEstimator, caller_of
+from dpestim.privacy import ambient
 
 #: Outputs of an audit whose number is not given: at most, of calls that return one, or many.
 _MOST = {False: 1_000_000, True: 8_000_000}
@@ -39,7 +40,8 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
         ``rng`` gets a generator of NumPy, so that the audit is reproducible; NumPy's and Python's global generators are
         seeded, too. An exception is an output. Of an estimator of the local model the report of one row is the output,
         of mechanisms of `dpestim.central` what `release` returns, and of others the public attributes after ``fit``; a
-        copy is audited, without its ledger. A callable must not charge a ledger: each of its calls would be charged.
+        copy is audited, without its ledger. A callable that charges a ledger is refused before anything is charged,
+        unless the callable makes the ledger.
     pairs : list of (data, neighbour), Numbers, Categories, list of these, Domain or None, default=None
         Neighbouring data, as the claim means it; data of a fit with targets is a tuple (X, y). Or what the value of a
         person is, of which extremes are tried, or a table, of which the claim says whether a row is replaced or added.
@@ -115,11 +117,11 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     tasks = tasks_of(caller, pairs, side_channels)
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
-    with seeded(seed % 2**32):
+    with seeded(seed % 2**32), ambient.audited():
         each = _probe(caller, pairs[0], seed, _PROBED * time_limit if n_samples is None else 0.0, start + time_limit)
         planned = int(n_samples) if n_samples is not None else _affordable(
             each, time_limit - (time.perf_counter() - start), caller.batch)
-    with seeded(seed % 2**32):
+    with seeded(seed % 2**32), ambient.audited():
         search = Search(tasks, claim, 1 - confidence, "bits" in side_channels, None if events == "auto" else events,
                         seed, n_samples is not None)
         return _run(search, rounds_of(planned, len(tasks), caller.batch), confidence, planned, start, time_limit)

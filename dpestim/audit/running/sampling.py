@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.exceptions import BudgetExceededError
+from dpestim.exceptions import LedgerError
+from dpestim.privacy.ambient import CHARGED_BY_AUDIT
 
 #: Turns that the two data sets take, so that what drifts meets both.
 _TURNS = 8
@@ -54,9 +55,10 @@ class Caller:
         for _ in range(n):
             try:
                 outputs.append(call(fresh(), **more))
-            except BudgetExceededError:
-                raise ValueError("mechanism must not charge a ledger, because each call of an audit is charged: the "
-                                 "budget is spent now. Give the code an estimator without a ledger") from None
+            except LedgerError as error:
+                if str(error) == CHARGED_BY_AUDIT:
+                    raise ValueError(CHARGED_BY_AUDIT) from None
+                outputs.append(Raised(error))
             except Exception as error:  # (an exception is an output: whether it is raised may tell)
                 outputs.append(Raised(error))
             if time.perf_counter() > until:

@@ -272,9 +272,19 @@ def test_an_audit_charges_nothing_and_is_refused_where_it_would():
     own = LaplaceMechanism(1.0, sensitivity=1, ledger=book)
     with pytest.raises(ValueError, match="pass the estimator itself"):
         audit(own.release, [(0.0, 1.0)], claim=1.0)
-    assert not len(book)
     with pytest.raises(ValueError, match="must not charge a ledger"):  # (and no verdict)
         audit(lambda x: own.release(x), [(0.0, 1.0)], claim=1.0)
+    with pytest.raises(ValueError, match="must not charge a ledger"):
+        audit(lambda x, n: [own.release(x) for _ in range(n)], [(0.0, 1.0)], claim=1.0, batch=True)
+    assert not len(book)
+
+    def with_a_ledger_of_its_own(x):
+        with Ledger(1.0, durability="fast"):
+            return LaplaceMechanism(1.0, sensitivity=1).release(x)
+
+    assert not audit(with_a_ledger_of_its_own, [(0.0, 1.0)], claim=1.0, n_samples=40, random_state=0).violated
+    own.release(0.0)
+    assert len(book) == 1
 
 
 @pytest.mark.parametrize(("channel", "mechanism", "words"), [
