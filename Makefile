@@ -23,7 +23,7 @@ demo: $(VENV)/.built
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
 
-# all but what is marked `ci`: third settings of mechanisms, and studies of accuracy that take long
+# all but what is marked `ci`: third settings of mechanisms, examples of pages, and studies of accuracy that take long
 test: $(VENV)/.built
 	$(BIN)/python -m pytest $(WORKERS) -m "not ci"
 
