@@ -60,6 +60,7 @@ from dpestim.testing import (
     itemsets,
     law,
     learning,
+    lists,
     mixed,
     numbers,
     pairs,
@@ -91,7 +92,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
