@@ -29,6 +29,4 @@ TASK = "Graphs, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("edges, triangles or stars of a network are counted", "SubgraphCount", "noise follows what one edge can change"),
-    ("each user randomises the user's list of friends, and anything may be asked later", "RNLTransformer",
-     "every bit of a list is reported, with exact noise"),
 )

@@ -14,3 +14,11 @@ How data flows::
 from dpestim.graph.lists.rnl import RNLTransformer
 
 __all__ = ["RNLTransformer"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Graphs, local model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("users randomise their lists of friends, and questions come later", "RNLTransformer",
+     "every bit of a list is reported"),
+)

@@ -31,9 +31,6 @@ class ListMechanism(PrivateEstimator):
     _template, _checked_as, _texts = "rows", "lists", TEXTS
     _not_in_parts = ("needs lists that know the numbers of their nodes: call privatize(rows, users=...) where the rows "
                      "are, and aggregate the reports")
-    #: Whether users report on nodes of higher number only; a parameter `lists` says it where there is one.
-    lists = "whole"
-    n_jobs = None
 
     def privatize(self, X, users=None):
         """Randomise neighbour lists into reports, on the users' side; one release.
@@ -65,7 +62,7 @@ class ListMechanism(PrivateEstimator):
         if not isinstance(self.lists, str) or self.lists not in _LISTS:
             raise ValueError('lists must be "half" (of each pair of nodes the one of lower number reports) or "whole"')
         check_random_state(self.random_state)
-        parallel.check_n_jobs(self.n_jobs)
+        parallel.check_n_jobs(getattr(self, "n_jobs", None))
 
     # ---------------------------------------------------------------- inside
 
@@ -238,10 +235,8 @@ def _with_seed(promise, seeded):
 class BitReports:
     """Mixin, which stands left of `ListMechanism`: users report bits by randomised response (`BitLaw`).
 
-    It wants parameters `lists` and `reports` or constants of these names.
+    Reports are sparse, but for a parameter `reports` that says otherwise.
     """
-
-    reports = "sparse"
 
     @property
     def bit_law_(self):
@@ -250,17 +245,21 @@ class BitReports:
 
     def _check(self):
         super()._check()
-        if not isinstance(self.reports, str) or self.reports not in _REPORTS:
+        if not isinstance(self._form, str) or self._form not in _REPORTS:
             raise ValueError('reports must be "packed" (a bit for each node) or "sparse" (the nodes that are reported)')
         _ = self.bit_law_.q  # (ValueError: no such law)
 
+    @property
+    def _form(self):
+        return getattr(self, "reports", "sparse")
+
     def _noisy(self, found, source):
         """Return the `Lists` that are reported."""
-        return noisy_lists(found, self.bit_law_, source, self._half, self.n_jobs)
+        return noisy_lists(found, self.bit_law_, source, self._half, getattr(self, "n_jobs", None))
 
     def _randomised(self, found, source):
         noisy = self._noisy(found, source)
-        return packed(noisy) if self.reports == "packed" else noisy.matrix()
+        return packed(noisy) if self._form == "packed" else noisy.matrix()
 
     def _read_reports(self, reports, users, n_nodes):
         return read_reports(reports, users, n_nodes, self._half)

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from dpestim.graph.lists.base import BitReports, ListMechanism
 from dpestim.graph.lists.flips import slots_of
-from dpestim.graph.lists.reading import read_reports
+from dpestim.graph.lists.reading import read_lists, read_reports
 from dpestim.inputs.safe_errors import attempt
 
 
@@ -50,24 +50,25 @@ class RNLTransformer(BitReports, ListMechanism):
     bit_law_ : BitLaw
         The law of a reported bit: Fractions `p` and `q`, the probabilities of a 1 where there is a neighbour and where
         there is none, and `variance`, that of a debiased bit.
+    n_nodes_ : int
+        After `fit`, which nothing needs: the number of nodes, which is public.
     """
 
     def __init__(self, epsilon=1.0, *, lists="half", reports="sparse", ledger=None, random_state=None, n_jobs=None):
         self.epsilon, self.lists, self.reports = epsilon, lists, reports
         self.ledger, self.random_state, self.n_jobs = ledger, random_state, n_jobs
 
-    def fit(self, X=None, y=None):
-        """Check the parameters; nothing is learned, and nothing is released.
+    def fit(self, X, y=None):
+        """Check the parameters and the graph; nothing is learned but `n_nodes_`, and nothing is released.
 
-        Parameters
-        ----------
-        X, y : ignored
+        {graph}
 
         Returns
         -------
         self
         """
         self._check()
+        self.n_nodes_ = read_lists(X, strict=self._is_strict()).n_nodes
         return self
 
     def transform(self, X):
@@ -92,7 +93,7 @@ class RNLTransformer(BitReports, ListMechanism):
         -------
         csr_array of shape (n_nodes, n_nodes)
         """
-        return self.fit().transform(X)
+        return self.fit(X).transform(X)
 
     def decode(self, reports, users=None, n_nodes=None):
         """Return the noisy graph that reports say; nothing is released.
@@ -147,6 +148,10 @@ class RNLTransformer(BitReports, ListMechanism):
         dense = np.divide(dense, n_known, out=np.full((n, n), np.nan), where=n_known > 0)
         np.fill_diagonal(dense, 0.0)
         return dense
+
+    def _randomises(self, method):
+        raise ValueError("lists must know the numbers of their nodes: call privatize(rows, users=...) on each part of "
+                         "the rows, and decode the reports")
 
     def __sklearn_is_fitted__(self):
         return True
