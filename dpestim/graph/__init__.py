@@ -8,6 +8,7 @@ How data flows::
 * `reading.py`        graphs as they come in, and `adjacency`
 * `patterns.py`       what is counted, and how far edges can move the count, exactly
 * `noise.py`          noise that follows the graph
+* `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
 
@@ -18,11 +19,17 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
-__all__ = ["RNLTransformer", "SubgraphCount", "adjacency"]
+__all__ = [
+    "RNLTransformer",
+    "SubgraphCount",
+    "adjacency",
+    "export_graph",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, central model"
