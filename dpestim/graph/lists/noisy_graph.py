@@ -164,8 +164,8 @@ class Unbiased:
         return (found - q**3 * math.comb(n, 3)) / self.d**3
 
     @cached_property
-    def _squares(self):
-        """The sum over pairs of c (c - 1), c common neighbours: four times the number of cycles of four edges."""
+    def cycles(self):
+        """Four times the number of cycles of four edges: the sum over pairs of c (c - 1), c common neighbours."""
         n, q, d = self.noisy.n, self.q, self.d
         constant = q**2 * (n - 2)
         sums, pairs = self.noisy.pairs, math.comb(n, 2)
@@ -199,7 +199,7 @@ class Unbiased:
     def variance_of_triangles(self):
         """The variance of `triangles`."""
         n, v = self.noisy.n, self.v
-        return v**3 * math.comb(n, 3) + v**2 * (n - 2) * self.edges + v * (self.wedges + self._squares)
+        return v**3 * math.comb(n, 3) + v**2 * (n - 2) * self.edges + v * (self.wedges + self.cycles)
 
     @cached_property
     def covariance(self):
