@@ -289,7 +289,7 @@ def _relation_of(estimator, neighbours, claim):
         said = claim.neighbours.value
     elif isinstance(estimator, PrivateEstimator):
         said = estimator._relation().value
-    if said == Neighbours.EDGE.value:
+    if said in (Neighbours.EDGE.value, Neighbours.LIST.value):
         raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: "
                          "pass pairs of graphs of which one has one edge more to dpestim.audit.audit")
     if claim is None and said is None:

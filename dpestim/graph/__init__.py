@@ -8,7 +8,9 @@ How data flows::
 * `reading.py`        graphs as they come in, and `adjacency`
 * `patterns.py`       what is counted, and how far edges can move the count, exactly
 * `noise.py`          noise that follows the graph
+* `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
+* `lists/`            what users report on their neighbour lists, where no curator is trusted
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -17,10 +19,17 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.giving import export_graph
+from dpestim.graph.lists import RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
-__all__ = ["SubgraphCount", "adjacency"]
+__all__ = [
+    "RNLTransformer",
+    "SubgraphCount",
+    "adjacency",
+    "export_graph",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, central model"

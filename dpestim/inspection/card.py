@@ -24,6 +24,8 @@ _WHO = {
                            "public",
     Neighbours.EDGE: "one edge, a relationship of two persons; a person with many relationships is protected less, and "
                      "who takes part is public",
+    Neighbours.LIST: "one entry of a user's neighbour list; a relationship that two users report costs twice, a "
+                     "user with many relationships is protected less, and who takes part is public",
 }
 _ALWAYS = (
     "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",

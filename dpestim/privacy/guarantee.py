@@ -149,16 +149,19 @@ class PrivacyGuarantee(Table):
         * local to substitution: the same, because replacing a record replaces one user's input;
         * add_remove to substitution: a replacement is a removal and an addition, so epsilon doubles and delta becomes
           (1 + e^epsilon) delta, rho four times as large, and noise half as large, where the curve knows it;
-        * to local, to add_remove or to edge from anything else, and from edge to anything else: nothing follows (a
-          mechanism may publish the number of records).
+        * list to edge: an edge is an entry of the lists of two users, so it costs as much as a replacement does;
+        * to local, to add_remove, to list or to edge from anything else, and from edge or list to anything else:
+          nothing follows (a mechanism may publish the number of records).
         """
         neighbours = Neighbours(neighbours)
         if neighbours is self.neighbours:
             return self
-        if neighbours is not Neighbours.SUBSTITUTION or self.neighbours is Neighbours.EDGE:
+        of_edges = self.neighbours in (Neighbours.EDGE, Neighbours.LIST)
+        both_report = self.neighbours is Neighbours.LIST and neighbours is Neighbours.EDGE
+        if not both_report and (neighbours is not Neighbours.SUBSTITUTION or of_edges):
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""
-            of_whom = "edge" if self.neighbours is Neighbours.EDGE else "substitution"
+            of_whom = self.neighbours.value if of_edges else "substitution"
             raise ValueError(f"a guarantee for {self.neighbours.value} neighbours has no bound for {neighbours.value} "
                              f'neighbours: {mend}take a ledger with neighbours="{of_whom}"')
         if self.neighbours is Neighbours.LOCAL:
@@ -305,7 +308,8 @@ def _same_relation(a, b):
     """Return both under one relation."""
     if a.neighbours is b.neighbours:
         return a, b
-    return a.to(Neighbours.SUBSTITUTION), b.to(Neighbours.SUBSTITUTION)
+    shared = Neighbours.EDGE if Neighbours.EDGE in (a.neighbours, b.neighbours) else Neighbours.SUBSTITUTION
+    return a.to(shared), b.to(shared)
 
 
 def _sum(a, b):

@@ -14,6 +14,8 @@ class Neighbours(Enum):
     ADD_REMOVE = "add_remove"
     #: one edge of a graph more or less; the nodes are public
     EDGE = "edge"
+    #: one entry of the neighbour list of one user; the nodes are public
+    LIST = "list"
 
     @property
     def sentence(self):
@@ -23,6 +25,7 @@ class Neighbours(Enum):
             Neighbours.SUBSTITUTION: "data sets of equal size that differ in one record",
             Neighbours.ADD_REMOVE: "data sets of which one has one record more",
             Neighbours.EDGE: "graphs on the same nodes of which one has one edge more",
+            Neighbours.LIST: "neighbour lists of one user that differ in one entry",
         }[self]
 
 

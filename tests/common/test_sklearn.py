@@ -8,7 +8,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
-from dpestim.graph import SubgraphCount
 from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
 from dpestim.local import PrivatizedColumns
 from dpestim.model_selection import PrivateSearchCV
@@ -77,8 +76,10 @@ def fitted():
     or a square matrix, scikit-learn has no checks.
     """
     seen = {ContingencyTable._plan}
-    none = BooleanSum | DomainEncoder | SubgraphCount
-    for cls in (cls for _, cls in all_estimators() if hasattr(cls, "fit") and not issubclass(cls, none)):
+    none = BooleanSum | DomainEncoder
+    graphs = "graph", "lists"
+    for cls in (cls for _, cls in all_estimators()
+                if hasattr(cls, "fit") and not issubclass(cls, none) and cls._checked_as not in graphs):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls
         if plan not in seen and ready(cls).__sklearn_tags__().input_tags.two_d_array:
             seen.add(plan)

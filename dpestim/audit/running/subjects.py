@@ -251,7 +251,7 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
-        if relation is Neighbours.EDGE:  # (rows that are replaced, or added, are no neighbours there)
+        if relation in (Neighbours.EDGE, Neighbours.LIST):  # (rows that are replaced are no neighbours there)
             raise ValueError("pairs must be given for a claim about edges: a list of pairs of graphs of which one has "
                              "one edge more")
         X, y = self._made(_ROWS + 40)

@@ -1,0 +1,24 @@
+"""Neighbour lists under local privacy: each user randomises the user's list, and nobody else must be trusted.
+
+How data flows::
+
+    adjacency matrix, or rows of users --reading--> Lists --flips, noise--> reports      (on the users' side)
+    reports --reading--> what all users say --estimates--> edges_, degrees_, ...          (on the server's side)
+
+* `reading.py`     lists and reports as they come in
+* `flips.py`       randomised response of all bits of lists, drawn by the gaps between flips; `BitLaw`
+* `base.py`        `ListMechanism` (verbs of users), `ListEstimator` (verbs of a server), `BitReports` (reports of bits)
+* `rnl.py`         `RNLTransformer`
+"""
+
+from dpestim.graph.lists.rnl import RNLTransformer
+
+__all__ = ["RNLTransformer"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Graphs, local model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("users randomise their lists of friends, and questions come later", "RNLTransformer",
+     "every bit of a list is reported"),
+)
