@@ -49,8 +49,8 @@ from dpestim.version import __version__
 _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
                 "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "graph", "inspection",
                 "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
-                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree",
-                "verify")
+                "preprocessing", "privacy", "recommend", "shuffle", "statistics", "synthesis", "testing",
+                "tree", "verify")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

@@ -69,6 +69,7 @@ from dpestim.testing import (
     pairs,
     promises,
     queries,
+    ratings,
     rows,
     servers,
     shuffle,
@@ -99,6 +100,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "graph": graphs.Graphs,
              "graph generator": generators.Generators,
              "lists": lists.Listed,
+             "ratings": ratings.Rated,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

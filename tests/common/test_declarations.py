@@ -15,11 +15,12 @@ from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.selection.exponential import ExponentialMechanism
 from dpestim.preprocessing import DomainEncoder
+from dpestim.recommend import DPItemSimilarity
 from dpestim.testing.tools import Book, same_state
 
 PARAMETERS = ("bounds", "categories", "classes", "target_bounds", "keys")
-#: What has the range of an answer, or of candidates, and no columns.
-WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism)
+#: What has the range of an answer, of candidates, or of all ratings, and no columns.
+WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism, DPItemSimilarity)
 ROWS = 40
 
 

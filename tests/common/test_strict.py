@@ -23,6 +23,7 @@ OWN_CHECKS = {
     "graph",
     "graph generator",
     "lists",
+    "ratings",
 }
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
          "get_feature_names_out")

@@ -24,6 +24,7 @@ from broken import (
     numbers,
     pairs,
     queries,
+    ratings,
     relaxed,
     rounds,
     rows,
@@ -39,6 +40,7 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, statistics, rounds, mixed, pairs, learning, synthesis, trees,
+           shuffle, shuffled, stability, graphs, lists, ratings,
+           statistics, rounds, mixed, pairs, learning, synthesis, trees,
            boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
