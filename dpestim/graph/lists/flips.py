@@ -157,7 +157,7 @@ class GapTable:
     def gap(self, words):
         """Return the gap that words say, exactly: as many words as that takes."""
         number = first = next(words)
-        low, high = (int(np.searchsorted(self.thresholds, np.uint64(first), side=side)) - 1 for side in ("left", "right"))
+        low, high = (int(np.searchsorted(self.thresholds, np.uint64(first), side)) - 1 for side in ("left", "right"))
         if high == 0 or low == high:
             return high  # (no threshold equals the word)
         n_words = 1
