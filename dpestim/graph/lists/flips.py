@@ -5,7 +5,6 @@ may be randomised apart, in any order and by any number of threads.
 """
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -62,7 +61,7 @@ class BitLaw:
     def draw(self, source, users, n_nodes, half, n_jobs=None):
         """Return (flipped slots, flips of each user) of ascending users: int32 arrays."""
         runs = Runs(self, n_nodes, half)
-        pieces = _pieces(users, runs.length)
+        pieces = pieces_of(users, runs.length)
 
         def task(first, last):
             reader = source.reader()
@@ -80,7 +79,7 @@ def slots_of(users, n_nodes, half):
     return n_nodes - 1 - users if half else np.full(len(users), n_nodes - 1, np.int64)
 
 
-def _pieces(users, length):
+def pieces_of(users, length):
     """Return (first, last) of the stretches of consecutive users of one run."""
     edges = np.flatnonzero((np.diff(users) != 1) | (np.diff(users // length) != 0)) + 1
     edges = [0, *edges.tolist(), len(users)]
@@ -117,14 +116,14 @@ class Runs:
         parts, ends, before = [], np.cumsum(counts), 0
         for u in late.tolist():
             left = words[u * per + used[u] : (u + 1) * per].tolist()
-            more = _words_of(reader, run, first + u)
+            more = words_of(reader, run, first + u)
             found = gaps.walk(chain(left, more), int(places[u]), int(sizes[u]))
             parts += [out[before : ends[u]], np.array(found, np.int32)]
             before, counts[u] = ends[u], counts[u] + len(found)
         return np.concatenate([*parts, out[before:]]), counts
 
 
-def _words_of(reader, run, place):
+def words_of(reader, run, place):
     """Yield further words of a user, which few users need."""
     for k in count():
         yield from reader.dense(Stage.RARE, 0, run, (place << 40) + k * _MORE, _MORE).tolist()
@@ -157,23 +156,31 @@ class GapTable:
 
     def gap(self, words):
         """Return the gap that words say, exactly: as many words as that takes."""
-        number, n_words, table = 0, 0, self.thresholds
+        number = first = next(words)
+        low, high = (int(np.searchsorted(self.thresholds, np.uint64(first), side)) - 1 for side in ("left", "right"))
+        if high == 0 or low == high:
+            return high  # (no threshold equals the word)
+        n_words = 1
         while True:
-            number, n_words = number << 64 | next(words), n_words + 1
-            if n_words == 1:
-                k = int(np.searchsorted(table, np.uint64(number), side="right")) - 1
-                if k == 0 or int(table[k]) != number:
-                    return k
-                continue
             # the gap is k if 1 - (1 - q)^k <= U < 1 - (1 - q)^(k + 1), for U in [number, number + 1) / 2^(64 n_words)
-            k = bisect_right(range(self.longest), number, key=lambda j: math.ceil(self._scaled(j + 1, n_words)))
-            if k == self.longest or number + 1 <= self._scaled(k + 1, n_words):
+            number, n_words = number << 64 | next(words), n_words + 1
+            k = high
+            while k > max(low, 0) and self._rounded_up(k, n_words) > number:
+                k -= 1
+            if k == self.longest or number + 1 <= self._rounded(k + 1, n_words):
                 return k
 
-    def _scaled(self, k, n_words):
-        """Return 2^(64 n_words) P[gap < k], a Fraction."""
+    def _rounded_up(self, k, n_words):
+        """Return 2^(64 n_words) P[gap < k], rounded up."""
         whole = self.total**k
-        return Fraction((whole - self.keep**k) << 64 * n_words, whole)
+        return -((self.keep**k - whole << 64 * n_words) // whole)
+
+    def geometric(self, words):
+        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
+        total = 0
+        while (gap := self.gap(words)) == self.longest:
+            total += gap
+        return total + gap
 
     def walk(self, words, at, size):
         """Return the flips from a slot on, one word after the other."""
