@@ -310,6 +310,8 @@ ELSEWHERE = {
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
+    "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
+    "NodeSubgraphCount": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",

@@ -10,6 +10,7 @@ How data flows::
 * `noise.py`          noise that follows the graph
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
+* `nodes/`            what protects whole nodes
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -19,10 +20,11 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 """
 
 from dpestim.graph.lists import RNLTransformer
+from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
-__all__ = ["RNLTransformer", "SubgraphCount", "adjacency"]
+__all__ = ["NodeDegreeDistribution", "NodeSubgraphCount", "RNLTransformer", "SubgraphCount", "adjacency"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, central model"

@@ -62,6 +62,7 @@ from dpestim.testing import (
     learning,
     lists,
     mixed,
+    nodes,
     numbers,
     pairs,
     promises,
@@ -92,7 +93,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed,
+             "nodes": nodes.Nodes}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
