@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource
 from dpestim.testing.graphs import SMALL, _matrix, _neighbours, check_graph_containers
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
 from dpestim.testing.tools import require
@@ -120,24 +121,21 @@ def check_nodes_follow_law(nodes):
     """Bounds and noise of releases follow their laws; the same test rejects noise that is 0.7 times as large."""
     matrix = np.kron(np.eye(8), [[0, 1], [1, 0]]).astype(np.uint8)  # 8 edges, apart: no bound cuts any
     est = nodes.fresh()
-    kind, bounds = est._kind(), est._bounds()
+    bounds = est._bounds()
     seen = nodes.seen(est, matrix, np.arange(matrix.size).reshape(matrix.shape))
     drawn = []
-    for seed in range(N // min(kind.size(bounds.bounds[0]), 3)):
-        est = nodes.fresh(random_state=seed)
-        noisy = []
-        est._learned = lambda answers, noisy=noisy: noisy.extend(answers) or {}
-        est.fit(matrix)
-        drawn.append((est.bound_, np.array(noisy) - seen.answers(est.bound_)))
+    for seed in range(N // min(seen.size(bounds.bounds[0]), 3)):
+        bound, _, noisy = est._drawn(seen, bounds, WordSource(2 * seed), WordSource(2 * seed + 1))
+        drawn.append((bound, np.array(noisy) - seen.answers(bound)))
     counts = np.array([sum(bound == b for bound, _ in drawn) for b in bounds.bounds])
     chances = bounds.probabilities(seen)
     require(_p_value(counts, chances) > ALPHA, "the bound does not follow its law")
-    scaled = [(z * float(est._law(kind, bound).rate_of_decay)) for bound, z in drawn]  # about Laplace noise of scale 1
+    scaled = [(z * float(est._law(type(seen), bound).rate_of_decay)) for bound, z in drawn]  # about Laplace noise of scale 1
     scale, steps = np.concatenate(scaled), np.concatenate([np.full(len(z), bound) for bound, z in drawn])
     for factor in (1.0, 0.7):
         observed, expected = 0, 0
         for bound in bounds.bounds:
-            rate, z = float(est._law(kind, bound).rate_of_decay), factor * scale[steps == bound]
+            rate, z = float(est._law(type(seen), bound).rate_of_decay), factor * scale[steps == bound]
             places = np.arange(-int(12 / rate) - 1, int(12 / rate) + 2)
             law = math.tanh(rate / 2) * np.exp(-rate * np.abs(places))
             edges = np.array([0.4, 0.9, 1.6, 2.5])

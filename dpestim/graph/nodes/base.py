@@ -57,17 +57,19 @@ class NodeRelease(CentralMechanism):
         promised, source = self._guarantee(), WordSource(self.random_state)
         self._pay()
         order, choice, noise = (source.part(k) for k in range(3))
-        seen = kind.of(graph, order, self)
-        bound = bounds.draw(seen, choice)
-        law = self._law(kind, bound)
-        drawn = law.draw(noise, len(answers := seen.answers(bound)))
-        noisy = [answer + z for answer, z in zip(answers, drawn.tolist())]
+        bound, law, noisy = self._drawn(kind.of(graph, order, self), bounds, choice, noise)
         return self._become({**self._learned(noisy), "bound_": bound, "_law_": law, "_kept_promise": promised})
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "bound_")
 
     # ---------------------------------------------------------------- inside
+
+    def _drawn(self, seen, bounds, choice, noise):
+        """Return (the bound, the law of the noise, noisy answers)."""
+        bound = bounds.draw(seen, choice)
+        law, answers = self._law(type(seen), bound), seen.answers(bound)
+        return bound, law, [answer + z for answer, z in zip(answers, law.draw(noise, len(answers)).tolist())]
 
     def _read(self, X):
         return read_graph(X, strict=self._is_strict())

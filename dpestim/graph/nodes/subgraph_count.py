@@ -146,8 +146,8 @@ KINDS = {
 class NodeSubgraphCount(NodeRelease):
     """Count edges, triangles, k-stars or squares of a graph with noise for whole nodes.
 
-    A further node may make any number of triangles. So the count is that of a graph which is cut to a bound of the edges
-    of a node, or of the triangles that a node is part of. Graphs within the bound keep their count.
+    A further node may make any number of triangles. So the count is that of a graph which is cut to a bound: of the
+    edges of a node, or of the triangles that a node is part of. Graphs within the bound keep their count.
 
     **Privacy.** Pure epsilon in the central model, for graphs of which one has one node more, with all its edges. The
     number of nodes is private, too. Two graphs in which one node has other edges are two steps apart: 2 epsilon. How
