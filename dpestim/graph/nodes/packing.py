@@ -29,17 +29,18 @@ def packed(copies, n_nodes, bound):
     parts = sparse.csr_array((np.ones(inside.sum()), (rows[inside], columns[inside])), shape=(len(full), len(copies)))
     cut = np.flatnonzero(inside.any(axis=1))  # (the others are taken whole)
     parts, whole = parts[:, cut], len(copies) - len(cut)
-    low, high = _enclosed(parts, bound)
-    if UNIT * (high - low) > 1 << _DIGITS:
-        return UNIT * whole + int(UNIT * exact(parts.toarray().astype(int).tolist(), bound) // 1)
-    return UNIT * whole + (UNIT * high >> _DIGITS)
+    for solver in ("highs-ipm", "highs-ds"):  # (the first is up to six times as fast on graphs with groups)
+        low, high = _enclosed(parts, bound, solver)
+        if UNIT * (high - low) <= 1 << _DIGITS:
+            return UNIT * whole + (UNIT * high >> _DIGITS)
+    return UNIT * whole + int(UNIT * exact(parts.toarray().astype(int).tolist(), bound) // 1)
 
 
-def _enclosed(parts, bound):
+def _enclosed(parts, bound, solver):
     """Return integers below and above the value, in units of 2^-_DIGITS."""
     n_rows, n_columns = parts.shape
     one, shares, prices = 1 << _DIGITS, np.zeros(n_columns), np.zeros(n_rows)
-    found = linprog(-np.ones(n_columns), parts, np.full(n_rows, bound), bounds=(0, 1), method="highs")
+    found = linprog(-np.ones(n_columns), parts, np.full(n_rows, bound), bounds=(0, 1), method=solver)
     if found.x is not None:
         shares, prices = _clean(found.x, 1), _clean(-found.ineqlin.marginals, 1)
     whole = parts.astype(np.int64)
