@@ -190,6 +190,22 @@ def test_how_nodes_are_listed_changes_no_law():
         assert est.release(matrix) == est.release(matrix[np.ix_(moved, moved)])
 
 
+def test_order_choice_and_noise_share_no_word():
+    est, seen = NodeSubgraphCount(1.0, projection="stable", random_state=0), []
+
+    class Kind(est._kind()):
+        @classmethod
+        def of(cls, graph, source, estimator):
+            seen.append(source.fingerprint)
+            return super().of(graph, source, estimator)
+
+    drawn_by, est._kind = est._drawn, lambda: Kind
+    est._drawn = lambda cut, bounds, *sources: seen.extend(s.fingerprint for s in sources) or drawn_by(
+        cut, bounds, *sources)
+    est.fit(drawn(10, 0.3))
+    assert len(set(seen)) == len(seen) == 3
+
+
 def test_ledgers_of_nodes_pay_those_of_edges_pay_twice_and_those_of_rows_refuse():
     graph, nodes, edges, rows = drawn(20, 0.2), *(Ledger(2, neighbours=name) for name in ("node", "edge", "add_remove"))
     for ledger, spent in ((nodes, 1), (edges, 2)):
