@@ -312,6 +312,8 @@ ELSEWHERE = {
     "DegreeEstimator": "degrees of one graph; tests/unit/graph/test_lists.py",
     "EdgeCountEstimator": "counts of one graph; tests/unit/graph/test_lists.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
+    "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
+    "NodeSubgraphCount": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",

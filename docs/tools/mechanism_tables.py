@@ -68,6 +68,8 @@ def mechanism_table(*, tables=True, page=None):
 
 #: What is worth comparing: what users send, or whom the guarantee is about.
 _COLUMN = {True: "bits a user, epsilon = 1", False: "protects"}
+#: Whom estimators of graphs protect, by how they are checked.
+_OF_GRAPHS = {"graph": "one edge", "lists": "one entry of a list", "nodes": "one node with all its edges"}
 #: What is added to the task of a law that gives some inputs less protection than others.
 _RELAXED = ", relaxed: less protection for values that you name"
 
@@ -119,7 +121,7 @@ def _bits(cls):
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
     if not _is_local(cls):
-        return "one record, replaced"
+        return _OF_GRAPHS.get(getattr(cls, "_checked_as", None), "one record, replaced")
     if hasattr(cls, "_typical_bits"):
         return cls._typical_bits()
     if "categories" in parameters:

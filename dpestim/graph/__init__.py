@@ -11,6 +11,7 @@ How data flows::
 * `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
+* `nodes/`            what protects whole nodes
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -21,12 +22,15 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
+from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
     "DegreeEstimator",
     "EdgeCountEstimator",
+    "NodeDegreeDistribution",
+    "NodeSubgraphCount",
     "RNLTransformer",
     "SubgraphCount",
     "adjacency",

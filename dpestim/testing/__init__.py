@@ -65,6 +65,7 @@ from dpestim.testing import (
     learning,
     lists,
     mixed,
+    nodes,
     numbers,
     pairs,
     promises,
@@ -101,6 +102,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "graph generator": generators.Generators,
              "lists": lists.Listed,
              "ratings": ratings.Rated,
+             "nodes": nodes.Nodes,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

@@ -19,10 +19,11 @@ from dpestim.statistics import UnknownCategories
 ROWS = 12
 #: What is no table of rows: its own family of checks has all of this.
 OWN_CHECKS = {
-    "keyvalue",
     "graph",
     "graph generator",
+    "keyvalue",
     "lists",
+    "nodes",
     "ratings",
 }
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",

@@ -21,6 +21,7 @@ from broken import (
     learning,
     lists,
     mixed,
+    nodes,
     numbers,
     pairs,
     queries,
@@ -40,7 +41,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, ratings,
-           statistics, rounds, mixed, pairs, learning, synthesis, trees,
-           boosting, answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
+           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
