@@ -11,6 +11,11 @@ How data flows::
 * `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
+* `edge_release.py`   what estimators share that add noise of a public law to facts of a graph, one after another:
+* `degree_distribution.py`  `DegreeDistribution`, and `falling.py`, intervals of numbers that fall
+* `spectrum.py`       `GraphSpectrum`: the largest eigenvalues
+* `pagerank.py`       `PageRankEstimator`: PageRank and degrees of all nodes
+* `cuts.py`           `CutEstimator`, and `pairs.py`, all pairs of nodes by randomised response
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -19,12 +24,20 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.cuts import CutEstimator
+from dpestim.graph.degree_distribution import DegreeDistribution
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import RNLTransformer
+from dpestim.graph.pagerank import PageRankEstimator
 from dpestim.graph.reading import adjacency
+from dpestim.graph.spectrum import GraphSpectrum
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "CutEstimator",
+    "DegreeDistribution",
+    "GraphSpectrum",
+    "PageRankEstimator",
     "RNLTransformer",
     "SubgraphCount",
     "adjacency",
@@ -36,4 +49,8 @@ TASK = "Graphs, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("edges, triangles or stars of a network are counted", "SubgraphCount", "noise follows what one edge can change"),
+    ("it is asked how many nodes have each degree", "DegreeDistribution", "one edge moves sorted numbers by 2 in all"),
+    ("it is asked how many edges join two groups of nodes", "CutEstimator", "unbiased, with proven error bounds"),
+    ("nodes are ranked, or their degrees are wanted", "PageRankEstimator", "PageRank is close to degrees"),
+    ("the largest eigenvalues are wanted", "GraphSpectrum", "one edge moves all of them together by 2 at most"),
 )

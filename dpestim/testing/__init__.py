@@ -34,6 +34,7 @@ an estimator can do decides which:
     choices      what chooses among candidates
     queries      what says which of many queries are above a threshold
     stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    graph_answers  noisy facts of a graph: how far those of all small neighbours are apart
     shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
     shuffled     what puts a local estimator behind a shuffler
     statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
@@ -58,6 +59,7 @@ from dpestim.testing import (
     finders,
     frequencies,
     generators,
+    graph_answers,
     graphs,
     groups,
     itemsets,
@@ -97,6 +99,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
              "attributes": attributes.Attributes,
              "graph": graphs.Graphs,
+             "graph answers": graph_answers.Answers,
              "graph generator": generators.Generators,
              "lists": lists.Listed,
              }
