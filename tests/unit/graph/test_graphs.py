@@ -82,8 +82,9 @@ def test_triangles_that_share_an_edge_are_bounded_by_edges_of_the_same_pair(k):
         matrix = half + half.T
         seen = PATTERNS["k-triangle"](read_graph(matrix), k)
         value, moves = seen.value, seen.moves(8)
-        assert seen._beside == most_beside(matrix, k)
-        assert all(a <= seen.bound(seen.level + t) for t, a in enumerate(moves))
+        x, most = seen.level, most_beside(matrix, k)
+        assert moves == [min(seen.bound(x + t), math.comb(x + t, k) + 2 * t * math.comb(x + t, k - 1) + sum(
+            m * math.comb(t, k - 1 - r) for r, m in enumerate(most))) for t in range(8)]  # (the bound of the proof)
         below += moves[0] < seen.bound(seen.level)
         for i, j in np.argwhere(np.triu(np.ones((n, n)), 1)):
             matrix[i, j] = matrix[j, i] = 1 - matrix[i, j]
