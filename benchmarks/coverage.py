@@ -309,6 +309,7 @@ ELSEWHERE = {
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
+    "ControlFlowCoverage": "bands of all blocks; tests/unit/graph/test_coverage_of_runs.py",
     "CutEstimator": "cuts of one graph; tests/unit/graph/test_graph_answers.py",
     "DegreeDistribution": "bands of one graph; tests/unit/graph/test_graph_answers.py",
     "GraphSpectrum": "bands of one graph; tests/unit/graph/test_graph_answers.py",

@@ -14,6 +14,7 @@ How data flows::
 * `edge_release.py`   what estimators share that add noise of a public law to facts of a graph, one after another:
 * `degree_distribution.py`  `DegreeDistribution`, and `falling.py`, intervals of numbers that fall
 * `spectrum.py`       `GraphSpectrum`: the largest eigenvalues
+* `coverage.py`       `ControlFlowCoverage`, and `flow.py`, control-flow graphs and their dominator trees
 * `pagerank.py`       `PageRankEstimator`: PageRank and degrees of all nodes
 * `cuts.py`           `CutEstimator`, and `pairs.py`, all pairs of nodes by randomised response
 
@@ -24,6 +25,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.coverage import ControlFlowCoverage
 from dpestim.graph.cuts import CutEstimator
 from dpestim.graph.degree_distribution import DegreeDistribution
 from dpestim.graph.giving import export_graph
@@ -34,6 +36,7 @@ from dpestim.graph.spectrum import GraphSpectrum
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "ControlFlowCoverage",
     "CutEstimator",
     "DegreeDistribution",
     "GraphSpectrum",
@@ -52,5 +55,6 @@ GUIDE = (
     ("it is asked how many nodes have each degree", "DegreeDistribution", "one edge moves sorted numbers by 2 in all"),
     ("it is asked how many edges join two groups of nodes", "CutEstimator", "unbiased, with proven error bounds"),
     ("nodes are ranked, or their degrees are wanted", "PageRankEstimator", "PageRank is close to degrees"),
+    ("users' runs of a program cover its blocks", "ControlFlowCoverage", "nobody sees a run of another"),
     ("the largest eigenvalues are wanted", "GraphSpectrum", "one edge moves all of them together by 2 at most"),
 )

@@ -21,6 +21,7 @@ ROWS = 12
 OWN_CHECKS = {
     "keyvalue",
     "graph",
+    "coverage",
     "graph answers",
     "graph generator",
     "lists",

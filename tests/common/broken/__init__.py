@@ -12,6 +12,7 @@ from broken import (
     central,
     choices,
     contract,
+    coverage_of_runs,
     encoders,
     frequencies,
     graph_answers,
@@ -40,6 +41,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, graph_answers, lists, statistics, rounds, mixed, pairs, learning,
-           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, graph_answers, coverage_of_runs, lists, statistics, rounds, mixed,
+           pairs, learning, synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
