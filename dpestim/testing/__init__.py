@@ -34,6 +34,8 @@ an estimator can do decides which:
     choices      what chooses among candidates
     queries      what says which of many queries are above a threshold
     stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    coverage_of_runs  reports on runs of a program: what one block moves, the law of flips, estimates
+    graph_answers  noisy facts of a graph: how far those of all small neighbours are apart
     shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
     shuffled     what puts a local estimator behind a shuffler
     statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
@@ -54,10 +56,12 @@ from dpestim.testing import (
     central,
     choices,
     contract,
+    coverage_of_runs,
     encoders,
     finders,
     frequencies,
     generators,
+    graph_answers,
     graphs,
     groups,
     itemsets,
@@ -98,7 +102,9 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
              "attributes": attributes.Attributes,
+             "coverage": coverage_of_runs.Covered,
              "graph": graphs.Graphs,
+             "graph answers": graph_answers.Answers,
              "graph generator": generators.Generators,
              "lists": lists.Listed,
              "ratings": ratings.Rated,

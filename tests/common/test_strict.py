@@ -20,6 +20,8 @@ ROWS = 12
 #: What is no table of rows: its own family of checks has all of this.
 OWN_CHECKS = {
     "graph",
+    "coverage",
+    "graph answers",
     "graph generator",
     "keyvalue",
     "lists",

@@ -12,8 +12,10 @@ from broken import (
     central,
     choices,
     contract,
+    coverage_of_runs,
     encoders,
     frequencies,
+    graph_answers,
     graphs,
     groups,
     itemsets,
@@ -42,5 +44,6 @@ from broken import (
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
-           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes)
+           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
+           coverage_of_runs)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
