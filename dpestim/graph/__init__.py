@@ -18,11 +18,11 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.graph.lists import RNLTransformer
+from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
-__all__ = ["RNLTransformer", "SubgraphCount", "adjacency"]
+__all__ = ["DegreeEstimator", "EdgeCountEstimator", "RNLTransformer", "SubgraphCount", "adjacency"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, central model"
