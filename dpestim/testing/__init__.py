@@ -25,6 +25,8 @@ an estimator can do decides which:
     answers      fits in rounds of noisy sums: how far these are apart, given all answers, on tiny data
     rounds       what learns from reports of noisy gradients, in the local model
     itemsets     what finds sets of items of baskets, by groups of users that answer one after another
+    graphs       counts of graphs: worst cases over all small graphs, laws of releases
+    generators   what learns from a graph with noise, and draws graphs
     views        what estimates from views of rows, of which each user reports some
     synthesis    what learns a model of rows, and samples others from it
     releases     what releases answers, in the central model: charges, refusals, seeds, strict mode
@@ -55,6 +57,7 @@ from dpestim.testing import (
     encoders,
     finders,
     frequencies,
+    generators,
     graphs,
     groups,
     itemsets,
@@ -92,7 +95,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed,
+             "graph generator": generators.Generators}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

@@ -1,0 +1,162 @@
+"""What learns from a graph with noise and draws graphs: all that a fit hears, over all graphs of four nodes; samples.
+
+What a generator brings (`dpestim.graph.generators.base`): all that its fit hears of a graph are integers that get noise
+(`NoiseLaw.add`) and choices by scores (`ChoiceLaw.draw`), asked in the same order, number and shape of any two graphs
+that were answered the same. Then `reported` works out the loss of all answers exactly. A class that draws by a law of
+another kind says in `_told_apart` where its law is checked instead, and is not checked here. Where each user reports
+(`Neighbours.LIST`), an edge is in two lists, so that graphs that differ in an edge may be told apart by twice epsilon.
+"""
+
+import copy
+import pickle
+from itertools import combinations
+
+import numpy as np
+from scipy import sparse
+
+from dpestim.privacy.config import config_context
+from dpestim.privacy.exact import canonical_epsilon
+from dpestim.testing.releases import RELEASE_CHECKS, Releases
+from dpestim.testing.reported import hear, layout, require_kept
+from dpestim.testing.tools import Book, refuses, require, same_state
+
+#: All graphs of so many nodes are looked at; and the nodes of other graphs.
+SMALL, NODES = 4, 30
+PAIRS = list(combinations(range(SMALL), 2))
+#: ... told what was answered to these: one without edges, with all of them, and one between.
+STARTS = (0, (1 << len(PAIRS)) - 1, 0b001011)
+
+
+class Generators(Releases):
+    """A generator of graphs, and how it is used."""
+
+    @property
+    def relation(self):
+        """The name of the relation of a release."""
+        return self.estimator._relation().value
+
+    def checks(self):
+        """Return the checks of what draws graphs."""
+        return *CHECKS, *RELEASE_CHECKS
+
+    @property
+    def data(self):
+        """An adjacency matrix."""
+        return self.estimator._test_data(NODES)[0]
+
+    def release(self, est, data):
+        """Return what a copy of it learns from a graph."""
+        twin = copy.copy(est).fit(data)
+        return {name: value for name, value in vars(twin).items() if name.endswith("_") and not name.startswith("_")}
+
+    def use(self, est):
+        """Learn once."""
+        est.fit(self.data)
+
+    def charged(self):
+        """Return the ways to release: to fit."""
+        return (lambda est: est.fit(self.data),)
+
+    def free(self, est):
+        """Draw graphs."""
+        est.sample()
+        est.sample(random_state=0)
+
+    def entropy(self, est):
+        """Return several releases: those of few edges repeat."""
+        return [self.release(est, self.estimator._test_data(NODES + k)[0]) for k in range(3)]
+
+    def bad(self):
+        """Return what is no undirected graph."""
+        graph = self.data
+        for change in (lambda m: m[:, :-1], lambda m: np.triu(m), lambda m: 2 * m, lambda m: m + np.eye(len(m)),
+                       lambda m: np.where(m, np.nan, 0.0), lambda m: m.astype(str)):
+            yield change(graph)
+
+    def odd(self):
+        """Return square matrices that differ in one entry."""
+        yield self.data
+        for value in (0.5, -1e308, np.nan, 1.0):
+            for place in ((0, 1), (2, 2)):
+                matrix = self.data.astype(float)
+                matrix[place] = value
+                yield matrix
+
+    def shown(self, released):
+        """Return names and types of what is learned."""
+        return {name: type(value) for name, value in released.items()}
+
+
+def check_generator_keeps_epsilon(generators):
+    """Over all graphs of four nodes and every edge: all answers that a fit hears keep epsilon and delta together.
+
+    What is learned is a function of these answers alone.
+    """
+    est = generators.estimator
+    if getattr(est, "_told_apart", ""):
+        return
+    allowed = copy.copy(est)
+    allowed.epsilon = (2 if generators.relation == "list" else 1) * canonical_epsilon(est.epsilon)
+    for seed, start in enumerate(STARTS):
+        told, heard = [], {}
+        for code in (start, *range(1 << len(PAIRS))):
+            heard[code] = hear(generators.fresh(random_state=seed), matrix_of(code), None, told)
+            learned, first = heard[code][1], heard[start][1]
+            require(same_state(learned, first), "what is learned must be a function of what was drawn")
+            require(layout(learned) == layout(first), "what a fit leaves behind must be laid out alike")
+        for code in range(1 << len(PAIRS)):
+            for edge in range(len(PAIRS)):
+                if not code >> edge & 1:
+                    require_kept(allowed, heard[code][0], heard[code | 1 << edge][0])
+
+
+def matrix_of(code):
+    """Return the adjacency matrix of one of all graphs of four nodes."""
+    matrix = np.zeros((SMALL, SMALL), np.uint8)
+    for edge, (i, j) in enumerate(PAIRS):
+        matrix[i, j] = matrix[j, i] = code >> edge & 1
+    return matrix
+
+
+def check_generator_samples(generators):
+    """Graphs are undirected and simple, of the nodes that were fitted, free, and those of a seed; whatever the mode."""
+    graph = generators.data
+    est = generators.fresh(ledger=Book()).fit(graph)
+    before = {name: copy.deepcopy(value) for name, value in vars(est).items() if name != "ledger"}
+    for drawn in [est.sample(random_state=seed) for seed in range(3)] + [est.sample()]:
+        require(isinstance(drawn, sparse.csr_array) and drawn.dtype == np.uint8, "a graph must be a csr_array of uint8")
+        require(drawn.shape == graph.shape, "a graph must have the nodes that were fitted")
+        require(bool((drawn.data == 1).all()) and drawn.has_canonical_format, "an edge must be there once")
+        require(not drawn.diagonal().any() and (drawn != drawn.T).nnz == 0, "a graph must be undirected, without loops")
+        require(read_again(drawn, generators), "a graph must be one that can be fitted")
+    one, same, other = (est.sample(random_state=seed) for seed in (0, 0, 1))
+    require((one != same).nnz == 0, "a seed must reproduce a graph")
+    require((one != other).nnz > 0, "another seed must give another graph")
+    require((est.sample() != est.sample()).nnz > 0, "no seed must give another graph each call")
+    require((pickle.loads(pickle.dumps(est)).sample(0) != one).nnz == 0, "a pickle must draw the same")
+    refuses(lambda: est.sample(random_state=-1), "a bad random_state", est)
+    refuses(lambda: generators.fresh().sample(), "a graph before a fit")
+    with config_context(strict=True):
+        require((est.sample(0) != one).nnz == 0, "strict mode must draw the same")
+    require(len(est.ledger.paid) == 1, "graphs must be free")
+    require(same_state(before, {name: value for name, value in vars(est).items() if name != "ledger"}),
+            "drawing a graph must change nothing")
+
+
+def read_again(drawn, generators):
+    """Tell whether a graph that was drawn can be fitted."""
+    generators.fresh().fit(drawn)
+    return True
+
+
+def check_generator_containers(generators):
+    """Sparse matrices of any format and arrays of any dtype teach the same."""
+    graph = generators.data
+    wanted = generators.release(generators.fresh(), graph)
+    for other in (graph.astype(bool), graph.astype(np.float32), np.asfortranarray(graph), sparse.csr_array(graph),
+                  sparse.csc_matrix(graph), sparse.coo_array(graph.astype(np.int64)), sparse.lil_array(graph)):
+        same = same_state(generators.release(generators.fresh(), other), wanted)
+        require(same, f"{type(other).__name__} teaches something else")
+
+
+CHECKS = (check_generator_keeps_epsilon, check_generator_samples, check_generator_containers)
