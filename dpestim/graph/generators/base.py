@@ -10,12 +10,46 @@ from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource, check_random_state
 
 
-class GraphGenerator(CentralMechanism):
-    """Base of what makes graphs: a sub-class brings an ``__init__``, `_learn`, `_draw`, `_test_params` and a proof.
+class GraphSampler:
+    """Mixin, which stands left of what learns from graphs: `sample`, of a sub-class that brings `_draw`.
 
-    `_learn(graph, source)` returns the attributes of a fit, by name, and draws all its noise from the source;
-    `_draw(rng)` returns the ends of edges of a random graph and sees nothing but these attributes.
-    `_check_parameters` raises ValueError for parameters, and `_least_nodes` is the fewest nodes that a graph may have.
+    `_draw(rng)` returns the ends of edges of a random graph and sees nothing but what was learned, `n_nodes_` included.
+    """
+
+    def sample(self, random_state=None):
+        """Return a random graph, which costs nothing: draw as many as you like.
+
+        Parameters
+        ----------
+        random_state : None, int, numpy.random.Generator or RandomState, default=None
+            No privacy depends on it.
+
+        Returns
+        -------
+        csr_array of shape (n_nodes, n_nodes)
+            The adjacency matrix, of uint8, symmetric and with a zero diagonal. Node i is that of the fitted graph.
+        """
+        check_is_fitted(self)
+        return joined(*self._draw(generator_of(random_state)), self.n_nodes_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # (columns are nodes, as rows are: no table)
+        tags.input_tags.pairwise = tags.input_tags.sparse = True
+        return tags
+
+    # ---------------------------------------------------------------- for the sub-class
+
+    def _draw(self, rng):
+        """Return (ends, other ends) of edges, two arrays of nodes; loops and repeated edges among them are left out."""
+        raise TypeError(f"{type(self).__name__} does not say how it draws a graph: implement `_draw`")
+
+
+class GraphGenerator(GraphSampler, CentralMechanism):
+    """Base of what makes graphs of one that a curator holds: a sub-class brings an ``__init__``, `_learn` and `_draw`.
+
+    `_learn(graph, source)` returns the attributes of a fit, by name, and draws all its noise from the source; `_draw`
+    sees nothing but these. `_check_parameters` raises ValueError for parameters.
     """
 
     _checked_as, _template = "graph generator", "rows"
@@ -47,40 +81,14 @@ class GraphGenerator(CentralMechanism):
         self._pay()
         return self._become({**self._learn(graph, source), "n_nodes_": graph.n_nodes, "_kept_promise": promised})
 
-    def sample(self, random_state=None):
-        """Return a random graph, which costs nothing: draw as many as you like.
-
-        Parameters
-        ----------
-        random_state : None, int, numpy.random.Generator or RandomState, default=None
-            No privacy depends on it.
-
-        Returns
-        -------
-        csr_array of shape (n_nodes, n_nodes)
-            The adjacency matrix, of uint8, symmetric and with a zero diagonal. Node i is that of the fitted graph.
-        """
-        check_is_fitted(self)
-        return joined(*self._draw(generator_of(random_state)), self.n_nodes_)
-
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_nodes_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # (columns are nodes, as rows are: no table)
-        tags.input_tags.pairwise = tags.input_tags.sparse = True
-        return tags
 
     # ---------------------------------------------------------------- inside
 
     def _learn(self, graph, source):
         """Return what is learned of a `Graph`, by name of the attribute."""
         raise TypeError(f"{type(self).__name__} does not say what it learns: implement `_learn`")
-
-    def _draw(self, rng):
-        """Return (ends, other ends) of edges, two arrays of nodes; loops and repeated edges among them are left out."""
-        raise TypeError(f"{type(self).__name__} does not say how it draws a graph: implement `_draw`")
 
     def _check_parameters(self):
         """Raise ValueError for a parameter that is wrong, whatever the graph."""
