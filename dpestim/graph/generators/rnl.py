@@ -5,8 +5,10 @@ import numpy as np
 from dpestim.graph.generators.base import GraphSampler
 from dpestim.graph.lists.base import BitReports, ListEstimator
 
-#: Where pairs are joined with more than this probability, all pairs are gone through.
-_DENSE = 0.5
+#: Where pairs are joined at more than this rate, all pairs are gone through: edges are then about as many.
+_DENSE = 0.7
+#: Bins of nodes, and the largest rate: e^-40 is no probability that matters.
+_BINS, _MOST = 64, 40.0
 
 
 class RNLGenerator(GraphSampler, BitReports, ListEstimator):
@@ -73,35 +75,64 @@ class RNLGenerator(GraphSampler, BitReports, ListEstimator):
         noise = (n - 1) * law.variance
         spread = max(float(np.mean((degrees - mean) ** 2)) - noise, 0.0)
         degrees = np.clip(mean + (degrees - mean) * spread / (spread + noise), mean / 10, n - 1)
-        degrees *= 2 * n_edges / max(degrees.sum(), 1e-300)
-        return {"n_edges_": n_edges, "degrees_": degrees, "n_nodes_": n,
-                "_reported": np.sort(read.rows.astype(np.int64) * n + read.nodes)}
+        reported = np.sort(read.rows.astype(np.int64) * n + read.nodes)
+        weights = degrees / degrees.mean() if n_edges else np.ones(n)
+        return {"n_edges_": n_edges, "degrees_": weights * mean, "n_nodes_": n, "_weights": weights,
+                "_rate": _rate_for(n_edges, weights, reported, float(law.q)), "_reported": reported}
 
     def _draw(self, rng):
-        n, q = self.n_nodes_, float(self.bit_law_.q)
-        pairs, reported = n * (n - 1) // 2, self._reported
-        density = min(self.n_edges_ / pairs, 1 - 0.5 / pairs)
-        weights = self.degrees_ / max(self.degrees_.mean(), 1e-300)
-        rate = -np.log1p(-density)  # (a pair i, j is joined with probability 1 - e^(-rate w_i w_j) before its report)
+        n, q, weights, reported = self.n_nodes_, float(self.bit_law_.q), self._weights, self._reported
 
-        def before(codes):
-            return -np.expm1(-rate * weights[codes // n] * weights[codes % n])
+        def chances(codes):
+            return _chances(self._rate * weights[codes // n] * weights[codes % n], q)
 
-        if density > _DENSE:
+        if self._rate > _DENSE:
             one, two = np.triu_indices(n, 1)
             silent = np.setdiff1d(one * n + two, reported, assume_unique=True)
-            chances = before(silent)
-        else:
+            silent = silent[rng.random(len(silent)) < chances(silent)[1]]
+        else:  # candidates come with their probability before the report, and stay with what the report leaves of it
             line = np.cumsum(weights)
-            points = rng.poisson(rate * line[-1] ** 2 / 2)
+            points = rng.poisson(self._rate * line[-1] ** 2 / 2)
             one, two = (np.minimum(np.searchsorted(line, rng.random(points) * line[-1]), n - 1) for _ in range(2))
             codes = np.unique((np.minimum(one, two) * n + np.maximum(one, two))[one != two])
             silent = np.setdiff1d(codes, reported, assume_unique=True)
-            chances = np.ones(len(silent))
-        prior = before(silent)
-        # (candidates come with their probability before the report, and stay with what the report leaves of it)
-        silent = silent[rng.random(len(silent)) * (prior * q + (1 - prior) * (1 - q)) < chances * q]
-        prior = before(reported)
-        true = prior * (1 - q)
-        loud = reported[rng.random(len(reported)) * (true + (1 - prior) * q) < true]
+            before, after, _ = chances(silent)
+            silent = silent[rng.random(len(silent)) * before < after]
+        loud = reported[rng.random(len(reported)) < chances(reported)[2]]
         return np.divmod(np.concatenate([silent, loud]), n)
+
+    @classmethod
+    def _test_params(cls):
+        return [{"epsilon": 1.0}, {"epsilon": 3.0, "n_jobs": 2}]
+
+
+def _chances(rates, q):
+    """Return the probabilities of edges: before a report, after a report of 0, and after one of 1 (Bayes).
+
+    Pairs are joined with probability 1 - e^-rate, and a report is wrong with probability q.
+    """
+    before = -np.expm1(-rates)
+    silent, loud = before * q, before * (1 - q)
+    return before, silent / (silent + (1 - before) * (1 - q)), loud / (loud + (1 - before) * q)
+
+
+def _rate_for(n_edges, weights, reported, q):
+    """Return the rate for which as many edges are drawn on average, by bins of nodes of about equal weight."""
+    n = len(weights)
+    if not n_edges:
+        return 0.0
+    order = np.argsort(weights)
+    line = np.cumsum(weights[order])
+    bins = np.empty(n, np.int64)
+    bins[order] = np.minimum(line / line[-1] * _BINS, _BINS - 1)
+    sizes, total = np.bincount(bins, minlength=_BINS), np.bincount(bins, weights, minlength=_BINS)
+    own = total / np.maximum(sizes, 1)
+    pairs = (np.outer(sizes, sizes) - np.diag(sizes)) / 2
+    loud = np.bincount(bins[reported // n] * _BINS + bins[reported % n], minlength=_BINS**2).reshape(_BINS, _BINS)
+    loud = (loud + loud.T) / 2
+    low, high = 0.0, _MOST
+    for _ in range(60):
+        middle = (low + high) / 2
+        _, after, sure = _chances(middle * np.outer(own, own), q)
+        low, high = (low, middle) if ((pairs - loud) * after + loud * sure).sum() > n_edges else (middle, high)
+    return low
