@@ -1,4 +1,4 @@
-"""``python -m benchmarks.graph_generators``: how like a graph are those that private generators draw, in seven measures.
+"""``python -m benchmarks.graph_generators``: how like a graph private generators draw others, in seven measures.
 
 In the manner of DPGraph: all generators of the registry, over epsilon, on two graphs that are made here: circles of
 friends around few people, as in ego networks of Facebook, and a power law without communities. ``--write`` writes a
@@ -42,7 +42,7 @@ PAGE, PICTURE = ROOT / "docs" / "guide" / "graph_generators.md", ROOT / "docs" /
 
 
 def circles(n=2_000, seed=0):
-    """Return a graph like ego networks: circles of friends of many sizes, few people whom a whole neighbourhood knows."""
+    """Return a graph like ego networks: circles of friends of many sizes, and few people whom all around know."""
     rng = np.random.default_rng(seed)
     homes = rng.permutation(np.arange(n) % COMMUNITIES)
     ends, others = [], []
@@ -95,7 +95,7 @@ class Seen:
         numbers = matrix.astype(np.int64)
         own = np.asarray((numbers @ numbers).multiply(numbers).sum(axis=1)).ravel()
         self.clustering = float(np.mean(own / np.maximum(self.degrees * (self.degrees - 1), 1)))
-        parts, labels = connected_components(matrix, directed=False)
+        _, labels = connected_components(matrix, directed=False)
         inside = np.flatnonzero(labels == np.bincount(labels).argmax())
         sources = inside[np.random.default_rng(0).permutation(len(inside))[:SOURCES]]
         paths = shortest_path(matrix.astype(float), unweighted=True, indices=sources)[:, inside]
@@ -163,7 +163,8 @@ def table(found, epsilon):
     lines = [f"| epsilon {epsilon:g} | " + " | ".join(MEASURES) + " |", "|---|" + "---|" * len(MEASURES)]
     for own in names:
         values = [(found[own, epsilon, m], min(found[other, epsilon, m] for other in names)) for m in MEASURES]
-        lines.append(f"| {own} | " + " | ".join(f"**{v:.2f}**" if v == best else f"{v:.2f}" for v, best in values) + " |")
+        texts = [f"**{value:.2f}**" if value == best else f"{value:.2f}" for value, best in values]
+        lines.append(f"| {own} | " + " | ".join(texts) + " |")
     return lines
 
 
@@ -175,8 +176,8 @@ def draw(all_found, epsilons, path):
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(own for found in all_found.values() for own, _, _ in found))
-    figure, rows = plt.subplots(len(all_found), len(MEASURES), figsize=(2.2 * len(MEASURES), 2.3 * len(all_found) + 0.6),
-                                squeeze=False, sharex=True, layout="constrained")
+    size = 2.2 * len(MEASURES), 2.3 * len(all_found) + 0.6
+    figure, rows = plt.subplots(len(all_found), len(MEASURES), figsize=size, squeeze=False, layout="constrained")
     for (name, found), row in zip(all_found.items(), rows):
         for measure, panel in zip(MEASURES, row):
             for k, own in enumerate(names):
@@ -202,8 +203,8 @@ def page(all_found, graphs, epsilons, seeds, seconds):
     shown = [e for e in (1.0, 4.0) if e in epsilons] or list(epsilons[:2])
     lines = ["# How like the graph are graphs that are drawn?", "",
              f"Written by `python -m benchmarks.graph_generators --write`: medians of {seeds} fits, one graph drawn of "
-             f"each. dpestim {dpestim.__version__}, {seconds:,.0f} s of one core. All measures are errors, 0 where both "
-             "graphs agree; the least error of each is bold.", ""]
+             f"each. dpestim {dpestim.__version__}, {seconds:,.0f} s of one core. All measures are errors, 0 where "
+             "both graphs agree; the least error of each is bold.", ""]
     lines += [f"* *{measure}*: {words}." for measure, words in MEASURES.items()]
     lines += ["", "What epsilon protects differs: an edge, for generators of a curator; an entry of one user's list, "
               "where each user reports, so that a relationship costs twice (`DGGGenerator`, `LDPGenGenerator`). Take "

@@ -10,6 +10,7 @@ How data flows::
 * `noise.py`          noise that follows the graph
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
+* `generators/`       graphs that are drawn from what was learned with noise
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -18,11 +19,22 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
 from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
-__all__ = ["DegreeEstimator", "EdgeCountEstimator", "RNLTransformer", "SubgraphCount", "adjacency"]
+__all__ = [
+    "DGGGenerator",
+    "DegreeEstimator",
+    "EdgeCountEstimator",
+    "LDPGenGenerator",
+    "RNLGenerator",
+    "RNLTransformer",
+    "SubgraphCount",
+    "adjacency",
+    "bter",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, central model"

@@ -96,7 +96,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
              "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed,
-             "graph generator": generators.Generators}
+             "graph generator": generators.Generators, "list generator": generators.ListGenerators}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

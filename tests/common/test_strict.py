@@ -118,7 +118,8 @@ def outcome(ledger, cls, params, X, y, strict=True):
     [pytest.param(cls, p, k, id=f"{name}-{k}", marks=[pytest.mark.law, pytest.mark.ci] * (k > 1))
      for name, cls in all_estimators()
      for k, p in enumerate(cls._test_params())  # (of groups: refused; of sets and graphs: their own checks)
-     if not p.get("settings") and cls._checked_as not in ("keyvalue", "graph", "lists", "graph generator")],
+     if not p.get("settings") and cls._checked_as not in ("keyvalue", "graph", "lists", "graph generator",
+                                                             "list generator")],
 )
 def test_neighbouring_data_look_the_same(cls, params, turn):
     X, y = cls(**params)._test_data(ROWS)

@@ -8,6 +8,13 @@ import numpy as np
 
 from dpestim.graph.generators.base import generator_of, joined
 
+#: What generators say of the parameter `clustering`.
+CLUSTERING = """
+    clustering : float or array-like of float, default=0.3
+        The clustering of nodes that is assumed, in [0, 1]: the share of pairs of neighbours that are joined. One
+        number, or entry d for nodes of degree d, the last one for all higher degrees, too. Nothing of it is learned:
+        take what is public about such networks.
+"""
 #: So often ends that are left over, as their edge was a loop or there already, are joined again.
 _ROUNDS = 10
 #: Pairs that are joined with more than this probability are gone through one by one.
@@ -129,7 +136,7 @@ def matched(degrees, ends, others, rng):
     known = np.sort(np.minimum(ends, others) * n + np.maximum(ends, others))
     missing = degrees - np.bincount(ends, minlength=n) - np.bincount(others, minlength=n)
     for _ in range(_ROUNDS):
-        free = rng.permutation(np.repeat(np.arange(n), missing))
+        free = rng.permutation(np.repeat(np.arange(n), np.maximum(missing, 0)))
         half = len(free) // 2
         one, two = free[:half], free[half:2 * half]
         codes = np.unique((np.minimum(one, two) * n + np.maximum(one, two))[one != two])
