@@ -8,6 +8,7 @@ How data flows::
 * `reading.py`        graphs as they come in, and `adjacency`
 * `patterns.py`       what is counted, and how far edges can move the count, exactly
 * `noise.py`          noise that follows the graph
+* `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
 * `generators/`       graphs that are drawn from what was learned with noise
@@ -20,6 +21,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 """
 
 from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
+from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
@@ -34,6 +36,7 @@ __all__ = [
     "SubgraphCount",
     "adjacency",
     "bter",
+    "export_graph",
 ]
 
 #: What its estimators are for, in the tables of the documentation.

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from dpestim.inputs.frames import refuse_parts
+from dpestim.inputs.frames import is_frame, refuse_parts
 from dpestim.inputs.safe_errors import attempt
 
 
@@ -51,6 +51,9 @@ def read_graph(X, *, strict=False):
     refuse_parts(X, "X")
     if any(base.__module__.startswith("networkx.") for base in type(X).__mro__):
         return _from_networkx(X, strict)
+    if is_frame(X):  # (nodes without an edge are not in it, and those in it are private)
+        raise ValueError("the graph must not be a data frame, which does not list the nodes: for a frame of edges pass "
+                         "dpestim.graph.adjacency(frame, nodes), for an adjacency matrix frame.to_numpy()")
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError("the graph must be a matrix of two dimensions: pass its adjacency matrix")

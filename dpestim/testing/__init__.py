@@ -95,8 +95,12 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs, "lists": lists.Listed,
-             "graph generator": generators.Generators, "list generator": generators.ListGenerators}
+             "attributes": attributes.Attributes,
+             "graph": graphs.Graphs,
+             "graph generator": generators.Generators,
+             "list generator": generators.ListGenerators,
+             "lists": lists.Listed,
+             }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

@@ -17,6 +17,14 @@ from dpestim.base import all_estimators
 from dpestim.statistics import UnknownCategories
 
 ROWS = 12
+#: What is no table of rows: its own family of checks has all of this.
+OWN_CHECKS = {
+    "keyvalue",
+    "graph",
+    "graph generator",
+    "list generator",
+    "lists",
+}
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
          "get_feature_names_out")
 
@@ -117,9 +125,8 @@ def outcome(ledger, cls, params, X, y, strict=True):
     ("cls", "params", "turn"),
     [pytest.param(cls, p, k, id=f"{name}-{k}", marks=[pytest.mark.law, pytest.mark.ci] * (k > 1))
      for name, cls in all_estimators()
-     for k, p in enumerate(cls._test_params())  # (of groups: refused; of sets and graphs: their own checks)
-     if not p.get("settings") and cls._checked_as not in ("keyvalue", "graph", "lists", "graph generator",
-                                                             "list generator")],
+     for k, p in enumerate(cls._test_params())  # (of groups: refused)
+     if not p.get("settings") and cls._checked_as not in OWN_CHECKS],
 )
 def test_neighbouring_data_look_the_same(cls, params, turn):
     X, y = cls(**params)._test_data(ROWS)

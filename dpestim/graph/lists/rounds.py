@@ -1,0 +1,146 @@
+"""Two rounds: users report bits, the noisy graph is published, and users answer again with what they see in it.
+
+In the second round a client knows the published noisy graph, which is made of reports alone. Proof: ``triangle.md``.
+"""
+
+import hashlib
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from dpestim.graph.lists.base import BitReports
+from dpestim.graph.lists.reading import read_lists
+from dpestim.privacy import PrivacyGuarantee
+from dpestim.rng import WordSource
+
+
+class TwoRounds(BitReports):
+    """Mixin, which stands left of `ListEstimator`: the method "two_rounds" has a round of bits and one of answers.
+
+    A sub-class has `_shares()`, epsilon of the two rounds, and for the second `_answers(found, source)`,
+    `_read_answers(reports, users, n_nodes)` and `_joined_answers(mine, theirs)`.
+    """
+
+    #: the `Lists` of the first round, where it is closed, and whether seeds were used in it
+    _published, _first_seeded = None, None
+
+    def fit(self, X, y=None):
+        """Randomise the neighbour lists of a graph and estimate from the reports alone; forgets earlier reports.
+
+        {graph}
+
+        Returns
+        -------
+        self
+        """
+        if not self._two:
+            return super().fit(X)
+        found, source = self._paid(X)
+        first = self._read_reports_of_bits(BitReports._randomised(self, found, source))
+        self._forget()
+        self._published, self._first_seeded = first, source.seeded
+        return self._take(self._read_answers(self._answers(found, source), None, None), source.seeded)
+
+    def privatize(self, X, users=None):
+        """Randomise neighbour lists into reports of the open round, on the users' side; one release.
+
+        {graph or rows}
+
+        Returns
+        -------
+        reports
+            A row for each user; rows of different users can be concatenated, in ascending order of users.
+        """
+        if not self._two:
+            return super().privatize(X, users)
+        self._bind_here()
+        self._check()
+        found = read_lists(X, users, strict=self._is_strict())
+        if self._published is not None and found.n_nodes != self._published.n_nodes:
+            raise ValueError(f"X must have the {self._published.n_nodes} nodes of the first round")
+        if self._find_ledger() is not None:
+            whole, epsilon = self._guarantee(), self._shares()[self._published is not None]
+            self._charge(PrivacyGuarantee(epsilon, 0, whole.model, whole.neighbours, whole.seeded, whole.notes),
+                         len(found.users))
+        return self._randomised(found, WordSource(self.random_state))
+
+    def next_round(self):
+        """Publish the noisy graph of the first round, of which all users have reported, and begin the second; returns self."""
+        if not self._two or self._published is not None:
+            raise ValueError('there is no further round: method="two_rounds" has two, and other methods have one')
+        if self._seen is None or len(self._seen.read.users) < self._seen.read.n_nodes:
+            raise NotFittedError("The first round needs the reports of all users: aggregate them before next_round")
+        seen = self._seen
+        self._forget()
+        self._published, self._first_seeded = seen.read, seen.seeded
+        return self
+
+    def client(self):
+        """Return an estimator that knows what was published, and no reports, to `privatize` with in the open round."""
+        twin = type(self)(**self.get_params(deep=False))
+        if self._to_bind() != (None, False):  # (as clones do: strict mode, and the ledger that pays)
+            twin._bound = self._to_bind()
+        twin._published, twin._first_seeded = self._published, self._first_seeded
+        return twin
+
+    @property
+    def noisy_graph_(self):
+        """The published noisy graph, a csr_array; only after the first of two rounds."""
+        if self._published is None:
+            raise AttributeError("there is no noisy_graph_ before the first of two rounds is closed: call next_round")
+        upper = sparse.csr_array(self._published.matrix())
+        return upper + upper.T
+
+    def __sklearn_is_fitted__(self):
+        return super().__sklearn_is_fitted__() and (not self._two or self._published is not None)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _two(self):
+        return self.method == "two_rounds"
+
+    def _open(self):
+        """Tell whether the second round is open."""
+        return self._two and self._published is not None
+
+    def _read_reports_of_bits(self, reports, users=None, n_nodes=None):
+        return BitReports._read_reports(self, reports, users, n_nodes)
+
+    def _randomised(self, found, source):
+        return self._answers(found, source) if self._open() else super()._randomised(found, source)
+
+    def _read_reports(self, reports, users, n_nodes):
+        if not self._open():
+            return self._read_reports_of_bits(reports, users, n_nodes)
+        read = self._read_answers(reports, users, n_nodes)
+        if read.n_nodes != self._published.n_nodes:
+            raise ValueError(f"reports must be about the {self._published.n_nodes} nodes of the first round")
+        return read
+
+    def _joined(self, mine, theirs):
+        return (self._joined_answers if self._open() else super()._joined)(mine, theirs)
+
+    def _settings(self):
+        published = None
+        if self._published is not None:
+            parts = self._published.starts, self._published.nodes
+            published = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
+        return {**super()._settings(), "published": published}
+
+    def _take(self, read, seeded):
+        if self._open():
+            both = self._first_seeded, seeded
+            seeded = True if True in both else None if None in both else False
+        return super()._take(read, seeded)
+
+    def _forget(self):
+        super()._forget()
+        for name in ("_published", "_first_seeded"):
+            vars(self).pop(name, None)
+
+    def _check_fitted(self):
+        if self._two and self._published is None and super().__sklearn_is_fitted__():
+            raise NotFittedError("This is the first of two rounds: call next_round, and aggregate the reports of the second")
+        super()._check_fitted()
