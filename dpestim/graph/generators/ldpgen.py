@@ -199,18 +199,20 @@ class LDPGenGenerator(GraphGenerator):
         return {"groups_": groups, "degrees_": degrees, "_curve": checked_clustering(self.clustering)}
 
     def _draw(self, rng):
-        n, codes = self.n_nodes_, []
+        ends, others = [], []
         members = [np.flatnonzero(self.groups_ == g) for g in range(self.degrees_.shape[1])]
         for g, own in enumerate(members):
-            ends, others = edges_of(self.degrees_[own, g], self._curve, rng)
-            codes.append(own[ends] * n + own[others])
+            drawn = [(own, edges_of(self.degrees_[own, g], self._curve, rng))]
             for h in range(g):
-                one, two = self.degrees_[own, h], self.degrees_[members[h], g]
-                n_edges = (int(one.sum()) + int(two.sum())) // 2
-                ends, others = own[_ends(one, n_edges, rng)], members[h][_ends(two, n_edges, rng)]
-                codes.append(np.unique(np.minimum(ends, others) * n + np.maximum(ends, others)))
-        # (edges that were drawn twice are made up for by random ones)
-        return matched(np.minimum(self.degrees_.sum(axis=1), n - 1), *np.divmod(np.concatenate(codes), n), rng)
+                sides = self.degrees_[own, h], self.degrees_[members[h], g]
+                n_edges = sum(int(side.sum()) for side in sides) // 2  # (both sides reported the number of these edges)
+                degrees = np.concatenate([_summing_to(side, n_edges, rng) for side in sides])
+                none = np.empty(0, np.int64)
+                drawn.append((np.concatenate([own, members[h]]), matched(degrees, none, none, rng, left=len(own))))
+            for nodes, (one, two) in drawn:
+                ends.append(nodes[one])
+                others.append(nodes[two])
+        return np.concatenate(ends), np.concatenate(others)
 
     def _law(self, turn):
         return law_of_rate(self._shares()[turn])
@@ -263,10 +265,10 @@ def nearest_means(rows, k):
     return groups.astype(np.int64), float(((rows - means[groups]) ** 2).sum())
 
 
-def _ends(degrees, n, rng):
-    """Return n ends of edges: each node as often as its degree says, but for what n differs from their sum."""
+def _summing_to(degrees, n, rng):
+    """Return degrees whose sum is n: ends of edges are left out at random, or added in proportion to degrees."""
     ends = rng.permutation(np.repeat(np.arange(len(degrees)), degrees))[:n]
-    return np.concatenate([ends, _by_weight(degrees, n - len(ends), rng)])
+    return np.bincount(np.concatenate([ends, _by_weight(degrees, n - len(ends), rng)]), minlength=len(degrees))
 
 
 def _by_weight(weights, n, rng):
