@@ -70,6 +70,8 @@ def mechanism_table(*, tables=True, page=None):
 _COLUMN = {True: "bits a user, epsilon = 1", False: "protects"}
 #: Whom estimators of graphs protect, by how they are checked.
 _OF_GRAPHS = {"graph": "one edge", "lists": "one entry of a list", "nodes": "one node with all its edges"}
+#: Whom guarantees about graphs are about, by the name of their relation.
+_OF_GRAPHS = {"edge": "one edge", "list": "one entry of one user's list", "node": "one node with its edges"}
 #: What is added to the task of a law that gives some inputs less protection than others.
 _RELAXED = ", relaxed: less protection for values that you name"
 
@@ -120,6 +122,9 @@ def _bits(cls):
     parameters = inspect.signature(cls).parameters
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
+    if cls.__module__.startswith("dpestim.graph."):
+        relation = cls(**cls._test_params()[0]).privacy_.neighbours
+        return _OF_GRAPHS.get(relation.value, relation.sentence)
     if not _is_local(cls):
         return _OF_GRAPHS.get(getattr(cls, "_checked_as", None), "one record, replaced")
     if hasattr(cls, "_typical_bits"):

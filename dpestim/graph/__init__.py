@@ -18,6 +18,7 @@ How data flows::
 * `coverage.py`       `ControlFlowCoverage`, and `flow.py`, control-flow graphs and their dominator trees
 * `pagerank.py`       `PageRankEstimator`: PageRank and degrees of all nodes
 * `cuts.py`           `CutEstimator`, and `pairs.py`, all pairs of nodes by randomised response
+* `generators/`       graphs that are drawn from what was learned with noise
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
 the relation of the guarantee: `Neighbours.EDGE`, for graphs on the same nodes of which one has one edge more. A ledger
@@ -29,6 +30,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 from dpestim.graph.coverage import ControlFlowCoverage
 from dpestim.graph.cuts import CutEstimator
 from dpestim.graph.degree_distribution import DegreeDistribution
+from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
@@ -47,9 +49,13 @@ __all__ = [
     "DegreeDistribution",
     "GraphSpectrum",
     "PageRankEstimator",
+    "DGGGenerator",
+    "LDPGenGenerator",
+    "RNLGenerator",
     "RNLTransformer",
     "SubgraphCount",
     "adjacency",
+    "bter",
     "export_graph",
 ]
 

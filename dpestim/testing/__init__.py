@@ -106,6 +106,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "graph": graphs.Graphs,
              "graph answers": graph_answers.Answers,
              "graph generator": generators.Generators,
+             "list generator": generators.ListGenerators,
              "lists": lists.Listed,
              "ratings": ratings.Rated,
              "nodes": nodes.Nodes,

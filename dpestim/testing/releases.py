@@ -22,8 +22,8 @@ class Releases(Subject):
         """Return the checks of this family for this estimator."""
         return RELEASE_CHECKS
 
-    #: the name of the relation of a release, where no parameter says one
-    relation = "substitution"
+    #: the model of a release, and the name of its relation, where no parameter says one
+    model, relation = "central", "substitution"
 
     # ---------------------------------------------------------------- how it is used
 
@@ -83,8 +83,8 @@ def check_release_charges(releases):
         delta = canonical_amount(getattr(est, "delta", None) or 0, "delta")
         require(guarantee.delta == delta, "the charge must be the declared delta")
         relation = getattr(est, "neighbours", None) or releases.relation
-        require(guarantee.model == "central" and guarantee.neighbours.value == relation,
-                "the charge must be for the central model and the declared neighbours")
+        require(guarantee.model == releases.model and guarantee.neighbours.value == relation,
+                "the charge must be for the model of the mechanism and the declared neighbours")
         releases.free(est)
         require(len(est.ledger.paid) == 1, "facts about the mechanism are free")
         refuses(lambda use=use: use(releases.fresh(ledger=Book(refuse=True))), "an overdraft")

@@ -19,11 +19,12 @@ from dpestim.statistics import UnknownCategories
 ROWS = 12
 #: What is no table of rows: its own family of checks has all of this.
 OWN_CHECKS = {
-    "graph",
     "coverage",
+    "graph",
     "graph answers",
     "graph generator",
     "keyvalue",
+    "list generator",
     "lists",
     "nodes",
     "ratings",

@@ -74,7 +74,7 @@ class GraphGenerator(GraphSampler, CentralMechanism):
         """
         self._bind_here()
         self._check_parameters()
-        graph = read_graph(X, strict=self._is_strict())
+        graph = self._read(X)
         if graph.n_nodes < self._least_nodes:
             raise ValueError(f"the graph must have at least {self._least_nodes} nodes")
         promised, source = self._guarantee(), WordSource(self.random_state)
@@ -85,6 +85,10 @@ class GraphGenerator(GraphSampler, CentralMechanism):
         return hasattr(self, "n_nodes_")
 
     # ---------------------------------------------------------------- inside
+
+    def _read(self, X):
+        """Return the `Graph` of X, or raise ValueError."""
+        return read_graph(X, strict=self._is_strict())
 
     def _learn(self, graph, source):
         """Return what is learned of a `Graph`, by name of the attribute."""

@@ -8,8 +8,16 @@ import numpy as np
 
 from dpestim.graph.generators.base import generator_of, joined
 
-#: So often ends that are left over, as their edge was a loop or there already, are joined again.
-_ROUNDS = 10
+#: What generators say of the parameter `clustering`.
+CLUSTERING = """
+    clustering : float or array-like of float, default=0.3
+        The clustering of nodes that is assumed, in [0, 1]: the share of pairs of neighbours that are joined. One
+        number, or entry d for nodes of degree d, the last one for all higher degrees, too. Nothing of it is learned:
+        take what is public about such networks.
+"""
+#: So often ends that are left over, as their edge was a loop or there already, are joined again: first with each other,
+#: then with those of other edges.
+_ROUNDS, _PLAIN = 100, 5
 #: Pairs that are joined with more than this probability are gone through one by one.
 _DENSE = 0.9
 
@@ -123,23 +131,52 @@ def pairs_in_blocks(starts, chances, rng):
     return starts[blocks] + i, starts[blocks] + j
 
 
-def matched(degrees, ends, others, rng):
-    """Return the edges of a graph and further ones, for which the ends that nodes miss are joined at random."""
+def matched(degrees, ends, others, rng, left=None):
+    """Return the edges of a graph and further ones, for which the ends that nodes miss are joined at random.
+
+    Where two ends cannot be joined, as of nodes that are joined already, some other edge gives way: its two ends are
+    joined with them. Edges must be given once. With `left`, every edge joins one of so many first nodes with another.
+    """
     n = len(degrees)
-    known = np.sort(np.minimum(ends, others) * n + np.maximum(ends, others))
+    known = np.sort(_codes(ends, others, n))
     missing = degrees - np.bincount(ends, minlength=n) - np.bincount(others, minlength=n)
-    for _ in range(_ROUNDS):
-        free = rng.permutation(np.repeat(np.arange(n), missing))
-        half = len(free) // 2
-        one, two = free[:half], free[half:2 * half]
-        codes = np.unique((np.minimum(one, two) * n + np.maximum(one, two))[one != two])
-        places = np.searchsorted(known, codes)
-        if len(known):
-            new = known[np.minimum(places, len(known) - 1)] != codes
-            codes, places = codes[new], places[new]
-        if not len(codes):
+    for turn in range(_ROUNDS):
+        free = rng.permutation(np.repeat(np.arange(n), np.maximum(missing, 0)))
+        first = np.arange(len(free)) < len(free) // 2 if left is None else free < left
+        sides = free[first], free[~first]
+        half = min(map(len, sides))
+        if not half:
             break
-        known = np.insert(known, places, codes)
+        one, two = (side[:half] for side in sides)
+        taken = np.empty(0, np.int64)
+        if turn >= _PLAIN and turn % 2 and len(known):
+            taken = rng.choice(len(known), min(half, len(known)), replace=False)
+            low, high = np.divmod(known[taken], n)
+            one, two = one[: len(taken)], two[: len(taken)]
+            codes = np.stack([_codes(one, high, n), _codes(two, low, n)])
+            good = (one != high) & (two != low) & ~_held(known, codes).any(axis=0)
+            # (no edge twice: pairs of proposals are taken only if nobody else proposes either of them)
+            seen, times = np.unique(codes, return_counts=True)
+            good &= (times[np.searchsorted(seen, codes)] == 1).all(axis=0)
+            taken, codes = taken[good], np.sort(codes[:, good].ravel())
+        else:
+            codes = np.unique(_codes(one, two, n)[one != two])
+            codes = codes[~_held(known, codes)]
         for nodes in np.divmod(codes, n):
             missing -= np.bincount(nodes, minlength=n)
+        for nodes in np.divmod(known[taken], n):
+            missing += np.bincount(nodes, minlength=n)
+        known = np.delete(known, taken)
+        known = np.insert(known, np.searchsorted(known, codes), codes)
     return np.divmod(known, n)
+
+
+def _codes(ends, others, n):
+    return np.minimum(ends, others) * n + np.maximum(ends, others)
+
+
+def _held(known, codes):
+    """Tell which codes are among the known ones, which ascend."""
+    if not len(known):
+        return np.zeros(codes.shape, bool)
+    return known[np.minimum(np.searchsorted(known, codes), len(known) - 1)] == codes

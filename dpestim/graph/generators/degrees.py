@@ -10,6 +10,8 @@ from scipy.signal import lfilter
 _ROUNDS = 50
 #: Noise beyond so many times 1 / rate, which weighs less than e^-20, does not count.
 _REACH = 20
+#: The largest matrix.
+_SMALL = 1 << 12
 
 
 def likely_degrees(noisy, rate, most):
@@ -20,12 +22,13 @@ def likely_degrees(noisy, rate, most):
     last = int(np.clip(noisy.max(), 0, most))
     noisy = np.clip(noisy, -int(_REACH / rate) - 1, last)
     low = min(int(noisy.min()), 0)
-    seen = np.bincount(noisy - low).astype(float)
+    seen = np.bincount(noisy - low, minlength=last - low + 1).astype(float)
+    law = noise_law(rate, len(seen), -low, last + 1)
     chances = np.full(last + 1, 1 / (last + 1))
     for _ in range(_ROUNDS):
-        expected = _spread(np.concatenate([np.zeros(-low), chances]), rate)
+        expected = law(chances)
         ratios = np.divide(seen, expected, out=np.zeros_like(seen), where=seen > 0)
-        chances *= _spread(ratios, rate)[-low:]
+        chances *= law(ratios, back=True)
         chances /= chances.sum()
     ends = np.rint(np.cumsum(chances) * len(noisy)).astype(np.int64)
     ends[-1] = len(noisy)
@@ -34,7 +37,20 @@ def likely_degrees(noisy, rate, most):
     return degrees
 
 
-def _spread(values, rate):
-    """Return the sums over all places of values times e^(-rate distance). O(n)."""
+def noise_law(rate, size, first, n):
+    """Return a function: the sums over n places, from `first` on of `size` ones, of values times e^(-rate distance).
+
+    Backwards it goes from all places to the n ones. O(size), by a matrix where that is small.
+    """
+    if size * n <= _SMALL:
+        matrix = np.exp(-rate * np.abs(np.arange(size)[:, None] - np.arange(first, first + n)))
+        return lambda values, back=False: values @ matrix if back else matrix @ values
     decay = [1.0, -np.exp(-rate)]
-    return lfilter([1.0], decay, values) + lfilter([1.0], decay, values[::-1])[::-1] - values
+
+    def spread(values, back=False):
+        if not back:
+            values = np.concatenate([np.zeros(first), values, np.zeros(size - first - n)])
+        sums = lfilter([1.0], decay, values) + lfilter([1.0], decay, values[::-1])[::-1] - values
+        return sums[first:first + n] if back else sums
+
+    return spread

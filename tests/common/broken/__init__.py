@@ -15,6 +15,7 @@ from broken import (
     coverage_of_runs,
     encoders,
     frequencies,
+    generators,
     graph_answers,
     graphs,
     groups,
@@ -45,5 +46,5 @@ from broken import (
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
-           coverage_of_runs)
+           coverage_of_runs, generators)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

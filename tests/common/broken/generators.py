@@ -1,0 +1,86 @@
+"""Generators of graphs whose fits hear more than they say, and graphs that are none."""
+
+import numpy as np
+from scipy import sparse
+
+from dpestim.central.additive.discrete_laplace import law_of_rate
+from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator
+from dpestim.graph.lists.two_sided import TwoSidedLaw
+from dpestim.privacy.exact import canonical_epsilon
+
+
+class GroupsTheTruth(LDPGenGenerator):
+    """Users are grouped by what they did not report."""
+
+    def _reported(self, found, groups, turn, source):
+        noisy = super()._reported(found, groups, turn, source)
+        if turn == 0:
+            noisy[:, 0] += found.lengths
+        return noisy
+
+
+class SpendsTwice(LDPGenGenerator):
+    """Each round spends all of epsilon."""
+
+    def _law(self, turn):
+        return law_of_rate(canonical_epsilon(self.epsilon))
+
+
+class ForgetsTheSecondUser(LDPGenGenerator):
+    """A number of each user counts for two."""
+
+    def _reported(self, found, groups, turn, source):
+        twice = type(found)(found.users, 2 * found.starts, np.repeat(found.nodes, 2), found.n_nodes)
+        return super()._reported(twice, groups, turn, source)
+
+
+class LessNoise(DGGGenerator):
+    """Noise for twice the epsilon."""
+
+    def _law(self):
+        return TwoSidedLaw(2 * canonical_epsilon(self.epsilon))
+
+
+class OneDirection(DGGGenerator):
+    """Graphs have one entry for each edge."""
+
+    def sample(self, random_state=None):
+        """Return half of the matrix."""
+        return sparse.csr_array(sparse.triu(super().sample(random_state)))
+
+
+class PaysForGraphs(RNLGenerator):
+    """A graph that is drawn is charged."""
+
+    def sample(self, random_state=None):
+        """Draw and pay."""
+        self._charge(self._guarantee(), 1)
+        return super().sample(random_state)
+
+
+class AlwaysTheSame(RNLGenerator):
+    """Every call without a seed draws the same graph."""
+
+    def sample(self, random_state=None):
+        """Draw by one seed."""
+        return super().sample(0 if random_state is None else random_state)
+
+
+class ReadsWholeNumbers(LDPGenGenerator):
+    """Takes an array of floats for a graph without edges."""
+
+    def _read(self, X):
+        return super()._read(np.zeros_like(X) if getattr(X, "dtype", None) == np.float32 else X)
+
+
+_GROUPS = LDPGenGenerator._test_params()[0]
+BROKEN = [
+    (GroupsTheTruth, _GROUPS, "check_generator_keeps_epsilon"),
+    (SpendsTwice, _GROUPS, "check_generator_keeps_epsilon"),
+    (ForgetsTheSecondUser, _GROUPS, "check_generator_keeps_epsilon"),
+    (LessNoise, {"epsilon": 1.0}, "check_lists_keep_epsilon"),
+    (OneDirection, {"epsilon": 1.0}, "check_generator_samples"),
+    (PaysForGraphs, {"epsilon": 1.0}, "check_generator_samples"),
+    (AlwaysTheSame, {"epsilon": 1.0}, "check_generator_samples"),
+    (ReadsWholeNumbers, _GROUPS, "check_generator_containers"),
+]
