@@ -10,6 +10,7 @@ How data flows::
 * `noise.py`          noise that follows the graph
 * `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
+* `generators/`       graphs that are made up, like one that is private
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
@@ -19,6 +20,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.generators import TmFGenerator
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import RNLTransformer
 from dpestim.graph.reading import adjacency
@@ -27,6 +29,7 @@ from dpestim.graph.subgraph_count import SubgraphCount
 __all__ = [
     "RNLTransformer",
     "SubgraphCount",
+    "TmFGenerator",
     "adjacency",
     "export_graph",
 ]

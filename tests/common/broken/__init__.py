@@ -14,6 +14,7 @@ from broken import (
     contract,
     encoders,
     frequencies,
+    generators,
     graphs,
     groups,
     itemsets,
@@ -38,7 +39,8 @@ from broken import (
     views,
 )
 
-MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, statistics, rounds, mixed, pairs, learning, synthesis, trees,
-           boosting, answers, encoders, surveys, views, itemsets)
+MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central,
+           choices, queries, shuffle, shuffled, stability, graphs, lists, generators, statistics, rounds,
+           mixed, pairs, learning, synthesis, trees, boosting, answers, encoders, surveys, views,
+           itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
