@@ -20,13 +20,14 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.graph.generators import TmFGenerator
+from dpestim.graph.generators import PrivGraphGenerator, TmFGenerator
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import RNLTransformer
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "PrivGraphGenerator",
     "RNLTransformer",
     "SubgraphCount",
     "TmFGenerator",
