@@ -10,6 +10,7 @@ How data flows::
 * `noise.py`          noise that follows the graph
 * `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
+* `generators/`       graphs that are made up, like one that is private
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
 * `nodes/`            what protects whole nodes
 * `edge_release.py`   what estimators share that add noise of a public law to facts of a graph, one after another:
@@ -30,7 +31,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 from dpestim.graph.coverage import ControlFlowCoverage
 from dpestim.graph.cuts import CutEstimator
 from dpestim.graph.degree_distribution import DegreeDistribution
-from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
+from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, PrivGraphGenerator, RNLGenerator, TmFGenerator, bter
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
@@ -52,8 +53,10 @@ __all__ = [
     "DGGGenerator",
     "LDPGenGenerator",
     "RNLGenerator",
+    "PrivGraphGenerator",
     "RNLTransformer",
     "SubgraphCount",
+    "TmFGenerator",
     "adjacency",
     "bter",
     "export_graph",
