@@ -20,11 +20,17 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 """
 
 from dpestim.graph.giving import export_graph
-from dpestim.graph.lists import RNLTransformer
+from dpestim.graph.lists import (
+    DegreeEstimator,
+    EdgeCountEstimator,
+    RNLTransformer,
+)
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "DegreeEstimator",
+    "EdgeCountEstimator",
     "RNLTransformer",
     "SubgraphCount",
     "adjacency",

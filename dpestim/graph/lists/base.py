@@ -4,8 +4,7 @@ A sub-class says what a user reports (`_randomised`), how reports are read (`_re
 those of all users (`_estimates`). A report depends on the user's list and on fresh noise, and on nothing else.
 """
 
-import copy
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +22,16 @@ from dpestim.privacy.exact import canonical_epsilon, log_upper
 from dpestim.rng import WordSource, check_random_state
 
 _LISTS, _REPORTS = ("half", "whole"), ("packed", "sparse")
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was aggregated: what `_read_reports` returned, whether noise was seeded, the law, and what was promised."""
+
+    read: object
+    seeded: bool | None
+    settings: dict
+    promise: PrivacyGuarantee
 
 
 class ListMechanism(PrivateEstimator):
@@ -107,7 +116,7 @@ class ListMechanism(PrivateEstimator):
 class ListEstimator(ListMechanism):
     """Base of estimators from reports on neighbour lists: a client and a server in one."""
 
-    #: What was aggregated: numbers of users, the number of nodes, and whatever `_read_reports` returns.
+    #: What was aggregated.
     _seen = None
 
     def fit(self, X, y=None):
@@ -199,7 +208,7 @@ class ListEstimator(ListMechanism):
     def _take(self, read, seeded):
         """Add what was read of reports; nothing changes before all is checked."""
         mine = self._seen
-        promise = copy.copy(self._guarantee())
+        promise = self._guarantee()
         settings = self._settings()
         if mine is not None:
             if mine.settings != settings:
@@ -212,9 +221,8 @@ class ListEstimator(ListMechanism):
             read = self._joined(mine.read, read)
         complete = len(read.users) == read.n_nodes
         learned = self._estimates(read) if complete else {}
-        promise = _with_seed(promise, seeded)
-        return self._become({**learned, "_seen": SimpleNamespace(read=read, seeded=seeded, settings=settings,
-                                                                 promise=promise)})
+        promise = replace(promise, seeded=seeded)
+        return self._become({**learned, "_seen": Seen(read, seeded, settings, promise)})
 
     def __sklearn_is_fitted__(self):
         return self._seen is not None and len(self._seen.read.users) == self._seen.read.n_nodes
@@ -226,10 +234,6 @@ class ListEstimator(ListMechanism):
             raise NotFittedError(f"{len(read.users)} of {read.n_nodes} users have reported: aggregate the reports of "
                                  "the others, too")
         check_is_fitted(self)
-
-
-def _with_seed(promise, seeded):
-    return PrivacyGuarantee(promise.epsilon, promise.delta, promise.model, promise.neighbours, seeded, promise.notes)
 
 
 class BitReports:

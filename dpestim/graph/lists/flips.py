@@ -62,7 +62,7 @@ class BitLaw:
     def draw(self, source, users, n_nodes, half, n_jobs=None):
         """Return (flipped slots, flips of each user) of ascending users: int32 arrays."""
         runs = Runs(self, n_nodes, half)
-        pieces = _pieces(users, runs.length)
+        pieces = pieces_of(users, runs.length)
 
         def task(first, last):
             reader = source.reader()
@@ -80,7 +80,7 @@ def slots_of(users, n_nodes, half):
     return n_nodes - 1 - users if half else np.full(len(users), n_nodes - 1, np.int64)
 
 
-def _pieces(users, length):
+def pieces_of(users, length):
     """Return (first, last) of the stretches of consecutive users of one run."""
     edges = np.flatnonzero((np.diff(users) != 1) | (np.diff(users // length) != 0)) + 1
     edges = [0, *edges.tolist(), len(users)]
@@ -117,14 +117,14 @@ class Runs:
         parts, ends, before = [], np.cumsum(counts), 0
         for u in late.tolist():
             left = words[u * per + used[u] : (u + 1) * per].tolist()
-            more = _words_of(reader, run, first + u)
+            more = words_of(reader, run, first + u)
             found = gaps.walk(chain(left, more), int(places[u]), int(sizes[u]))
             parts += [out[before : ends[u]], np.array(found, np.int32)]
             before, counts[u] = ends[u], counts[u] + len(found)
         return np.concatenate([*parts, out[before:]]), counts
 
 
-def _words_of(reader, run, place):
+def words_of(reader, run, place):
     """Yield further words of a user, which few users need."""
     for k in count():
         yield from reader.dense(Stage.RARE, 0, run, (place << 40) + k * _MORE, _MORE).tolist()
@@ -174,6 +174,13 @@ class GapTable:
         """Return 2^(64 n_words) P[gap < k], a Fraction."""
         whole = self.total**k
         return Fraction((whole - self.keep**k) << 64 * n_words, whole)
+
+    def geometric(self, words):
+        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
+        total = 0
+        while (gap := self.gap(words)) == self.longest:
+            total += gap
+        return total + gap
 
     def walk(self, words, at, size):
         """Return the flips from a slot on, one word after the other."""

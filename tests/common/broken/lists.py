@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from dpestim.graph import RNLTransformer
+from dpestim.graph import DegreeEstimator, EdgeCountEstimator, RNLTransformer
 from dpestim.graph.lists.flips import BitLaw
 from dpestim.graph.lists.reading import Lists
 
@@ -90,6 +90,46 @@ class PacksFromTheTop(RNLTransformer):
         return np.packbits(np.unpackbits(reports, axis=1, bitorder="little"), axis=1)
 
 
+class HalfTheNoise(EdgeCountEstimator):
+    """Numbers have half of the noise that is stated."""
+
+    def _randomised(self, found, source):
+        counted = found.after().lengths
+        noise = super()._randomised(found, source) - counted
+        return counted + noise // 2
+
+
+class CountsTwice(DegreeEstimator):
+    """Reports their degree and adds what both users know."""
+
+    def _randomised(self, found, source):
+        return super()._randomised(found, source) + found.lengths
+
+
+class TakesUsersTwice(EdgeCountEstimator):
+    """A user who reports again takes the place of another one."""
+
+    def _take(self, read, seeded):
+        if self._seen is not None and len(read.users) == 1:
+            return self
+        return super()._take(read, seeded)
+
+
+class ForgetsTheFalse(EdgeCountEstimator):
+    """Counts reported ones as they are, though many are false."""
+
+    def _estimates(self, read):
+        return {**super()._estimates(read), "edges_": float(len(read.nodes))}
+
+
+class AddsBoth(DegreeEstimator):
+    """The error is stated as that of one report, where two are averaged."""
+
+    def _estimates(self, read):
+        found = super()._estimates(read)
+        return {**found, "standard_error_": found["standard_error_"] * 2**0.5}
+
+
 _HALF, _WHOLE = RNLTransformer._test_params()
 BROKEN = [
     (FlipsForMore, _HALF, "check_lists_keep_epsilon"),
@@ -101,4 +141,9 @@ BROKEN = [
     (OneSeed, _HALF, "check_lists_seeds"),
     (SymmetricInStrictMode, _WHOLE, "check_lists_strict_mode"),
     (PacksFromTheTop, _WHOLE, "check_lists_formats"),
+    (HalfTheNoise, {"epsilon": 1.0}, "check_lists_follow_law"),
+    (CountsTwice, {"epsilon": 1.0}, "check_lists_keep_epsilon"),
+    (TakesUsersTwice, {"epsilon": 1.0}, "check_lists_aggregate"),
+    (ForgetsTheFalse, {"epsilon": 2.0, "method": "rnl"}, "check_lists_exactly"),
+    (AddsBoth, {"epsilon": 1.0, "method": "rnl"}, "check_lists_exactly"),
 ]
