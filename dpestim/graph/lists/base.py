@@ -65,6 +65,9 @@ class ListMechanism(PrivateEstimator):
         """Return the reports of `Lists` with the words of a source."""
         raise TypeError(f"{type(self).__name__} does not say what users report: implement `_randomised`")
 
+    def _check_nodes(self, n):
+        """Raise ValueError where parameters do not suit the public number of nodes."""
+
     def _check(self):
         """Raise ValueError for parameters of the class; sub-classes add theirs."""
         canonical_epsilon(self.epsilon)
@@ -84,6 +87,7 @@ class ListMechanism(PrivateEstimator):
         self._bind_here()
         self._check()
         found = read_lists(X, users, strict=self._is_strict())
+        self._check_nodes(found.n_nodes)
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), len(found.users))
         return found, WordSource(self.random_state)

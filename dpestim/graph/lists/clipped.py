@@ -3,6 +3,7 @@
 Proof: ``clipped.md``.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -29,13 +30,15 @@ def laplace(epsilon, sensitivity=1):
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(sensitivity), 0)
 
 
-def noise_of(law, reader, column, user):
-    """Return an integer of a law by the words of a user: ``law.one(BitStream(reader, column, user))``."""
-    out = np.empty(1, np.int64)
-    words = reader.dense(Stage.NOISE, column, user, 0, _ATTEMPTS * law.per)
-    if law._attempts(words, out)[1]:  # (the first attempt that is accepted, if no earlier one ties)
-        return int(out[0])
-    return law.one(BitStream(reader, column, user))
+def noise_of(law, reader, column, user, size=1):
+    """Return integers of a law by the words of a user, as ``law.one(BitStream(reader, column, user))`` gives them, one by one.
+    """
+    out = np.empty(size, np.int64)
+    words = reader.dense(Stage.NOISE, column, user, 0, (math.ceil(1.2 * size / law.rate) + _ATTEMPTS) * law.per)
+    if law._attempts(words, out)[1] < size:  # (an attempt that ties needs further words, which come in between)
+        stream = BitStream(reader, column, user)
+        return [law.one(stream) for _ in range(size)]
+    return out.tolist()
 
 
 def cut(number):
@@ -63,7 +66,7 @@ class NoisyBounds:
 
     def draw(self, degree, least, most, reader, user):
         """Return a bound from `least` to `most`, both public, of a user's degree."""
-        return min(max(degree + noise_of(self.law, reader, BOUND, user) + self.margin, least), most)
+        return min(max(degree + noise_of(self.law, reader, BOUND, user)[0] + self.margin, least), most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +156,7 @@ class ClippedCounts:
             if bound:
                 if divisor > 1:  # (rounded at random, without bias)
                     count = (count + BitStream(reader, ROUNDING, user).below(divisor)) // divisor
-                out[row] = bound, cut(cut(count) + noise_of(laws[bound], reader, COUNT, user))
+                out[row] = bound, cut(cut(count) + noise_of(laws[bound], reader, COUNT, user)[0])
         return out
 
     def _read_clipped(self, reports, users, n_nodes):

@@ -57,6 +57,7 @@ class TwoRounds(BitReports):
         self._bind_here()
         self._check()
         found = read_lists(X, users, strict=self._is_strict())
+        self._check_nodes(found.n_nodes)
         if self._published is not None and found.n_nodes != self._published.n_nodes:
             raise ValueError(f"X must have the {self._published.n_nodes} nodes of the first round")
         if self._find_ledger() is not None:
