@@ -19,20 +19,29 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import (
+    ClusteringCoefficientEstimator,
+    CommunityEstimator,
     DegreeEstimator,
     EdgeCountEstimator,
+    KStarEstimator,
+    ModularityEstimator,
     RNLTransformer,
+    TriangleEstimator,
 )
 from dpestim.graph.reading import adjacency
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "ClusteringCoefficientEstimator",
+    "CommunityEstimator",
     "DegreeEstimator",
     "EdgeCountEstimator",
+    "KStarEstimator",
+    "ModularityEstimator",
     "RNLTransformer",
     "SubgraphCount",
+    "TriangleEstimator",
     "adjacency",
     "export_graph",
 ]

@@ -6,6 +6,7 @@ Proof: ``clipped.md``.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from dpestim.rng import Stage
 BOUND, COUNT, ROUNDING = 16, 17, 18
 #: A user's noisy bound is below the user's degree with at most this probability.
 CLIPPED = Fraction(1, 100)
+#: Sensitivities up to so many times epsilon have noise of 64-bit integers.
+_WIDEST = 1 << 55
 #: Attempts whose words are drawn at first.
 _ATTEMPTS = 3
 
@@ -69,6 +72,12 @@ class NoisyBounds:
         return min(max(degree + noise_of(self.law, reader, BOUND, user)[0] + self.margin, least), most)
 
 
+@lru_cache(maxsize=64)
+def noisy_bounds(epsilon):
+    """Return `NoisyBounds`, kept: they are public."""
+    return NoisyBounds(epsilon)
+
+
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """What users reported: row r of `values` (int64) is that of ``users[r]``."""
@@ -112,7 +121,7 @@ class ClippedCounts:
 
     @property
     def _bounds(self):
-        return NoisyBounds(checked_share(self.bound_fraction, "bound_fraction") * canonical_epsilon(self.epsilon))
+        return noisy_bounds(checked_share(self.bound_fraction, "bound_fraction") * canonical_epsilon(self.epsilon))
 
     def _count_epsilon(self):
         """Return the part of epsilon that is left for the count."""
@@ -125,11 +134,10 @@ class ClippedCounts:
     @property
     def _top(self):
         """The largest bound for which noise and counts are integers of 64 bits; ValueError if no bound is."""
+        most = self._count_epsilon() * _WIDEST
+
         def fits(bound):
-            try:
-                return self._largest(bound) <= LARGEST // 2 and self._law(bound) is not None
-            except ValueError:
-                return False
+            return self._largest(bound) <= LARGEST // 2 and self._moves(bound) <= most
 
         low, high = self._least, 1 << 31
         if not fits(low):

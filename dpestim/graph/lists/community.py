@@ -46,6 +46,7 @@ class CommunityEstimator(BitReports, ListEstimator):
     """
 
     lists = "half"
+    _truth_of_mean = None  # (nothing is said to be unbiased)
     _more_parameters = """
     n_communities : int, default=None
         The public number of communities, from 1 to the number of nodes. None: found in the reports.

@@ -146,6 +146,9 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
         """Return the stars of each user with at most so many neighbours."""
         return [math.comb(size, self.k) for size in np.minimum(found.lengths, bounds).tolist()], 1
 
+    def _truth_of_mean(self, graph):
+        return {"stars_": sum(math.comb(degree, self.k) for degree in graph.sum(0).tolist())}
+
     @classmethod
     def _test_params(cls):
         return [{"epsilon": 1.0}, {"epsilon": 2.0, "k": 3, "method": "rnl"},

@@ -19,6 +19,7 @@ from broken import (
     itemsets,
     law,
     learning,
+    list_patterns,
     lists,
     mixed,
     numbers,
@@ -39,6 +40,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, statistics, rounds, mixed, pairs, learning, synthesis, trees,
-           boosting, answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, lists, list_patterns, statistics, rounds, mixed, pairs, learning,
+           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
