@@ -57,10 +57,6 @@ class Patterns(Listed):
             found.append(check_patterns_exactly)
         return found
 
-    def rows(self, n=None, seed=0):
-        """Return the adjacency matrix of a graph; where the parts of all nodes are a parameter, it has 12 nodes."""
-        return super().rows(None if "communities" in self.estimator.get_params() else n, seed)
-
     def opened(self, seed=0, **params):
         """Return an estimator in its last round."""
         est = self.fresh(**params)

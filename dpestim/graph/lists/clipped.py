@@ -1,4 +1,4 @@
-"""Clipped counts: users publish noisy bounds of their degrees, and counts of at most so many neighbours with noise for that.
+"""Clipped counts: users publish noisy bounds of their degrees, and counts of at most so many neighbours with noise.
 
 Proof: ``clipped.md``.
 """
@@ -34,8 +34,7 @@ def laplace(epsilon, sensitivity=1):
 
 
 def noise_of(law, reader, column, user, size=1):
-    """Return integers of a law by the words of a user, as ``law.one(BitStream(reader, column, user))`` gives them, one by one.
-    """
+    """Return integers of a law by a user's words, those that ``law.one(BitStream(reader, column, user))`` gives."""
     out = np.empty(size, np.int64)
     words = reader.dense(Stage.NOISE, column, user, 0, (math.ceil(1.2 * size / law.rate) + _ATTEMPTS) * law.per)
     if law._attempts(words, out)[1] < size:  # (an attempt that ties needs further words, which come in between)
@@ -113,10 +112,10 @@ def joined_numbers(mine, theirs):
 class ClippedCounts:
     """Mixin, which stands left of `ListEstimator`: a user reports a bound of the user's degree, and a count with noise.
 
-    It wants a parameter `bound_fraction`. A sub-class has `_usable(users, n)`, the largest degree that each user can have;
-    `_least`, below which a bound makes no sense; `_steps(found, bounds)`, which returns ([count of each user], divisor),
-    integers whose quotients are counts in steps; `_moves(bound)`, the largest change of a count in steps that one entry
-    makes, an integer; and `_largest(bound)`, the largest count in steps.
+    It wants a parameter `bound_fraction`. A sub-class has `_usable(users, n)`, the largest degree that each user can
+    have; `_least`, below which a bound makes no sense; `_steps(found, bounds)`, which returns ([count of each user],
+    divisor), integers whose quotients are counts in steps; `_moves(bound)`, the largest change of a count in steps
+    that one entry makes, an integer; and `_largest(bound)`, the largest count in steps.
     """
 
     @property
@@ -151,7 +150,7 @@ class ClippedCounts:
         return np.minimum(self._usable(users, n), self._top)
 
     def _clipped(self, found, source):
-        """Return what users of `Lists` report: int64, a bound and a noisy count in steps; zeros, where nothing can be."""
+        """Return what users of `Lists` report: a bound and a noisy count in steps; zeros where there is no choice."""
         reader, noise = source.reader(), self._bounds
         most = self._most(found.users, found.n_nodes).tolist()
         users, degrees = found.users.tolist(), found.lengths.tolist()
@@ -176,7 +175,7 @@ class ClippedCounts:
         return read
 
     def _variance_of_noise(self, read):
-        """Return the variance of the sum of all noisy counts, in squared steps: exact, but for rounding, which is bounded."""
+        """Return the variance of the sum of noisy counts, in squared steps: exact, but for rounding, which is bounded."""
         bounds, times = np.unique(read.values[:, 0], return_counts=True)
         return sum(count * (self._law(bound).variance_steps + self._rounding)
                    for bound, count in zip(bounds.tolist(), times.tolist()) if bound)

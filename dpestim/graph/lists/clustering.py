@@ -16,14 +16,14 @@ class ClusteringCoefficientEstimator(OneNumber, BitReports, ListEstimator):
     This is the global coefficient, or transitivity: 3 triangles / wedges, where a wedge is a node and two of its
     neighbours. Both numbers are estimated from the same noisy neighbour lists.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for graphs
-    of which one has one edge more, because the user of lower number alone reports a pair. No other party must be trusted.
-    A person with k relationships has up to k times this epsilon. The nodes and their number are public.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for
+    graphs of which one has one edge more, because the user of lower number alone reports a pair. No other party must
+    be trusted. A person with k relationships has up to k times this epsilon. The nodes and their number are public.
 
-    **Utility.** Triangles and wedges are unbiased; their ratio is biased by about the square of the relative error of the
-    wedges. The standard error follows from estimated variances and the covariance of both. An interval holds all
-    coefficients r for which 3 triangles - r wedges may be 0, so that it is wide, and honest, where wedges are few; it is
-    approximate. Noise of triangles grows as n^1.5: a sparse graph of many nodes needs an epsilon of 4 and more.
+    **Utility.** Triangles and wedges are unbiased; their ratio is biased by about the square of the relative error of
+    the wedges. The standard error follows from estimated variances and the covariance of both. An interval holds all
+    coefficients r for which 3 triangles - r wedges may be 0, so that it is wide, and honest, where wedges are few; it
+    is approximate. Noise of triangles grows as n^1.5: a sparse graph of many nodes needs an epsilon of 4 and more.
 
     **Complexity.** n^3 / 128 steps and n^2 / 8 bytes for a dense noisy graph: about 3 s for 10,000 nodes. If the noisy
     graph is sparse, the steps are its paths of two edges.
@@ -97,7 +97,8 @@ class ClusteringCoefficientEstimator(OneNumber, BitReports, ListEstimator):
     @staticmethod
     def _truth_of_mean(graph):
         graph = graph.astype(int)
-        return {"triangles_": np.trace(graph @ graph @ graph) / 6, "wedges_": sum(d * (d - 1) / 2 for d in graph.sum(0))}
+        degrees = graph.sum(0)
+        return {"triangles_": np.trace(graph @ graph @ graph) / 6, "wedges_": (degrees * (degrees - 1)).sum() / 2}
 
     @classmethod
     def _test_params(cls):

@@ -14,10 +14,10 @@ class CommunityEstimator(BitReports, ListEstimator):
     Nodes are grouped by the leading eigenvectors of the debiased noisy graph; then each is moved to the community with
     which it has most edges beyond those that degrees let expect.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for graphs
-    of which one has one edge more, because the user of lower number alone reports a pair. No other party must be trusted.
-    A person with k relationships has up to k times this epsilon. The nodes and their number are public. To which
-    community a user belongs may be learned, because many relationships tell it.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for
+    graphs of which one has one edge more, because the user of lower number alone reports a pair. No other party must
+    be trusted. A person with k relationships has up to k times this epsilon. The nodes and their number are public. To
+    which community a user belongs may be learned, because many relationships tell it.
 
     **Utility.** Noise has eigenvalues up to 2 sqrt(n v), v = e^epsilon / (e^epsilon - 1)^2. A community is found if its
     own eigenvalue, about its size times the share of its pairs that are joined beyond those of other pairs, is above

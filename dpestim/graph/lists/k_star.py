@@ -17,16 +17,17 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     Each user counts the stars of the user's node: C(degree, k). "laplace" reports this count with noise for a bound of
     the degree. "rnl" estimates stars from the bits of noisy neighbour lists, which also serve other estimators.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry. "laplace" uses
-    whole lists: a relationship is in the lists of two users, and has twice the epsilon. "rnl" uses half lists: epsilon
-    holds for an edge, too. No other party must be trusted. The nodes and their number are public.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry. "laplace"
+    uses whole lists: a relationship is in the lists of two users, and has twice the epsilon. "rnl" uses half lists:
+    epsilon holds for an edge, too. No other party must be trusted. The nodes and their number are public.
 
     **Utility.** "laplace": a user publishes a noisy bound of the degree, and the noise of the count is for that bound:
     its standard deviation is about 1.4 C(bound - 1, k - 1) / epsilon_2. No second round is needed, because each user's
-    bound is the user's own. A bound is below the degree with a probability of at most 1 %, and then the count is clipped:
-    on average at most 1 % of the stars are lost. Without clipping the estimate is unbiased. The standard error is exact.
-    "rnl" is unbiased for every graph, with an estimated standard error; its variance is at least n v^k C(n - 1, k), where
-    v = e^epsilon / (e^epsilon - 1)^2, and so it errs more, except in dense graphs. Intervals are approximate.
+    bound is the user's own. A bound is below the degree with a probability of at most 1 %, and then the count is
+    clipped: on average at most 1 % of the stars are lost. Without clipping the estimate is unbiased. The standard
+    error is exact. "rnl" is unbiased for every graph, with an estimated standard error; its variance is at least n v^k
+    C(n - 1, k), where v = e^epsilon / (e^epsilon - 1)^2, and so it errs more, except in dense graphs. Intervals are
+    approximate.
 
     **Complexity.** "laplace": O(edges) time, and two integers of each user. "rnl": O(edges + reported ones).
 
@@ -112,7 +113,8 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
 
     def _estimates(self, read):
         if not self._bits:
-            return {"stars_": float(sum(read.values[:, 1].tolist())), "standard_error_": root(self._variance_of_noise(read))}
+            stars = float(sum(read.values[:, 1].tolist()))
+            return {"stars_": stars, "standard_error_": root(self._variance_of_noise(read))}
         noisy, law, k, n = NoisyGraph(read.starts, read.nodes), self.bit_law_, self.k, read.n_nodes
         values, v = tuple(map(float, law.values)), law.q * law.p / (law.p - law.q) ** 2
         most = min(2 * k, n - 1)

@@ -17,23 +17,23 @@ class ModularityEstimator(OneNumber, BitReports, ListEstimator):
     part, and D the sum of its degrees. "laplace": a user reports how many neighbours the user has in each part, with
     noise. "rnl": a user reports a noisy neighbour list, which serves other estimators, too.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for graphs
-    of which one has one edge more, because the user of lower number alone reports a pair. No other party must be trusted.
-    A person with k relationships has up to k times this epsilon. The nodes, their number and the partition are public: a
-    partition that was found in the same graph without noise would tell of it.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for
+    graphs of which one has one edge more, because the user of lower number alone reports a pair. No other party must
+    be trusted. A person with k relationships has up to k times this epsilon. The nodes, their number and the partition
+    are public: a partition that was found in the same graph without noise would tell of it.
 
-    **Utility.** Numbers of edges between parts are unbiased, and have exact variances: "laplace" about 2 / epsilon^2 for
-    every user and part, "rnl" v = e^epsilon / (e^epsilon - 1)^2 for every pair of nodes. So "laplace" errs less unless
-    there are nearly as many parts as nodes. The modularity is a ratio of these: its bias is of the order of the squared
-    relative error of m, its standard error is that of a linear approximation, and intervals are approximate.
+    **Utility.** Numbers of edges between parts are unbiased, and have exact variances: "laplace" about 2 / epsilon^2
+    for every user and part, "rnl" v = e^epsilon / (e^epsilon - 1)^2 for every pair of nodes. So "laplace" errs less
+    unless there are nearly as many parts as nodes. The modularity is a ratio of these: its bias is of the order of the
+    squared relative error of m, its standard error is that of a linear approximation, and intervals are approximate.
 
     **Complexity.** O(edges + n parts) time and memory for "laplace", O(edges + reported ones + n parts) for "rnl".
 
     {parameters}
     References
     ----------
-    Newman, Girvan (2004), "Finding and evaluating community structure in networks", Physical Review E. Ye, Hu, Au, Meng,
-    Xiao (2020), "LF-GDPR", IEEE TKDE, for the bits. The proof: ``modularity.md``.
+    Newman, Girvan (2004), "Finding and evaluating community structure in networks", Physical Review E. Ye, Hu, Au,
+    Meng, Xiao (2020), "LF-GDPR", IEEE TKDE, for the bits. The proof: ``modularity.md``.
 
     Examples
     --------
@@ -141,6 +141,10 @@ class ModularityEstimator(OneNumber, BitReports, ListEstimator):
         value, error = modularity(edges, variances)
         return {"modularity_": float(value), "standard_error_": float(error), "communities_": names, "edges_": edges,
                 "edges_standard_errors_": np.sqrt(variances)}
+
+    def _test_data(self, n_rows, seed=0):
+        """Return the adjacency matrix of a graph of the nodes whose parts are a parameter."""
+        return super()._test_data(len(self.communities), seed)
 
     def _truth_of_mean(self, graph):
         names, codes = self._parts()

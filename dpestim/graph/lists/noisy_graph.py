@@ -19,7 +19,7 @@ _TILE, _TASK = 128, 1024
 
 
 class NoisyGraph:
-    """A noisy graph: half lists of all nodes, ``nodes[starts[i]:starts[i + 1]]``, ascending and of higher number than i."""
+    """A noisy graph: half lists ``nodes[starts[i]:starts[i + 1]]`` of all nodes i, ascending, of higher number than i."""
 
     def __init__(self, starts, nodes, n_jobs=None):
         self.starts, self.nodes, self.n_jobs = starts, nodes, n_jobs
@@ -75,7 +75,7 @@ class NoisyGraph:
 
     @cached_property
     def pairs_below(self):
-        """The same sums, where only nodes below both of a pair j < k are common neighbours and other ends, and sums with j."""
+        """The same sums, where only nodes below both of a pair j < k count as neighbours; and sums with j."""
         n, below = self.n, self.below
         u, uu, uw, uj, ur, _ = self._common(below, True)
         low, high = self.owners.astype(np.int64), self.nodes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Numbers of edges between the parts of a public partition, and the modularity that follows; proof: ``modularity.md``."""
+"""Edges between the parts of a public partition, and the modularity that follows; proof: ``modularity.md``."""
 
 import numpy as np
 

@@ -67,7 +67,7 @@ class TwoRounds(BitReports):
         return self._randomised(found, WordSource(self.random_state))
 
     def next_round(self):
-        """Publish the noisy graph of the first round, of which all users have reported, and begin the second; returns self."""
+        """Publish the noisy graph of the first round, and begin the second; returns self."""
         if not self._two or self._published is not None:
             raise ValueError('there is no further round: method="two_rounds" has two, and other methods have one')
         if self._seen is None or len(self._seen.read.users) < self._seen.read.n_nodes:
@@ -143,5 +143,6 @@ class TwoRounds(BitReports):
 
     def _check_fitted(self):
         if self._two and self._published is None and super().__sklearn_is_fitted__():
-            raise NotFittedError("This is the first of two rounds: call next_round, and aggregate the reports of the second")
+            raise NotFittedError("This is the first of two rounds: call next_round, and aggregate the reports of the "
+                                 "second")
         super()._check_fitted()

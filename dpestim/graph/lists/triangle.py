@@ -22,25 +22,25 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
     """Estimate the number of triangles from noisy neighbour lists; a second round has far less noise.
 
     In one round the triangles of the noisy graph are counted and debiased. In two rounds the noisy graph is published;
-    a user sees it, and counts the pairs of neighbours of higher number that are joined in it. So two edges of a triangle
-    are exact and one is noisy.
+    a user sees it, and counts the pairs of neighbours of higher number that are joined in it. So two edges of a
+    triangle are exact and one is noisy.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for graphs
-    of which one has one edge more: in both rounds the user of lower number alone reports a pair. No other party must be
-    trusted. In two rounds a user spends epsilon in parts: on a bound of the user's degree, on bits and on a count. A
-    person with k relationships has up to k times this epsilon. The nodes and their number are public.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for
+    graphs of which one has one edge more: in both rounds the user of lower number alone reports a pair. No other party
+    must be trusted. In two rounds a user spends epsilon in parts: on a bound of the user's degree, on bits and on a
+    count. A person with k relationships has up to k times this epsilon. The nodes and their number are public.
 
-    **Utility.** "one_round" is unbiased. Its variance is v^3 C(n, 3) + v^2 (n - 2) edges + v wedges + 4 v cycles, where
-    v = e^epsilon / (e^epsilon - 1)^2 and cycles are those of four edges. "two_rounds" loses at most 1 % of the triangles
-    on average: a noisy bound is below a user's degree with this probability, and then neighbours are left out. Without
-    clipping it is unbiased. Its variance is that of the noise of all users, about 2 (bound / epsilon_3)^2 / (1 - 2 q)^2
-    each, and v times the sum over pairs of the squares of their common neighbours below both. Variances are estimated
-    from the reports alone, without bias. Intervals are approximate: 95 % ones held in 93 to 97 % of the trials of
-    ``benchmarks/coverage.py``.
+    **Utility.** "one_round" is unbiased. Its variance is v^3 C(n, 3) + v^2 (n - 2) edges + v wedges + 4 v cycles,
+    where v = e^epsilon / (e^epsilon - 1)^2 and cycles are those of four edges. "two_rounds" loses at most 1 % of the
+    triangles on average: a noisy bound is below a user's degree with this probability, and then neighbours are left
+    out. Without clipping it is unbiased. Its variance is that of the noise of all users, about 2 (bound / epsilon_3)^2
+    / (1 - 2 q)^2 each, and v times the sum over pairs of the squares of their common neighbours below both. Variances
+    are estimated from the reports alone, without bias. Intervals are approximate: 95 % ones held in 93 to 97 % of the
+    trials of ``benchmarks/coverage.py``.
 
-    **Complexity.** A noisy graph is dense if epsilon is small: "one_round" takes n^3 / 128 steps and n^2 / 8 bytes, about
-    3 s for 10,000 nodes. If it is sparse, the steps are its paths of two edges. "two_rounds" needs half of that for the
-    standard error, and C(bound, 2) steps of each user, who downloads the noisy graph.
+    **Complexity.** A noisy graph is dense if epsilon is small: "one_round" takes n^3 / 128 steps and n^2 / 8 bytes,
+    about 3 s for 10,000 nodes. If it is sparse, the steps are its paths of two edges. "two_rounds" needs half of that
+    for the standard error, and C(bound, 2) steps of each user, who downloads the noisy graph.
 
     {parameters}
     References
