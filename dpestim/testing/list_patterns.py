@@ -104,7 +104,7 @@ def _count(est, nodes, bound):
 
 
 def check_patterns_send_bits(subject):
-    """Reports of bits are those of `RNLTransformer` by the same words, for the part of epsilon that is meant for them."""
+    """Reports of bits are those of `RNLTransformer` by the same words, for their part of epsilon."""
     X, est = subject.rows(), subject.fresh()
     law = est.bit_law_
     require(law.epsilon == est._shares()[0] if subject.two else law.epsilon == canonical_epsilon(est.epsilon),

@@ -175,7 +175,7 @@ class ClippedCounts:
         return read
 
     def _variance_of_noise(self, read):
-        """Return the variance of the sum of noisy counts, in squared steps: exact, but for rounding, which is bounded."""
+        """Return the variance of the sum of noisy counts, in squared steps; that of rounding is bounded."""
         bounds, times = np.unique(read.values[:, 0], return_counts=True)
         return sum(count * (self._law(bound).variance_steps + self._rounding)
                    for bound, count in zip(bounds.tolist(), times.tolist()) if bound)

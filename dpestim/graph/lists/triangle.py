@@ -19,7 +19,7 @@ _DIGITS = 16
 
 
 class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
-    """Estimate the number of triangles from noisy neighbour lists; a second round has far less noise.
+    """Estimate the number of triangles of a graph from noisy neighbour lists, in one round or two.
 
     In one round the triangles of the noisy graph are counted and debiased. In two rounds the noisy graph is published;
     a user sees it, and counts the pairs of neighbours of higher number that are joined in it. So two edges of a
@@ -35,8 +35,8 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
     triangles on average: a noisy bound is below a user's degree with this probability, and then neighbours are left
     out. Without clipping it is unbiased. Its variance is that of the noise of all users, about 2 (bound / epsilon_3)^2
     / (1 - 2 q)^2 each, and v times the sum over pairs of the squares of their common neighbours below both. Variances
-    are estimated from the reports alone, without bias. Intervals are approximate: 95 % ones held in 93 to 97 % of the
-    trials of ``benchmarks/coverage.py``.
+    are estimated from the reports alone, without bias. Intervals are approximate: ``triangle.md`` says how often they
+    held.
 
     **Complexity.** A noisy graph is dense if epsilon is small: "one_round" takes n^3 / 128 steps and n^2 / 8 bytes,
     about 3 s for 10,000 nodes. If it is sparse, the steps are its paths of two edges. "two_rounds" needs half of that
@@ -64,8 +64,8 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
     _least, _rounding = 2, 0.25
     _more_parameters = """
     method : {"one_round", "two_rounds"}, default="one_round"
-        "one_round": users report bits. "two_rounds": then `next_round` publishes the noisy graph, and users whose clients
-        are made by `client` report counts; `fit` does all of this.
+        "one_round": users report bits. "two_rounds": then `next_round` publishes the noisy graph, and users whose
+        clients are made by `client` report counts; `fit` does all of this.
     bound_fraction : float, default=0.2
         Of "two_rounds": the part of epsilon, above 0 and below 1, for the bound of a user's degree.
     bits_fraction : float, default=0.5

@@ -88,7 +88,7 @@ class CountsBoth(ModularityEstimator):
     """A user reports neighbours of lower number, too."""
 
     def _randomised(self, found, source):
-        reports, (names, codes) = super()._randomised(found, source), self._parts()
+        reports, codes = super()._randomised(found, source), self._parts()[1]
         lower = found.nodes < found.rows
         np.add.at(reports, (np.repeat(np.arange(len(found.users)), found.lengths)[lower], codes[found.nodes[lower]]), 1)
         return reports
