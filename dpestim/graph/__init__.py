@@ -19,6 +19,7 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import (
     ClusteringCoefficientEstimator,
     CommunityEstimator,
