@@ -120,6 +120,7 @@ class ListMechanism(PrivateEstimator):
 class ListEstimator(ListMechanism):
     """Base of estimators from reports on neighbour lists: a client and a server in one."""
 
+    merges = "reports"
     #: What was aggregated.
     _seen = None
 
@@ -134,8 +135,7 @@ class ListEstimator(ListMechanism):
         """
         found, source = self._paid(X)
         reports = self._randomised(found, source)
-        self._forget()
-        return self._take(self._read_reports(reports, None, None), source.seeded)
+        return self._take(self._read_reports(reports, None, None), source.seeded, afresh=True)
 
     def aggregate(self, reports, users=None, n_nodes=None):
         """Add reports, as `privatize` returns them; estimates follow when all users have reported.
@@ -205,13 +205,9 @@ class ListEstimator(ListMechanism):
             params.pop(name, None)
         return {**params, "epsilon": canonical_epsilon(self.epsilon)}
 
-    def _forget(self):
-        self._become({})
-        vars(self).pop("_seen", None)
-
-    def _take(self, read, seeded):
-        """Add what was read of reports; nothing changes before all is checked."""
-        mine = self._seen
+    def _take(self, read, seeded, afresh=False):
+        """Add what was read of reports, or begin with it; nothing changes before all is checked, and then at once."""
+        mine = None if afresh else self._seen
         promise = self._guarantee()
         settings = self._settings()
         if mine is not None:
