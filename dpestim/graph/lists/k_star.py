@@ -8,7 +8,7 @@ from dpestim.graph.lists.base import BitReports, ListEstimator
 from dpestim.graph.lists.clipped import ClippedCounts, joined_numbers
 from dpestim.graph.lists.noisy_graph import NoisyGraph
 from dpestim.graph.lists.one_number import OneNumber, root
-from dpestim.graph.lists.stars import as_subsets, subsets, variance_of_list
+from dpestim.graph.lists.stars import stars_of
 
 
 class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
@@ -116,18 +116,10 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
             stars = float(sum(read.values[:, 1].tolist()))
             return {"stars_": stars, "standard_error_": root(self._variance_of_noise(read))}
         noisy, law, k, n = NoisyGraph(read.starts, read.nodes), self.bit_law_, self.k, read.n_nodes
-        values, v = tuple(map(float, law.values)), law.q * law.p / (law.p - law.q) ** 2
-        most = min(2 * k, n - 1)
-        coefficients = as_subsets([variance_of_list(d, n - 1, v, k) for d in range(most + 1)])
-        sums = subsets(noisy.degrees, n - 1, values, max(most, k))
-        variance = sum(float(c) * float(total.sum()) for c, total in zip(coefficients, sums) if c)
-        # an edge is in two lists: what it adds, were the other entries of both as estimated
-        out, with_edge = (subsets(noisy.degrees - less, n - 2, values, k - 1)[-1] for less in (0, 1))
-        shared = (out.sum() ** 2 - (out**2).sum()) / 2
-        low, high = noisy.owners, noisy.nodes
-        shared += (with_edge[low] * with_edge[high] - out[low] * out[high]).sum()
+        v = law.q * law.p / (law.p - law.q) ** 2
+        stars, variance = stars_of(noisy, noisy.degrees, tuple(map(float, law.values)), v, k)
         least = n * float(v) ** k * math.comb(n - 1, k)  # (of a graph without edges)
-        return {"stars_": float(sums[k].sum()), "standard_error_": root(max(variance + 2 * float(v) * shared, least))}
+        return {"stars_": float(stars), "standard_error_": root(max(variance, least))}
 
     # counts
 
