@@ -23,7 +23,8 @@ class ClusteringCoefficientEstimator(OneNumber, BitReports, ListEstimator):
     **Utility.** Triangles and wedges are unbiased; their ratio is biased by about the square of the relative error of
     the wedges. The standard error follows from estimated variances and the covariance of both. An interval holds all
     coefficients r for which 3 triangles - r wedges may be 0, so that it is wide, and honest, where wedges are few; it
-    is approximate. Noise of triangles grows as n^1.5: a sparse graph of many nodes needs an epsilon of 4 and more.
+    is approximate, and held in 91 to 100 % of trials at 95 %. Noise of triangles grows as n^1.5: a sparse graph of
+    many nodes needs an epsilon of 4 and more.
 
     **Complexity.** n^3 / 128 steps and n^2 / 8 bytes for a dense noisy graph: about 3 s for 10,000 nodes. If the noisy
     graph is sparse, the steps are its paths of two edges.
@@ -43,6 +44,9 @@ class ClusteringCoefficientEstimator(OneNumber, BitReports, ListEstimator):
     >>> friends = [(i, j) for i in range(300) for j in range(i) if rng.random() < (0.4 if i % 10 == j % 10 else 0.02)]
     >>> graph = adjacency(friends, 300)
     >>> print(ClusteringCoefficientEstimator(3.0, random_state=0).fit(graph).result_)
+    quantity                   value  standard error        95 % interval
+    clustering coefficient  0.201005         0.00844  0.185178 to 0.21841
+    From ClusteringCoefficientEstimator; its confidence_interval says what an interval covers.
     """
 
     _number, _quantity = "coefficient_", "clustering coefficient"

@@ -27,7 +27,7 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     clipped: on average at most 1 % of the stars are lost. Without clipping the estimate is unbiased. The standard
     error is exact. "rnl" is unbiased for every graph, with an estimated standard error; its variance is at least n v^k
     C(n - 1, k), where v = e^epsilon / (e^epsilon - 1)^2, and so it errs more, except in dense graphs. Intervals are
-    approximate.
+    approximate: 95 % ones held in 87 to 100 % of trials, least often if one node has most of the stars.
 
     **Complexity.** "laplace": O(edges) time, and two integers of each user. "rnl": O(edges + reported ones).
 
@@ -46,6 +46,9 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     >>> friends = [(i, j) for i in range(300) for j in range(i) if rng.random() < (0.4 if i % 10 == j % 10 else 0.02)]
     >>> graph = adjacency(friends, 300)
     >>> print(KStarEstimator(2.0, k=2, random_state=0).fit(graph).result_)
+    quantity           value  standard error       95 % interval
+    number of 2-stars  42267             405  41473.4 to 43060.6
+    From KStarEstimator; its confidence_interval says what an interval covers.
     """
 
     _number, _quantity = "stars_", "number of {k}-stars"

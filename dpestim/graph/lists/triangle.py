@@ -23,7 +23,7 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
 
     In one round the triangles of the noisy graph are counted and debiased. In two rounds the noisy graph is published;
     a user sees it, and counts the pairs of neighbours of higher number that are joined in it. So two edges of a
-    triangle are exact and one is noisy.
+    triangle are exact and one is noisy, which pays in graphs of thousands of nodes.
 
     **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry, and for
     graphs of which one has one edge more: in both rounds the user of lower number alone reports a pair. No other party
@@ -35,8 +35,8 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
     triangles on average: a noisy bound is below a user's degree with this probability, and then neighbours are left
     out. Without clipping it is unbiased. Its variance is that of the noise of all users, about 2 (bound / epsilon_3)^2
     / (1 - 2 q)^2 each, and v times the sum over pairs of the squares of their common neighbours below both. Variances
-    are estimated from the reports alone, without bias. Intervals are approximate: ``triangle.md`` says how often they
-    held.
+    are estimated from the reports alone, without bias. "one_round" errs less up to about 1,000 nodes at epsilon 1, and
+    3,000 at epsilon 2. Intervals are approximate: 95 % ones held in 92 to 100 % of trials (table in ``triangle.md``).
 
     **Complexity.** A noisy graph is dense if epsilon is small: "one_round" takes n^3 / 128 steps and n^2 / 8 bytes,
     about 3 s for 10,000 nodes. If it is sparse, the steps are its paths of two edges. "two_rounds" needs half of that
@@ -57,6 +57,9 @@ class TriangleEstimator(OneNumber, TwoRounds, ClippedCounts, ListEstimator):
     >>> friends = [(i, j) for i in range(300) for j in range(i) if rng.random() < (0.4 if i % 10 == j % 10 else 0.02)]
     >>> graph = adjacency(friends, 300)
     >>> print(TriangleEstimator(4.0, method="two_rounds", random_state=0).fit(graph).result_)
+    quantity               value  standard error       95 % interval
+    number of triangles  2998.75             337  2339.18 to 3658.31
+    From TriangleEstimator; its confidence_interval says what an interval covers.
     """
 
     _number, _quantity = "triangles_", "number of triangles"
