@@ -33,7 +33,16 @@ from dpestim.graph.cuts import CutEstimator
 from dpestim.graph.degree_distribution import DegreeDistribution
 from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, PrivGraphGenerator, RNLGenerator, TmFGenerator, bter
 from dpestim.graph.giving import export_graph
-from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
+from dpestim.graph.lists import (
+    ClusteringCoefficientEstimator,
+    CommunityEstimator,
+    DegreeEstimator,
+    EdgeCountEstimator,
+    KStarEstimator,
+    ModularityEstimator,
+    RNLTransformer,
+    TriangleEstimator,
+)
 from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
 from dpestim.graph.pagerank import PageRankEstimator
 from dpestim.graph.reading import adjacency
@@ -57,6 +66,11 @@ __all__ = [
     "RNLTransformer",
     "SubgraphCount",
     "TmFGenerator",
+    "ClusteringCoefficientEstimator",
+    "CommunityEstimator",
+    "KStarEstimator",
+    "ModularityEstimator",
+    "TriangleEstimator",
     "adjacency",
     "bter",
     "export_graph",

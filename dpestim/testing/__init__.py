@@ -3,6 +3,7 @@
 ``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
 an estimator can do decides which:
 
+    lists        what randomises neighbour lists; list_patterns: what counts patterns from such reports
     itemsets     what finds items and sets of items of baskets, by groups that answer one after another
     law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
                  never repeated
@@ -67,7 +68,7 @@ from dpestim.testing import (
     itemsets,
     law,
     learning,
-    lists,
+    list_patterns,
     mixed,
     nodes,
     numbers,
@@ -95,7 +96,7 @@ from dpestim.testing.sample import Sample
 from dpestim.testing.tools import MechanismError, check_numeric_setting, check_setting, client_of
 from dpestim.testing.trees import TREE_CHECKS
 
-#: What releases says by `_checked_as` how it is used: each family is a sub-class of `releases.Releases`.
+#: What releases says by `_checked_as` how it is used: each family makes a `behaviour.Subject` of an estimator.
 _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
@@ -107,9 +108,10 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "graph answers": graph_answers.Answers,
              "graph generator": generators.Generators,
              "list generator": generators.ListGenerators,
-             "lists": lists.Listed,
+             "lists": list_patterns.family,
              "ratings": ratings.Rated,
              "nodes": nodes.Nodes,
+             }
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

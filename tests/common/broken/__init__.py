@@ -22,6 +22,7 @@ from broken import (
     itemsets,
     law,
     learning,
+    list_patterns,
     lists,
     mixed,
     nodes,
@@ -46,5 +47,5 @@ from broken import (
            law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
-           coverage_of_runs, generators)
+           coverage_of_runs, generators, list_patterns)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
