@@ -23,7 +23,7 @@ PAGE_OF = {
     "local.keyvalue": "numbers", "local.learning": "learning", "shuffle": "shuffle", "central": "mechanisms",
     "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
-    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs",
+    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs", "geo": "places",
 }
 
 
@@ -105,7 +105,7 @@ def _place(name, cls):
 
 
 def _is_relaxed(cls):
-    return getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
+    return _is_local(cls) and getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
 
 
 def _is_local(cls):
@@ -115,6 +115,8 @@ def _is_local(cls):
 def _bits(cls):
     """Return how much a user sends, in the local model; else who is protected."""
     parameters = inspect.signature(cls).parameters
+    if hasattr(cls, "_protects"):
+        return cls._protects
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
     if not _is_local(cls):

@@ -10,6 +10,7 @@ an estimator can do decides which:
     frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    places       reports of places: exact laws over all pairs of places, remapping
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
     behaviour    behaviour of any kind: refused parameters, state, merging, strict mode; a `Subject` says how it is used
@@ -63,6 +64,7 @@ from dpestim.testing import (
     mixed,
     numbers,
     pairs,
+    places,
     promises,
     queries,
     rows,
@@ -91,7 +93,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs, "places": places.Places}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

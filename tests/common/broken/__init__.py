@@ -22,6 +22,7 @@ from broken import (
     mixed,
     numbers,
     pairs,
+    places,
     queries,
     relaxed,
     rounds,
@@ -38,6 +39,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, statistics, rounds, mixed, pairs, learning, synthesis, trees, boosting,
-           answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, places, statistics, rounds, mixed, pairs, learning, synthesis, trees,
+           boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

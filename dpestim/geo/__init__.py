@@ -1,0 +1,30 @@
+"""Places: what devices may report of where they are, and what may be known of many places.
+
+How data flows::
+
+    (latitude, longitude) --projection--> places of a grid --law (layers, _core/places)--> reported place
+                                                            --remap, by a public prior--> better place
+
+* `projection.py`  degrees and metres; the step of a grid
+* `layers.py`      weights that fall with the distance, in integers, and what verifies them
+* `law.py`         `PlanarLaw`: reports of places, and their exact law
+* `column.py`      two columns that are a place
+* `planar.py`      `PlanarLaplaceTransformer` and what transformers of places share
+* `remap.py`       reports moved by a public prior
+* `meaning.py`     what epsilon for a metre means at a distance
+
+A place has a distance from another, and what is promised is epsilon times the distance: that is a relaxation of local
+differential privacy, by the name "geo-indistinguishability", so that ledgers, cards and sums treat it as any other one.
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.geo.planar import PlanarLaplaceTransformer
+
+__all__ = ["PlanarLaplaceTransformer"]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Places"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("a device reports where it is, and nobody is trusted", "PlanarLaplaceTransformer", "epsilon for a metre, exact"),
+)
