@@ -10,6 +10,8 @@ How data flows::
 * `law.py`         `PlanarLaw`: reports of places, and their exact law
 * `column.py`      two columns that are a place
 * `planar.py`      `PlanarLaplaceTransformer` and what transformers of places share
+* `cells.py`       `PlanarGeometricTransformer`, `OptimalGeoTransformer`: coarse grids
+* `optimal.py`     the law of a linear program, rounded to integers that are verified
 * `remap.py`       reports moved by a public prior
 * `meaning.py`     what epsilon for a metre means at a distance
 
@@ -18,13 +20,16 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
 from dpestim.geo.planar import PlanarLaplaceTransformer
 
-__all__ = ["PlanarLaplaceTransformer"]
+__all__ = ["OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("a device reports where it is, and nobody is trusted", "PlanarLaplaceTransformer", "epsilon for a metre, exact"),
+    ("a device reports one of some cells that a service knows", "PlanarGeometricTransformer", "any number of cells"),
+    ("there are few cells, and a prior is known", "OptimalGeoTransformer", "the least expected distance"),
 )

@@ -50,15 +50,12 @@ class PlaceColumn(JointColumn):
 
     def coder(self):
         """Return a function from a block of rows to places of the grid."""
-        lows, per = np.array(self.lows), np.array(self.metres) / float(self.law.step)
-        last = np.array([self.law.n_first - 1, self.law.n_second - 1], np.float64)
+        return coder_of(self.lows, self.metres, self.law.step, (self.law.n_first, self.law.n_second))
 
-        def codes_of(block):
-            with np.errstate(all="ignore"):  # (in strict mode NaN counts as the lower bound)
-                steps = np.fmin(np.fmax((np.asarray(block, np.float64) - lows) * per, 0.0), last)
-                return np.floor(steps + 0.5).astype(self.law.code_dtype)
-
-        return codes_of
+    def number_of(self, places):
+        """Return the numbers of the places of the grid that are nearest to some places."""
+        codes = self.coder()(places).astype(np.int64)
+        return codes[:, 0] * self.law.n_second + codes[:, 1]
 
     def places_of(self, numbers):
         """Return an (n, 2) array: where places of these numbers are, in the user's units."""
@@ -72,6 +69,19 @@ class PlaceColumn(JointColumn):
     def check_mean(self):
         """Refuse: the mean of reported places is not known."""
         raise ValueError(_NO_MEAN)
+
+
+def coder_of(lows, metres, step, sides):
+    """Return a function from places, in the user's units, to places (i, j) of a grid."""
+    lows, per = np.array(lows), np.array(metres) / float(step)
+    last = np.array(sides, np.float64) - 1
+
+    def codes_of(block):
+        with np.errstate(all="ignore"):  # (in strict mode NaN counts as the lower bound)
+            steps = np.fmin(np.fmax((np.asarray(block, np.float64) - lows) * per, 0.0), last)
+            return np.floor(steps + 0.5).astype(np.int32)
+
+    return codes_of
 
 
 def n_places(low, high, metres, step):

@@ -18,8 +18,8 @@ _DENSE, _ATTEMPTS = 4, 64
 LARGEST_SIDE, LARGEST_REGION, LARGEST_ENUMERATED = 1 << 22, 1 << 40, 1 << 10
 
 
-class PlanarLaw(Randomizer):
-    """A report is the number of a place: the one of the region that is nearest to the own place and noise.
+class PlaceLaw(Randomizer):
+    """Base of laws whose inputs and reports are places of a region; a sub-class brings what is drawn.
 
     Parameters
     ----------
@@ -34,7 +34,6 @@ class PlanarLaw(Randomizer):
     """
 
     relaxation, relaxed_kind = "geo-indistinguishability", ALL
-    slack = "noise that leaves the region is moved to its border, so that far places are told apart by less"
     heavy = True
     code_dtype = np.dtype(np.int32)
     report_width = 1
@@ -50,8 +49,6 @@ class PlanarLaw(Randomizer):
             raise ValueError("bounds must be further apart than step: take a smaller step")
         self.n_first, self.n_second = sides
         self.step, self.manhattan = canonical_amount(step, "step"), bool(manhattan)
-        self.layers = layers_of(self.epsilon * self.step, max(sides), self.manhattan)
-        self.n_words = 2 * _DENSE
         self.n_inputs = self.n_counts = sides[0] * sides[1]
         self.report_dtype = np.dtype(np.uint32 if self.n_inputs <= 1 << 32 else np.uint64)
         self.report_bits = bits_for(self.n_inputs)
@@ -79,6 +76,41 @@ class PlanarLaw(Randomizer):
     def fields(self):
         """The number of the place."""
         return (Field("place", bits_for(self.n_inputs), self.n_inputs),)
+
+    def check_reports(self, reports):
+        """Refuse numbers of no place."""
+        if int(reports.max()) >= self.n_inputs:
+            raise ValueError(f"a report must be the number of a place, below {self.n_inputs}")
+
+    def count(self, reports, counts):
+        """Add how often each place was reported."""
+        counts += np.bincount(reports[:, 0].astype(np.int64), minlength=self.n_counts)
+
+    def law_indices(self, codes, reports):
+        """Return the number of each place, and of each report."""
+        return codes[:, 0].astype(np.int64) * self.n_second + codes[:, 1], reports[:, 0].astype(np.int64)
+
+    @property
+    def input_codes(self):
+        """All places of a small region, else its corners."""
+        ends = [np.arange(n) if self.n_inputs <= LARGEST_ENUMERATED else np.unique([0, n - 1])
+                for n in (self.n_first, self.n_second)]
+        return np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, 2).astype(self.code_dtype)
+
+    def input_of(self, codes):
+        """Return the number of the place among the inputs."""
+        return self.law_indices(codes, np.zeros((len(codes), 1), self.report_dtype))[0]
+
+
+class PlanarLaw(PlaceLaw):
+    """A report is the number of a place: the one of the region that is nearest to the user's place and noise."""
+
+    slack = "noise that leaves the region is moved to its border, so that far places are told apart by less"
+
+    def __init__(self, epsilon, n_first, n_second, step, manhattan=False):
+        super().__init__(epsilon, n_first, n_second, step, manhattan)
+        self.layers = layers_of(self.epsilon * self.step, max(self.n_first, self.n_second), self.manhattan)
+        self.n_words = 2 * _DENSE
 
     # ---------------------------------------------------------------- what is sent
 
@@ -119,15 +151,6 @@ class PlanarLaw(Randomizer):
         guide = np.append(np.searchsorted(ends, firsts, side="right"), len(ends)).astype(np.int32)
         return (ends, guide, np.array(layers.starts, np.int64), np.array(layers.counts, np.uint8),
                 np.array(layers.bits, np.uint8))
-
-    def check_reports(self, reports):
-        """Refuse numbers of no place."""
-        if int(reports.max()) >= self.n_inputs:
-            raise ValueError(f"a report must be the number of a place, below {self.n_inputs}")
-
-    def count(self, reports, counts):
-        """Add how often each place was reported."""
-        counts += np.bincount(reports[:, 0].astype(np.int64), minlength=self.n_counts)
 
     # ---------------------------------------------------------------- the exact law
 
@@ -174,21 +197,6 @@ class PlanarLaw(Randomizer):
                                    + missed * Fraction(cells, side * side))
                 matrix.append(row)
         return matrix
-
-    def law_indices(self, codes, reports):
-        """Return the number of each place, and of each report."""
-        return codes[:, 0].astype(np.int64) * self.n_second + codes[:, 1], reports[:, 0].astype(np.int64)
-
-    @property
-    def input_codes(self):
-        """All places of a small region, else its corners."""
-        ends = [np.arange(n) if self.n_inputs <= LARGEST_ENUMERATED else np.unique([0, n - 1])
-                for n in (self.n_first, self.n_second)]
-        return np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, 2).astype(self.code_dtype)
-
-    def input_of(self, codes):
-        """Return the number of the place among the inputs."""
-        return self.law_indices(codes, np.zeros((len(codes), 1), self.report_dtype))[0]
 
 
 def _spans(n, side, radius):

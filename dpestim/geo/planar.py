@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpestim.geo.column import PlaceColumn, n_places
+from dpestim.geo.column import PlaceColumn, coder_of, n_places
 from dpestim.geo.law import PlanarLaw
 from dpestim.geo.meaning import DistanceTable
 from dpestim.geo.projection import scale_of, step_of
@@ -22,6 +22,8 @@ class PlaceTransformer(NumericTransformer):
     _checked_as = "places"
     _same_domain = "the same bounds, units and step"
     _reads_missing = False
+    #: Whether `decode` uses the prior; else the law does.
+    _remaps = True
     _not_in_parts = "learns nothing of rows: randomise the rows of parts by distributed.privatize"
     _no_survey = ("client must send reports that are counted, and reports of places are used one by one: privatize "
                   "them on the devices, or take LDPartEstimator for counts of places")
@@ -54,7 +56,7 @@ class PlaceTransformer(NumericTransformer):
         """
         places = super().decode(codes)
         prior = getattr(self, "prior", None)
-        if prior is None:
+        if prior is None or not self._remaps:
             return places
         (column,) = self._columns_now()
         where, weights = checked_prior(prior)
@@ -62,8 +64,8 @@ class PlaceTransformer(NumericTransformer):
 
     # ---------------------------------------------------------------- inside
 
-    def _law(self, sides, step):
-        """Return the law of a region of so many places in each coordinate."""
+    def _law(self, sides, step, coder):
+        """Return the law of a region of so many places in each coordinate; `coder` gives the places of rows."""
         raise TypeError(f"{type(self).__name__} does not say what its law is: implement `_law`")
 
     def _check_call_parameters(self):
@@ -88,21 +90,23 @@ class PlaceTransformer(NumericTransformer):
         if any(not 0 < high - low < 1e9 for low, high in zip(lows, highs)):
             raise ValueError("bounds must have low below high, and be at most 1e9 apart")
         metres, error = scale_of(self.units, lows, highs)
-        step = self._step()
+        step = self._step([(high - low) * m for low, high, m in zip(lows, highs, metres)])
         if any((high - low) * m / float(step) > 2**40 for low, high, m in zip(lows, highs, metres)):
             raise ValueError("step must be larger, or the bounds closer: a region has at most 2^40 places")
         sides = [n_places(low, high, m, step) for low, high, m in zip(lows, highs, metres)]
         where = "" if self.units == "metres" else f", degrees at latitude {(lows[0] + highs[0]) / 2!r}"
-        metric = f"grid of {float(step)!r} metres from ({lows[0]!r}, {lows[1]!r}){where}{self._norm}"
-        law = self._law(sides, step)
+        metric = f"grid of {float(step)!r} metres from ({lows[0]!r}, {lows[1]!r}){where}{self._distance()}"
+        law = self._law(sides, step, coder_of(lows, metres, step, sides))
         notes = (f"Distances on the grid differ from those on the ellipsoid by at most {100 * error:.2g} percent.",
                  ) * bool(error)
         return PlaceColumns([PlaceColumn(names, law, lows, highs, metres, metric)], notes=notes, **more)
 
-    #: What the name of the metric says besides.
-    _norm = ""
+    def _distance(self):
+        """Return what the name of the metric says besides."""
+        return ""
 
-    def _step(self):
+    def _step(self, spans):
+        """Return the step of the grid of a region that spans so many metres in each coordinate."""
         return step_of(self.step, canonical_epsilon(self.epsilon))
 
     def _test_data(self, n_rows, seed=0):
@@ -193,7 +197,7 @@ class PlanarLaplaceTransformer(PlaceTransformer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _law(self, sides, step):
+    def _law(self, sides, step, coder):
         return PlanarLaw.make(self._share(1), *sides, step)
 
     @classmethod

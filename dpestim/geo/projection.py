@@ -50,15 +50,25 @@ def scale_of(units, lows, highs):
     return scale, error
 
 
-def step_of(step, epsilon):
-    """Return the step of a grid in metres as a Fraction; None: the largest of 1, 2 and 5 times a power of ten that is
-    at most 0.05 / epsilon."""
+def step_of(step, epsilon, part=Fraction(1, 20)):
+    """Return the step of a grid in metres as a Fraction; None: a round number of at most `part` / epsilon.
+
+    That is 1, 2 or 5 times a power of ten.
+    """
     if step is None:
-        ideal = Fraction(1, 20) / epsilon
-        power = Fraction(10) ** math.floor(math.log10(ideal))
-        return max(lead * power for lead in (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1, 2, 5)
-                   if lead * power <= ideal)
+        return max(one for one in _round_numbers(part / epsilon) if one <= part / epsilon)
     value = canonical_amount(step, "step")
     if not 0 < value < 2**40:
         raise ValueError("step must be a number of metres above 0, and finite")
     return value
+
+
+def round_above(length):
+    """Return the least round number of metres that is at least a length: 1, 2 or 5 times a power of ten."""
+    return min(one for one in _round_numbers(length) if one >= length)
+
+
+def _round_numbers(length):
+    """Return round numbers near a length, Fractions."""
+    power = Fraction(10) ** math.floor(math.log10(length))
+    return [lead * power for lead in (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1, 2, 5, 10, 20, 50)]

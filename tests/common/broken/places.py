@@ -40,7 +40,7 @@ class Steep(PlanarLaplaceTransformer):
 
     _randomizer = SteepLaw
 
-    def _law(self, sides, step):
+    def _law(self, sides, step, coder):
         return SteepLaw.make(self._share(1), *sides, step)
 
 
@@ -49,7 +49,7 @@ class DrawsAgain(PlanarLaplaceTransformer):
 
     _randomizer = DrawsAgainLaw
 
-    def _law(self, sides, step):
+    def _law(self, sides, step, coder):
         return DrawsAgainLaw.make(self._share(1), *sides, step)
 
 
@@ -58,7 +58,7 @@ class LongMetre(PlanarLaplaceTransformer):
 
     _randomizer = LongMetreLaw
 
-    def _law(self, sides, step):
+    def _law(self, sides, step, coder):
         return LongMetreLaw.make(self._share(1), *sides, step)
 
 
