@@ -90,7 +90,7 @@ class PlanarGeometricTransformer(CellTransformer):
     >>> town = ([0, 0], [2000, 2000])
     >>> device = PlanarGeometricTransformer(0.01, bounds=town, units="metres", step=100, random_state=0)
     >>> device.fit_transform([[1040, 260], [1920, 1800]]).tolist()
-    [[900.0, 500.0], [1700.0, 1700.0]]
+    [[800.0, 700.0], [1900.0, 1800.0]]
     """
 
     _randomizer = PlanarLaw
@@ -162,7 +162,7 @@ class OptimalGeoTransformer(CellTransformer):
     >>> town = ([0, 0], [300, 300])
     >>> device = OptimalGeoTransformer(0.01, bounds=town, units="metres", step=100, random_state=0)
     >>> round(device.expected_distance())
-    107
+    110
     """
 
     _randomizer = OptimalLaw

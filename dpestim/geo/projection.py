@@ -11,6 +11,8 @@ from dpestim.privacy.exact import canonical_amount
 _AXIS, _SQUARE = 6378137.0, 0.00669437999014
 #: How much distances of a projection may differ from those on the ellipsoid.
 _MOST_DISTORTION = 0.02
+#: Steps are shorter, in metres.
+_LONGEST = Fraction(10**12)
 #: What coordinates may be in.
 UNITS = ("degrees", "metres")
 
@@ -56,9 +58,10 @@ def step_of(step, epsilon, part=Fraction(1, 20)):
     That is 1, 2 or 5 times a power of ten.
     """
     if step is None:
-        return max(one for one in _round_numbers(part / epsilon) if one <= part / epsilon)
+        ideal = min(part / epsilon, _LONGEST)
+        return max(one for one in _round_numbers(ideal) if one <= ideal)
     value = canonical_amount(step, "step")
-    if not 0 < value < 2**40:
+    if not 0 < value < _LONGEST:
         raise ValueError("step must be a number of metres above 0, and finite")
     return value
 
