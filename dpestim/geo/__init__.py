@@ -12,6 +12,8 @@ How data flows::
 * `planar.py`      `PlanarLaplaceTransformer` and what transformers of places share
 * `cells.py`       `PlanarGeometricTransformer`, `OptimalGeoTransformer`: coarse grids
 * `optimal.py`     the law of a linear program, rounded to integers that are verified
+* `density.py`     `SpatialDensity`: counts of cells in the central model; `partitions.py` cuts the region
+* `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior
 * `meaning.py`     what epsilon for a metre means at a distance
 
@@ -21,9 +23,10 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 """
 
 from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
+from dpestim.geo.density import SpatialDensity
 from dpestim.geo.planar import PlanarLaplaceTransformer
 
-__all__ = ["OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer"]
+__all__ = ["OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer", "SpatialDensity"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"
@@ -32,4 +35,5 @@ GUIDE = (
     ("a device reports where it is, and nobody is trusted", "PlanarLaplaceTransformer", "epsilon for a metre, exact"),
     ("a device reports one of some cells that a service knows", "PlanarGeometricTransformer", "any number of cells"),
     ("there are few cells, and a prior is known", "OptimalGeoTransformer", "the least expected distance"),
+    ("a curator holds the places, and counts are published", "SpatialDensity", "cells follow where rows are"),
 )

@@ -123,6 +123,8 @@ def layers_of(rate, n_places, manhattan=False):
 def _made(rate, n_places, manhattan, share):
     """Return layers of which this share is a box, or None where 64-bit words cannot express them well."""
     a, reach = float(rate), 18.0
+    if a < 1e-6:  # (a size has at most 62 bits)
+        return None
     while True:
         reach += 2
         knots = _knots(a, reach, manhattan)

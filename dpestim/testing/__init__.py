@@ -10,6 +10,7 @@ an estimator can do decides which:
     frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    densities    counts of places in the central model: splits of quadtrees, errors
     places       reports of places: exact laws over all pairs of places, remapping
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
@@ -53,6 +54,7 @@ from dpestim.testing import (
     central,
     choices,
     contract,
+    densities,
     encoders,
     finders,
     frequencies,
@@ -93,7 +95,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
-             "attributes": attributes.Attributes, "graph": graphs.Graphs, "places": places.Places}
+             "attributes": attributes.Attributes, "graph": graphs.Graphs, "places": places.Places,
+             "density": densities.Densities}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 
