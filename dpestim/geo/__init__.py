@@ -13,6 +13,7 @@ How data flows::
 * `cells.py`       `PlanarGeometricTransformer`, `OptimalGeoTransformer`: coarse grids
 * `optimal.py`     the law of a linear program, rounded to integers that are verified
 * `density.py`     `SpatialDensity`: counts of cells in the central model; `partitions.py` cuts the region
+* `parts.py`       `LDPartEstimator`: a quadtree from reports of groups of users; `trees.py` makes it consistent
 * `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior
 * `meaning.py`     what epsilon for a metre means at a distance
@@ -24,9 +25,11 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 
 from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
 from dpestim.geo.density import SpatialDensity
+from dpestim.geo.parts import LDPartEstimator
 from dpestim.geo.planar import PlanarLaplaceTransformer
 
-__all__ = ["OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer", "SpatialDensity"]
+__all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer",
+           "SpatialDensity"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"
@@ -35,5 +38,6 @@ GUIDE = (
     ("a device reports where it is, and nobody is trusted", "PlanarLaplaceTransformer", "epsilon for a metre, exact"),
     ("a device reports one of some cells that a service knows", "PlanarGeometricTransformer", "any number of cells"),
     ("there are few cells, and a prior is known", "OptimalGeoTransformer", "the least expected distance"),
+    ("nobody is trusted, and counts of places are wanted", "LDPartEstimator", "cells follow where users are"),
     ("a curator holds the places, and counts are published", "SpatialDensity", "cells follow where rows are"),
 )

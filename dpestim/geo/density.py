@@ -309,6 +309,11 @@ class SpatialDensity(CellCounts, CentralMechanism):
     def _notes(self):
         return ()
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # (two columns, and no other number of them)
+        return tags
+
     def _result_parts(self, level):
         total = np.ones(len(self.counts_))
         lows, highs = self.bounds_
@@ -326,7 +331,7 @@ class SpatialDensity(CellCounts, CentralMechanism):
         return [
             {"epsilon": 1.0, "bounds": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "method": "privtree", "cells": 8},
             {"epsilon": 2.0, "bounds": ([48.8, 2.2], [48.9, 2.4]), "method": "ag", "cells": 3,
-             "neighbours": "add_remove", "n_rows": 50},
+             "units": "degrees", "neighbours": "add_remove", "n_rows": 50},
             {"epsilon": 1.0, "bounds": ([0.0, 0.0], [1.0, 1.0]), "units": "metres", "method": "ug",
              "cells": 3},
         ]

@@ -115,7 +115,7 @@ class PrivTree:
 
     def draw(self, units, source):
         """Return (boxes, counts, None) of the leaves."""
-        codes, leaves = np.sort(_interleaved(units)), []
+        codes, leaves = np.sort(interleaved(*units.T)), []
         level = np.zeros(1, np.int64)
         for depth in range(self.depth + 1):
             counts = np.diff(np.searchsorted(codes, np.stack([level, level + 1]) << 2 * (16 - depth)), axis=0)[0]
@@ -125,7 +125,7 @@ class PrivTree:
             leaves += [(depth, node, count) for node, count in zip(level[~split].tolist(), counts[~split].tolist())]
             level = (level[split][:, None] * 4 + np.arange(4)).ravel()
         exact = np.array([count for _, _, count in leaves], np.int64)
-        found = np.array([_box(depth, node) for depth, node, _ in leaves], np.int64)
+        found = np.array([box_of(depth, node) for depth, node, _ in leaves], np.int64)
         return found, self.noise.add(exact, source.part(self.depth)).astype(float), None
 
 
@@ -164,16 +164,17 @@ def _table(units, first, second):
     return np.bincount(i * shape[1] + j, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _interleaved(units):
-    """Return the bits of both coordinates, alternating: cells of a quadtree are ranges of such numbers."""
-    out = np.zeros(len(units), np.int64)
-    for bit in range(16):
-        for k in (0, 1):
-            out |= (units[:, k] >> bit & 1) << 2 * bit + 1 - k
-    return out
+def interleaved(first, second):
+    """Return the bits of two arrays of numbers below 2^16, alternating: cells of a quadtree are ranges of these."""
+    out = []
+    for part in (first, second):
+        for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
+            part = (part | part << shift) & mask
+        out.append(part)
+    return out[0] << 1 | out[1]
 
 
-def _box(depth, node):
+def box_of(depth, node):
     """Return the ends of a cell of a quadtree."""
     i = sum((node >> 2 * bit + 1 & 1) << bit for bit in range(depth))
     j = sum((node >> 2 * bit & 1) << bit for bit in range(depth))

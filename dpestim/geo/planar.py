@@ -114,6 +114,11 @@ class PlaceTransformer(NumericTransformer):
         lows, highs = (np.broadcast_to(np.array(end, float), 2) for end in self.bounds)
         return lows + (highs - lows) * np.random.default_rng(seed).normal(0.4, 0.3, (n_rows, 2)), None
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # (two columns, and no other number of them)
+        return tags
+
     def _like(self, columns):
         (column,) = columns
         return self._made(column.lows, column.highs, columns.names, inferred=columns.inferred, keys=columns.keys)

@@ -11,6 +11,7 @@ an estimator can do decides which:
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
     densities    counts of places in the central model: splits of quadtrees, errors
+    parts        what cuts a region by reports of groups of users
     places       reports of places: exact laws over all pairs of places, remapping
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
@@ -66,6 +67,7 @@ from dpestim.testing import (
     mixed,
     numbers,
     pairs,
+    parts,
     places,
     promises,
     queries,
@@ -96,7 +98,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
              "attributes": attributes.Attributes, "graph": graphs.Graphs, "places": places.Places,
-             "density": densities.Densities}
+             "density": densities.Densities,
+             "parts": parts.Parted}
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

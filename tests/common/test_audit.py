@@ -21,7 +21,7 @@ def listed():
         # (of one user's messages nobody sees those, most sets of pairs are none of the listed inputs, and what learns
         # reports pairs of class and value, or chosen columns)
         if hasattr(cls, "randomizer") and cls._checked_as not in (
-                "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views",
+                "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views", "parts",
                 "heavy hitters"):
             for k, params in enumerate(cls._test_params()):
                 yield pytest.param(cls, params, id=f"{name}-{k}")

@@ -8,7 +8,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
-from dpestim.geo.planar import PlaceTransformer
 from dpestim.graph import SubgraphCount
 from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
 from dpestim.local import PrivatizedColumns
@@ -74,11 +73,11 @@ def ready(cls):
 def fitted():
     """Yield what has `fit`; of statistics, which share it, one of each kind of release.
 
-    Of what takes one column only, two columns that are a place, columns that are declared one by one (`DomainEncoder`,
-    too), nothing but 0 and 1, or a square matrix, scikit-learn has no checks.
+    Of what takes one column only, or columns that are declared one by one (`DomainEncoder`, too), nothing but 0 and 1,
+    or a square matrix, scikit-learn has no checks.
     """
     seen = {ContingencyTable._plan}
-    none = BooleanSum | DomainEncoder | SubgraphCount | PlaceTransformer
+    none = BooleanSum | DomainEncoder | SubgraphCount
     for cls in (cls for _, cls in all_estimators() if hasattr(cls, "fit") and not issubclass(cls, none)):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls
         if plan not in seen and ready(cls).__sklearn_tags__().input_tags.two_d_array:
