@@ -12,6 +12,7 @@ from dpestim.geo.partitions import METHODS, MOST_CELLS, SIDE, units_of
 from dpestim.geo.projection import scale_of
 from dpestim.inputs import number_rows, refuse_infinite
 from dpestim.local.coded import pair_of
+from dpestim.postprocessing import norm_sub
 from dpestim.results import Part
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.ranges import half_width
@@ -118,10 +119,10 @@ class CellCounts:
         check_random_state(random_state)
         rng = np.random.default_rng(random_state) if not isinstance(random_state, np.random.RandomState) else (
             np.random.default_rng(random_state.randint(2**31)))
-        weights, cells = np.maximum(self.counts_, 0.0), self.cells_
+        cells, total = self.cells_, self.counts_.sum()
         sizes = (cells[:, 1] - cells[:, 0]) * (cells[:, 3] - cells[:, 2])
-        weights = weights if weights.sum() > 0 else sizes
-        drawn = cells[rng.choice(len(cells), int(n_samples), p=weights / weights.sum())]
+        shares = norm_sub(self.counts_ / total) if total > 0 else sizes / sizes.sum()
+        drawn = cells[rng.choice(len(cells), int(n_samples), p=shares)]
         return drawn[:, ::2] + (drawn[:, 1::2] - drawn[:, ::2]) * rng.random((int(n_samples), 2))
 
     def plot(self, ax=None, **kwargs):

@@ -131,7 +131,7 @@ class PrivTree:
 
 def _rate(epsilon):
     """Return (rate, bias) of the noise of decisions, of which all along a path cost epsilon at most (`density.md`)."""
-    rate = epsilon * Fraction(3, 7)
+    rate = epsilon / 2
     while True:
         bias = max(1, math.ceil(math.log(4) / float(rate)))
         if path_cost(rate, bias) <= epsilon:

@@ -65,21 +65,23 @@ def check_density_splits_keep_epsilon(densities):
     tree = est._partition(40)
     moved = 2 if est._replaces else 1
     share = float(canonical_epsilon(est.epsilon)) / 2 / moved
-    a = math.exp(-float(tree.decision.rate_of_decay))
+    rate = float(tree.decision.rate_of_decay)
+    norm = math.log1p(math.exp(-rate))
 
-    def split(count, depth):
+    def logs(count, depth):  # of the probabilities that a cell is split, and that it is not
         x = int(tree.biased(np.array([count]), depth)[0])
-        return a ** (1 - x) / (1 + a) if x <= 1 else 1 - a**x / (1 + a)
+        near = -rate * (1 - x if x < 1 else x) - norm
+        return (near, math.log1p(-math.exp(near)))[:: 1 if x < 1 else -1]
 
     depth = min(tree.depth, 3)
     for counts in itertools.combinations_with_replacement(range(LARGEST * (1 + tree.bias), -1, -tree.bias), depth):
         for more in (0, 1, tree.bias - 1):  # (counts between two multiples of the bias)
             told, path = 0.0, [count + more for count in counts]
             for level, count in enumerate(path):
-                with_row, without = split(count + 1, level), split(count, level)
-                stop = math.log((1 - without) / (1 - with_row))
-                require(stop <= share + _FLOAT and told - stop <= share + _FLOAT, "a leaf tells more than its share")
-                told += math.log(with_row / without)
+                (split, stop), (split_without, stop_without) = logs(count + 1, level), logs(count, level)
+                leaf = stop_without - stop
+                require(leaf <= share + _FLOAT and told - leaf <= share + _FLOAT, "a leaf tells more than its share")
+                told += split - split_without
             require(told <= share + _FLOAT, f"the splits of a path tell {told:.3f} of one row, and {share:.3f} is "
                     "their share")
 

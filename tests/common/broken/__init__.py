@@ -12,6 +12,7 @@ from broken import (
     central,
     choices,
     contract,
+    densities,
     encoders,
     frequencies,
     graphs,
@@ -22,6 +23,7 @@ from broken import (
     mixed,
     numbers,
     pairs,
+    parts,
     places,
     queries,
     relaxed,
@@ -39,6 +41,6 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, places, statistics, rounds, mixed, pairs, learning, synthesis, trees,
-           boosting, answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, places, densities, parts, statistics, rounds, mixed, pairs, learning,
+           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
