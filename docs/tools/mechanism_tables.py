@@ -25,6 +25,7 @@ PAGE_OF = {
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
     "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs",
     "recommend": "recommendations",
+    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs", "geo": "places",
 }
 
 
@@ -110,7 +111,7 @@ def _place(name, cls):
 
 
 def _is_relaxed(cls):
-    return getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
+    return _is_local(cls) and getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
 
 
 def _is_local(cls):
@@ -120,6 +121,8 @@ def _is_local(cls):
 def _bits(cls):
     """Return how much a user sends, in the local model; else who is protected."""
     parameters = inspect.signature(cls).parameters
+    if hasattr(cls, "_protects"):
+        return cls._protects
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
     if cls.__module__.startswith("dpestim.graph."):

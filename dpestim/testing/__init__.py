@@ -11,6 +11,9 @@ an estimator can do decides which:
     frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    densities    counts of places in the central model: splits of quadtrees, errors
+    parts        what cuts a region by reports of groups of users
+    places       reports of places: exact laws over all pairs of places, remapping
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
     behaviour    behaviour of any kind: refused parameters, state, merging, strict mode; a `Subject` says how it is used
@@ -58,6 +61,7 @@ from dpestim.testing import (
     choices,
     contract,
     coverage_of_runs,
+    densities,
     encoders,
     finders,
     frequencies,
@@ -73,6 +77,8 @@ from dpestim.testing import (
     nodes,
     numbers,
     pairs,
+    parts,
+    places,
     promises,
     queries,
     ratings,
@@ -111,7 +117,9 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "lists": list_patterns.family,
              "ratings": ratings.Rated,
              "nodes": nodes.Nodes,
-             }
+             "places": places.Places,
+             "density": densities.Densities,
+             "parts": parts.Parted,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

@@ -107,7 +107,7 @@ REGISTRY = [pytest.param(est, id=f"{name}-{k}") for name, cls in all_estimators(
             if hasattr(cls, "fit_parts") for k, est in enumerate(settings(cls))]
 #: Which need all rows at once, whatever their settings. The shuffle model: users hide among all others, whose number
 #: must be known. Groups of users: the words of a row depend on how many rows of its group came before.
-NEVER = {"BooleanSum", "RealSum", "ShuffledHistogram", "PersonalizedEstimator"}
+NEVER = {"BooleanSum", "RealSum", "ShuffledHistogram", "PersonalizedEstimator", "LDPartEstimator"}
 
 
 def test_whatever_merges_fits_parts():

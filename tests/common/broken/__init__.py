@@ -13,6 +13,7 @@ from broken import (
     choices,
     contract,
     coverage_of_runs,
+    densities,
     encoders,
     frequencies,
     generators,
@@ -28,6 +29,8 @@ from broken import (
     nodes,
     numbers,
     pairs,
+    parts,
+    places,
     queries,
     ratings,
     relaxed,
@@ -47,5 +50,5 @@ from broken import (
            law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
-           coverage_of_runs, generators, list_patterns)
+           coverage_of_runs, generators, list_patterns, places, densities, parts)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
