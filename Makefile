@@ -19,6 +19,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/whole_pipeline.py
 	$(BIN)/python examples/mixnet.py
 	$(BIN)/python examples/ratings.py
+	$(BIN)/python examples/network.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
