@@ -243,6 +243,10 @@ def test_servers_take_both_forms_and_refuse_what_no_client_sends():
             EdgeCountEstimator(1.0, method="rnl").aggregate(bad)
     with pytest.raises(ValueError, match="n_nodes"):
         EdgeCountEstimator(1.0, method="rnl").aggregate(bits[:2], [0, 1])
+    for n_nodes in ("20", 20.0, True, 1, -1):
+        for method, reports in (("rnl", bits[:1]), ("laplace", np.zeros(1, np.int64))):
+            with pytest.raises(ValueError, match="n_nodes"):
+                EdgeCountEstimator(1.0, method=method).aggregate(reports, [0], n_nodes)
     part = EdgeCountEstimator(1.0, method="rnl").aggregate(bits[:2], [0, 1], 20)
     assert part.n_users_ == 2
     with pytest.raises(NotFittedError, match="2 of 20 users"):
