@@ -43,6 +43,8 @@ def caller_of(mechanism, batch):
     if batch:
         raise ValueError("batch must be False for an estimator: dpestim takes many outputs at once where it can")
     if isinstance(mechanism, PrivateEstimator):
+        if mechanism._checked_as == "lists":
+            return ListReports(mechanism)
         if hasattr(mechanism, "privatize") and mechanism._checked_as != "shuffle":
             return Reports(mechanism)
         if isinstance(mechanism, AdditiveMechanism) or mechanism._checked_as == "choice":
@@ -236,6 +238,22 @@ class Answers(OfEstimator):
         n = 4
         return [([0.0] * n, [size] + [down] * (n - 1)), ([0.0] * n, [down, size] + [size] * (n - 2)),
                 ([0.0, size, *[0.0] * (n - 2)], [size, size + down, *[down] * (n - 2)])]
+
+
+class ListReports(OfEstimator):
+    """Reports of users on their neighbour lists, as the numbers that are randomised."""
+
+    def output(self, est, data):
+        """Return the reports of a graph, or of (rows, users)."""
+        return est._numbers(est.privatize(*(data if isinstance(data, tuple) else (data,)))).ravel()
+
+    def pairs(self, claim):
+        """Return pairs of small graphs, or of lists of one user."""
+        relation = claim.neighbours or self.estimator._relation()
+        if relation not in (Neighbours.EDGE, Neighbours.LIST):
+            raise ValueError("claim must be about edges or lists: take privacy_ of the estimator, or give pairs")
+        pairs = graph_pairs(_NODES)
+        return pairs if relation is Neighbours.EDGE else [((a[:1], [0]), (b[:1], [0])) for a, b in pairs]
 
 
 class Fits(OfEstimator):
