@@ -8,13 +8,11 @@ from itertools import product
 import numpy as np
 from scipy import sparse, stats
 
-from dpestim.graph.lists.reading import Lists
-from dpestim.graph.lists.rnl import RNLTransformer
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.testing import lists
 from dpestim.testing.behaviour import in_strict_mode
-from dpestim.testing.lists import ALPHA, SMALL, Listed, same_rows
+from dpestim.testing.lists import ALPHA, NODES, SEEDS, SMALL, Listed, same_rows
 from dpestim.testing.tools import Book, refuses, require, same_state
 
 
@@ -80,37 +78,33 @@ def check_clipped_counts_keep_epsilon(subject):
         require(law.epsilon <= est._count_epsilon() and law.sensitivity >= est._moves(bound),
                 "the noise of a count is for less than a bound says")
     reached = set()
-    slots = np.argwhere(np.triu(np.ones((n, n)), 1))
     for edges in product((0, 1), repeat=math.comb(n, 2)) if subject.two else [()]:
         if subject.two:
-            kept = slots[np.array(edges, bool)]
-            starts = np.searchsorted(kept[:, 0], np.arange(n + 1)).astype(np.int64)
-            est._published = Lists(np.arange(n), starts, kept[:, 1].astype(np.int32), n)
-        entries = [node for node in range(1, n)]  # of user 0
+            bits = np.zeros((n, n), np.uint8)
+            bits[np.triu_indices(n, 1)] = edges
+            est._published = est._read_reports_of_bits(sparse.csr_array(bits))
+        entries = list(range(1, n))  # of user 0
         for bound in range(est._least, n):
-            counts = {code: _count(est, [node for bit, node in enumerate(entries) if code >> bit & 1], bound)
+            counts = {code: est._count_of([node for bit, node in enumerate(entries) if code >> bit & 1], n, bound)
                       for code in range(1 << len(entries))}
-            moves = [abs(counts[code][0] - counts[code ^ 1 << bit][0]) / counts[code][1]
-                     for code in counts for bit in range(len(entries))]
+            moves = [abs(counts[code] - counts[code ^ 1 << bit]) for code in counts for bit in range(len(entries))]
             require(max(moves) <= est._moves(bound), "an entry moves a count by more than its noise is for")
             reached |= {bound} if max(moves) == est._moves(bound) else set()
     require(est._least in reached, "no entry moves a count by what its noise is for, which must be less")
 
 
-def _count(est, nodes, bound):
-    found = Lists(np.array([0]), np.array([0, len(nodes)]), np.array(nodes, np.int32), SMALL)
-    (count,), divisor = est._steps(found, np.array([bound]))
-    return count, divisor
-
-
 def check_patterns_send_bits(subject):
-    """Reports of bits are those of `RNLTransformer` by the same words, for their part of epsilon."""
-    X, est = subject.rows(), subject.fresh()
+    """Bits are flipped as their law says, for their part of epsilon; the test rejects other epsilons."""
+    X, est = subject.rows(NODES), subject.fresh()
     law = est.bit_law_
     require(law.epsilon == est._shares()[0] if subject.two else law.epsilon == canonical_epsilon(est.epsilon),
             "bits must have their part of epsilon")
-    rnl = RNLTransformer(law.epsilon, lists=est.lists, reports=est._form, random_state=est.random_state)
-    require(same_rows(est.privatize(X), rnl.privatize(X)), "reports are not randomised bits")
+    times = -(-SEEDS * NODES**2 // len(X) ** 2)
+    noise = np.concatenate([est._noise_of(X, subject.fresh(random_state=s).privatize(X)) for s in range(times)])
+    for factor in (1, 0.7, 1.3):
+        epsilon = canonical_epsilon(est.epsilon) * int(10 * factor) / 10
+        agrees = lists._p_value(subject, epsilon, noise) > ALPHA
+        require(agrees == (factor == 1), "reports are not randomised bits of their law")
 
 
 def check_counts_keep_epsilon(subject):
