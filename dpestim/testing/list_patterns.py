@@ -48,7 +48,7 @@ class Patterns(Listed):
             found.append(check_patterns_strict_mode)
         found += [check_list_rounds] if self.two else [lists.check_lists_charge, lists.check_lists_aggregate]
         if self.clipped:
-            found.append(check_clipped_counts_keep_epsilon)
+            found += [check_clipped_counts_keep_epsilon, check_clipped_counts_have_noise]
         elif not self.bits:
             found.append(check_counts_keep_epsilon)
         elif est._truth_of_mean:
@@ -91,6 +91,26 @@ def check_clipped_counts_keep_epsilon(subject):
             require(max(moves) <= est._moves(bound), "an entry moves a count by more than its noise is for")
             reached |= {bound} if max(moves) == est._moves(bound) else set()
     require(est._least in reached, "no entry moves a count by what its noise is for, which must be less")
+
+
+def check_clipped_counts_have_noise(subject):
+    """Users without relationships report noise alone: of the stated size, and independent of each other's."""
+    server = subject.fresh()
+    nothing = np.zeros((NODES, NODES), np.uint8)
+    if subject.two:
+        server.aggregate(sparse.csr_array(nothing)).next_round()
+    drawn = []
+    for seed in range(SEEDS):
+        client = server.client() if subject.two else server
+        reports = client.set_params(random_state=seed).privatize(nothing)
+        reports = reports[reports[:, 0] > 0]
+        drawn.append([count / math.sqrt(server._law(bound).variance_steps) for bound, count in reports.tolist()])
+    noise = np.concatenate(drawn)
+    size = float((noise**2).mean())
+    require(0.7 < size < 1.4, f"the noise of counts has {size:.2f} times its variance")  # (standard error: 0.08)
+    for one, other in ((noise[1:], noise[:-1]), (drawn[0], drawn[1])):
+        share = float(np.corrcoef(one, other)[0, 1])
+        require(abs(share) * math.sqrt(len(one)) < 6, "noise of different users, or calls, is not independent")
 
 
 def check_patterns_send_bits(subject):
@@ -151,6 +171,9 @@ def check_list_rounds(subject):
     client.set_params(ledger=users.ledger)
     second = client.privatize(X)
     refuses(lambda: client.privatize(X[:-1, :-1]), "a graph of other nodes", client)
+    row = X[[5]].copy()
+    row[0, :5] ^= 1
+    require(same_rows(client.privatize(row, [5]), second[[5]]), "only entries of higher number may be reported")
     parts = copy.deepcopy(server)
     require(same_state(lists._shown(server.aggregate(second)), wanted), "fit must be both rounds")
     paid = [entry[0] for entry in users.ledger.paid]
@@ -205,5 +228,5 @@ def check_patterns_exactly(subject):
             require(np.allclose(mean, truth, atol=1e-9), f"{name} is biased")
 
 
-CHECKS = (check_clipped_counts_keep_epsilon, check_patterns_send_bits, check_counts_keep_epsilon, check_list_rounds,
+CHECKS = (check_clipped_counts_keep_epsilon, check_clipped_counts_have_noise, check_patterns_send_bits, check_counts_keep_epsilon, check_list_rounds,
           check_patterns_strict_mode, check_patterns_exactly)
