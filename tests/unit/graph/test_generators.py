@@ -10,6 +10,7 @@ from scipy import stats
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
+from dpestim.graph.generators.base import joined
 from dpestim.graph.generators.bter import pairs_in_blocks
 from dpestim.graph.generators.degrees import likely_degrees, noise_law
 from dpestim.graph.generators.rnl import _chances
@@ -214,3 +215,9 @@ def test_dgg_knows_degrees_and_assumes_the_clustering():
         found, degrees = local_clustering(drawn)
         assert apart(degrees, np.diff(graph.indptr)) < 0.05
         assert abs(found[degrees > 3].mean() - clustering) < 0.1
+
+
+def test_loops_and_repeated_edges_are_left_out():
+    ends = np.array([0, 1, 2, 2] + [3] * 256)
+    graph = joined(ends, np.array([1, 0, 2, 0] + [1] * 256), 5).toarray()
+    assert graph.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0] * 5]
