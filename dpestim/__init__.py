@@ -12,6 +12,7 @@
     collection       `Survey`: what clients and a server agree on, as a file; reports as bytes and as files
     cluster          centers of clusters, in the central model
     ensemble         boosting with curves that can be plotted, and random forests, in the central model
+    geo              places: reports of devices that nobody must trust, with epsilon for a metre; counts of places
     graph            triangles, stars and edges of networks whose edges are private, in the central model
     feature_selection  choosing columns by private scores, in the central model
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
@@ -36,7 +37,7 @@
 
 Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
 audit, verify, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection,
-naive_bayes, tree, cluster, covariance, synthesis, graph -> statistics, shuffle -> local, central -> accounting,
+naive_bayes, tree, cluster, covariance, synthesis, graph, geo -> statistics, shuffle -> local, central -> accounting,
 testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets ->
 _core (which knows numbers and bits, and no epsilon).
 """
@@ -47,10 +48,11 @@ from dpestim import notebook
 from dpestim.version import __version__
 
 _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
-                "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "graph", "inspection",
+                "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "geo", "graph",
+                "inspection",
                 "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
-                "preprocessing", "privacy", "shuffle", "statistics", "synthesis", "testing", "tree",
-                "verify")
+                "preprocessing", "privacy", "recommend", "shuffle", "statistics", "synthesis", "testing",
+                "tree", "verify")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 

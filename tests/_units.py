@@ -19,7 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 #: Files whose tests share one run of something.
 WHOLE = ("test_js_client.py", "test_reproduction.py")
 #: Units of few tests that take longest: at the end the other workers would wait for them.
-LONG = (*WHOLE, "::test_importing_is_light_and_all_examples_of_a_page_run_one_after_another", "loky")
+LONG = (*WHOLE, "::test_all_examples_of_a_page_run_one_after_another", "loky")
 
 
 def unit(nodeid):

@@ -24,6 +24,8 @@ PAGE_OF = {
     "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
     "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs",
+    "recommend": "recommendations",
+    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs", "geo": "places",
 }
 
 
@@ -67,6 +69,8 @@ def mechanism_table(*, tables=True, page=None):
 
 #: What is worth comparing: what users send, or whom the guarantee is about.
 _COLUMN = {True: "bits a user, epsilon = 1", False: "protects"}
+#: Whom estimators of graphs protect, by how they are checked.
+_OF_GRAPHS = {"graph": "one edge", "lists": "one entry of a list", "nodes": "one node with all its edges"}
 #: Whom guarantees about graphs are about, by the name of their relation.
 _OF_GRAPHS = {"edge": "one edge", "list": "one entry of one user's list", "node": "one node with its edges"}
 #: What is added to the task of a law that gives some inputs less protection than others.
@@ -107,7 +111,7 @@ def _place(name, cls):
 
 
 def _is_relaxed(cls):
-    return getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
+    return _is_local(cls) and getattr(getattr(cls, "_randomizer", None), "relaxation", None) is not None
 
 
 def _is_local(cls):
@@ -117,13 +121,15 @@ def _is_local(cls):
 def _bits(cls):
     """Return how much a user sends, in the local model; else who is protected."""
     parameters = inspect.signature(cls).parameters
+    if hasattr(cls, "_protects"):
+        return cls._protects
     if "neighbours" in parameters:
         return "one record, replaced, or one more"
     if cls.__module__.startswith("dpestim.graph."):
         relation = cls(**cls._test_params()[0]).privacy_.neighbours
         return _OF_GRAPHS.get(relation.value, relation.sentence)
     if not _is_local(cls):
-        return "one record, replaced"
+        return _OF_GRAPHS.get(getattr(cls, "_checked_as", None), "one record, replaced")
     if hasattr(cls, "_typical_bits"):
         return cls._typical_bits()
     if "categories" in parameters:

@@ -1,4 +1,4 @@
-"""Undirected graphs without loops, as compressed sparse rows: triangles, and common neighbours of any two nodes.
+"""Undirected graphs without loops, as compressed sparse rows: triangles, common neighbours of any two nodes, sums over these.
 
 Nodes are numbered from the highest degree down, and the neighbours of a node are listed in this order. So a node has at
 most sqrt(2 m) neighbours of lower number, where m is the number of edges.
@@ -104,3 +104,58 @@ def most_common(
                     most[place] = found
                     place -= 1
     return 0
+
+
+def most_beside(
+    const int64_t[::1] starts,      # IN   (n + 1,)
+    const int32_t[::1] neighbours,  # IN   (2 m,)
+    const int32_t[::1] counts,      # IN   (2 m,) triangles of each edge, at both of its places
+    const int64_t[::1] weights,     # IN   rising, for each number of triangles; no sum below exceeds 2^62
+    const int64_t[::1] sums,        # IN   (n,) the sum of the weights of a node's edges
+    const int32_t[::1] order,       # IN   (n,) nodes from the largest sum down
+    const int32_t[::1] ranks,       # IN   (n,) the place of each node in this order
+    int64_t[::1] beside,            # TMP  (n,) zeros; zeros again at the end
+    int32_t[::1] joined,            # TMP  (n,) zeros; zeros again at the end
+    int32_t[::1] touched,           # TMP  (n,)
+):
+    """Return the largest sum, over two nodes i and j, of the weights of all edges from their common neighbours to them.
+
+    Triangles with i and j both are left out of the number of an edge. The sum of two nodes is at most that of the sums
+    of their edges, so that nodes are looked at from the largest sum down, until no pair can be larger.
+    """
+    cdef Py_ssize_t n = starts.shape[0] - 1, at, n_touched, x
+    cdef int64_t p, q, best = 0, mine
+    cdef int32_t i, j, w, less
+    if (n < 0 or starts[n] != neighbours.shape[0] or counts.shape[0] != neighbours.shape[0] or sums.shape[0] != n
+            or order.shape[0] != n or ranks.shape[0] != n or beside.shape[0] < n or joined.shape[0] < n
+            or touched.shape[0] < n):
+        raise ValueError("starts, neighbours and what is theirs differ in length")
+    with nogil:
+        for at in range(n):
+            i = order[at]
+            if 2 * sums[i] <= best:
+                break
+            n_touched = 0
+            for p in range(starts[i], starts[i + 1]):
+                joined[neighbours[p]] = 1
+            for p in range(starts[i], starts[i + 1]):
+                w = neighbours[p]
+                for q in range(starts[w], starts[w + 1]):
+                    j = neighbours[q]
+                    if ranks[j] <= at or sums[i] + sums[j] <= best:  # (best does not change before all were added)
+                        continue
+                    if beside[j] == 0:
+                        touched[n_touched] = j
+                        n_touched += 1
+                        beside[j] = 1  # (a sum of zeros was touched, too)
+                    less = joined[j]
+                    beside[j] += weights[counts[p] - less] + weights[counts[q] - less]
+            for p in range(starts[i], starts[i + 1]):
+                joined[neighbours[p]] = 0
+            for x in range(n_touched):
+                j = touched[x]
+                mine = beside[j] - 1
+                beside[j] = 0
+                if mine > best:
+                    best = mine
+    return best

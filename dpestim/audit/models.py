@@ -289,9 +289,10 @@ def _relation_of(estimator, neighbours, claim):
         said = claim.neighbours.value
     elif isinstance(estimator, PrivateEstimator):
         said = estimator._relation().value
-    if said in (Neighbours.EDGE.value, Neighbours.LIST.value):
-        raise ValueError("claim must be about rows, not about edges of a graph, because a coin decides about a row: "
-                         "pass pairs of graphs of which one has one edge more to dpestim.audit.audit")
+    if said in (Neighbours.EDGE.value, Neighbours.LIST.value, Neighbours.NODE.value):
+        of_what = "nodes" if said == Neighbours.NODE.value else "edges"
+        raise ValueError(f"claim must be about rows, not about {of_what} of a graph, because a coin decides about a "
+                         f"row: pass pairs of graphs of which one has one {of_what[:-1]} more to dpestim.audit.audit")
     if claim is None and said is None:
         raise ValueError("claim must be given for an estimator that is not one of dpestim: an epsilon, or a pair "
                          "(epsilon, delta)")

@@ -39,6 +39,8 @@ def columns_of(estimator):
             hasattr(client, "remainder")):
         raise ValueError("client must send reports that are counted, and PrivatizedColumns keeps each report beside a "
                          "label: take a MixedEstimator of its transformers")
+    if client._no_survey:
+        raise ValueError(client._no_survey)
     if not client._is_declared:
         raise ValueError(f"client must declare its domain, because a survey is public: give {client._domain or 'it'}")
     return client._columns_now()

@@ -153,6 +153,34 @@ guarantee_by_input_ : list of dict
 {refused reports}
 
 """,
+    "places": """\
+Parameters
+----------
+epsilon : float, default=0.01
+    Privacy budget of a report for each metre of distance, in (0, 80]: epsilon = ln(4) / 200 makes places that are 200
+    metres apart at most 4 times as likely as each other.
+bounds : (low, high), dict or Domain, default=None
+    The public region, as in ``([48.80, 2.22], [48.92, 2.42])``: the lower bounds of both columns, then the upper ones.
+    A dict goes from names of columns to pairs of numbers. Places outside are moved to its border. None learns the
+    region from the data that `fit` sees, which leaks (`PrivacyLeakWarning`) and makes ``privacy_.epsilon`` infinite.
+units : {"degrees", "metres"}, default="degrees"
+    "degrees": the columns of X are latitude and longitude, and distances are those of a local projection. "metres": the
+    columns are any coordinates in metres.
+{own}
+{payment of reports}
+
+Attributes
+----------
+bounds_ : (ndarray, ndarray) of shape (2,)
+    The region, after `fit`.
+{law of a row}
+privacy_ : PrivacyGuarantee
+    The guarantee of one report: `relaxed_epsilon` is for a metre, and `epsilon` for the diameter of the region.
+{columns seen}
+
+{refused reports}
+
+""",
     "transformer": """\
 Parameters
 ----------

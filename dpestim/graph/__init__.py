@@ -10,7 +10,15 @@ How data flows::
 * `noise.py`          noise that follows the graph
 * `giving.py`         graphs as they go out: `export_graph`
 * `subgraph_count.py`  `SubgraphCount`: the estimator
+* `generators/`       graphs that are made up, like one that is private
 * `lists/`            what users report on their neighbour lists, where no curator is trusted
+* `nodes/`            what protects whole nodes
+* `edge_release.py`   what estimators share that add noise of a public law to facts of a graph, one after another:
+* `degree_distribution.py`  `DegreeDistribution`, and `falling.py`, intervals of numbers that fall
+* `spectrum.py`       `GraphSpectrum`: the largest eigenvalues
+* `coverage.py`       `ControlFlowCoverage`, and `flow.py`, control-flow graphs and their dominator trees
+* `pagerank.py`       `PageRankEstimator`: PageRank and degrees of all nodes
+* `cuts.py`           `CutEstimator`, and `pairs.py`, all pairs of nodes by randomised response
 * `generators/`       graphs that are drawn from what was learned with noise
 
 A graph is one record: edges of all parts make its triangles, so that nothing here merges. What is protected is said by
@@ -20,20 +28,49 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
+from dpestim.graph.coverage import ControlFlowCoverage
+from dpestim.graph.cuts import CutEstimator
+from dpestim.graph.degree_distribution import DegreeDistribution
+from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, PrivGraphGenerator, RNLGenerator, TmFGenerator, bter
 from dpestim.graph.giving import export_graph
-from dpestim.graph.lists import DegreeEstimator, EdgeCountEstimator, RNLTransformer
+from dpestim.graph.lists import (
+    ClusteringCoefficientEstimator,
+    CommunityEstimator,
+    DegreeEstimator,
+    EdgeCountEstimator,
+    KStarEstimator,
+    ModularityEstimator,
+    RNLTransformer,
+    TriangleEstimator,
+)
+from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
+from dpestim.graph.pagerank import PageRankEstimator
 from dpestim.graph.reading import adjacency
+from dpestim.graph.spectrum import GraphSpectrum
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
-    "DGGGenerator",
     "DegreeEstimator",
     "EdgeCountEstimator",
+    "NodeDegreeDistribution",
+    "NodeSubgraphCount",
+    "ControlFlowCoverage",
+    "CutEstimator",
+    "DegreeDistribution",
+    "GraphSpectrum",
+    "PageRankEstimator",
+    "DGGGenerator",
     "LDPGenGenerator",
     "RNLGenerator",
+    "PrivGraphGenerator",
     "RNLTransformer",
     "SubgraphCount",
+    "TmFGenerator",
+    "ClusteringCoefficientEstimator",
+    "CommunityEstimator",
+    "KStarEstimator",
+    "ModularityEstimator",
+    "TriangleEstimator",
     "adjacency",
     "bter",
     "export_graph",
@@ -44,4 +81,9 @@ TASK = "Graphs, central model"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("edges, triangles or stars of a network are counted", "SubgraphCount", "noise follows what one edge can change"),
+    ("it is asked how many nodes have each degree", "DegreeDistribution", "one edge moves sorted numbers by 2 in all"),
+    ("it is asked how many edges join two groups of nodes", "CutEstimator", "unbiased, with proven error bounds"),
+    ("nodes are ranked, or their degrees are wanted", "PageRankEstimator", "PageRank is close to degrees"),
+    ("users' runs of a program cover its blocks", "ControlFlowCoverage", "nobody sees a run of another"),
+    ("the largest eigenvalues are wanted", "GraphSpectrum", "one edge moves all of them together by 2 at most"),
 )

@@ -10,6 +10,7 @@ import math
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from dpestim._core import graphs
 
@@ -194,8 +195,42 @@ class SharedTriangles(Triangles):
         return math.comb(level, self.k) + 2 * level * math.comb(min(level, self.n - 3), self.k - 1)
 
     def moves(self, n):
-        """Return the bound for each number of further edges."""
-        return [self.bound(self.level + t) for t in range(n)]
+        """Return at least what an edge changes after t further edges, for each t.
+
+        The triangles of edges from two nodes to their common neighbours matter, and not those of any edges.
+        """
+        x, k, beside, found = self.level, self.k, self._beside, []
+        for t in range(n):
+            found.append(self.bound(x + t))
+            if beside is not None:
+                terms = sum(most * math.comb(t, k - 1 - r) for r, most in enumerate(beside))
+                found[-1] = min(found[-1], math.comb(x + t, k) + terms + 2 * t * math.comb(x + t, k - 1))
+        return found
+
+    @cached_property
+    def _beside(self):
+        """The largest sums, over the edges from two nodes to their common neighbours, of C(triangles, r), r < k.
+
+        None where sums of some graph of so many nodes would not fit into 64 bits: which bound is taken is public.
+        """
+        if 2 * self.n * math.comb(self.n - 2, self.k - 1) >= LARGEST:
+            return None
+        graph, (_, counts) = self.graph.ranked, self._of_edges
+        matrix = sparse.csr_array((counts + 1, graph.neighbours, graph.starts), shape=(self.n, self.n))
+        counts = (matrix + matrix.T).tocsr().data - 2  # (each edge at both of its places; no entry is 0 before)
+        most = int(counts.max(initial=0))
+        found = [2 * self.level]
+        for r in range(1, self.k):
+            weights = np.array([math.comb(count, r) for count in range(most + 1)], np.int64)
+            ends = np.concatenate([[0], np.cumsum(weights[counts])])[graph.starts]
+            sums = np.diff(ends)
+            order = np.argsort(-sums, kind="stable").astype(np.int32)
+            ranks = np.empty(self.n, np.int32)
+            ranks[order] = np.arange(self.n, dtype=np.int32)
+            found.append(graphs.most_beside(
+                graph.starts, graph.neighbours, counts, weights, sums, order, ranks, np.zeros(self.n, np.int64),
+                np.zeros(self.n, np.int32), np.empty(self.n, np.int32)))
+        return found
 
 
 def _joined(graph, i, j):

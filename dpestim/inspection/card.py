@@ -26,6 +26,7 @@ _WHO = {
                      "who takes part is public",
     Neighbours.LIST: "one entry of a user's neighbour list; a relationship that two users report costs twice, a "
                      "user with many relationships is protected less, and who takes part is public",
+    Neighbours.NODE: "one node of a graph, such as a person with all relationships; the number of nodes is not public",
 }
 _ALWAYS = (
     "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",

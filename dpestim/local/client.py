@@ -39,6 +39,8 @@ class Client(PrivateEstimator):
     _test_values = {}
     #: Whether no other server can read its reports, such as those of tables or with fakes.
     _alone_reads = False
+    #: Why no survey is made of it, with what to do instead; empty where one can be made.
+    _no_survey = ""
     #: Frozen by the first data.
     _columns = None
     #: The exact epsilon of each report, where it is not for this client to say (`dpestim.local.estimates.mixed`).

@@ -150,18 +150,19 @@ class PrivacyGuarantee(Table):
         * add_remove to substitution: a replacement is a removal and an addition, so epsilon doubles and delta becomes
           (1 + e^epsilon) delta, rho four times as large, and noise half as large, where the curve knows it;
         * list to edge: an edge is an entry of the lists of two users, so it costs as much as a replacement does;
-        * to local, to add_remove, to list or to edge from anything else, and from edge or list to anything else:
-          nothing follows (a mechanism may publish the number of records).
+        * node to edge: as much again, because a node is removed and added with one edge less;
+        * to local, to add_remove, to list, to node or to edge from anything else, and from edge, list or node to
+          anything else: nothing follows (a mechanism may publish the number of records).
         """
         neighbours = Neighbours(neighbours)
         if neighbours is self.neighbours:
             return self
-        of_edges = self.neighbours in (Neighbours.EDGE, Neighbours.LIST)
-        both_report = self.neighbours is Neighbours.LIST and neighbours is Neighbours.EDGE
-        if not both_report and (neighbours is not Neighbours.SUBSTITUTION or of_edges):
+        of_graphs = self.neighbours in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE)
+        of_two = of_graphs and self.neighbours is not Neighbours.EDGE and neighbours is Neighbours.EDGE
+        if not of_two and (neighbours is not Neighbours.SUBSTITUTION or of_graphs):
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""
-            of_whom = self.neighbours.value if of_edges else "substitution"
+            of_whom = self.neighbours.value if of_graphs else "substitution"
             raise ValueError(f"a guarantee for {self.neighbours.value} neighbours has no bound for {neighbours.value} "
                              f'neighbours: {mend}take a ledger with neighbours="{of_whom}"')
         if self.neighbours is Neighbours.LOCAL:

@@ -16,6 +16,8 @@ class Neighbours(Enum):
     EDGE = "edge"
     #: one entry of the neighbour list of one user; the nodes are public
     LIST = "list"
+    #: one node of a graph more or less, with all its edges; the number of nodes is private
+    NODE = "node"
 
     @property
     def sentence(self):
@@ -26,6 +28,7 @@ class Neighbours(Enum):
             Neighbours.ADD_REMOVE: "data sets of which one has one record more",
             Neighbours.EDGE: "graphs on the same nodes of which one has one edge more",
             Neighbours.LIST: "neighbour lists of one user that differ in one entry",
+            Neighbours.NODE: "graphs of which one has one node more, with all its edges",
         }[self]
 
 

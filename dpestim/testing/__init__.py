@@ -3,6 +3,7 @@
 ``check_mechanism(estimator)`` runs them all; ``mechanism_checks(estimator)`` lists them for a parametrised test. What
 an estimator can do decides which:
 
+    lists        what randomises neighbour lists; list_patterns: what counts patterns from such reports
     itemsets     what finds items and sets of items of baskets, by groups that answer one after another
     law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
                  never repeated
@@ -10,6 +11,9 @@ an estimator can do decides which:
     frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    densities    counts of places in the central model: splits of quadtrees, errors
+    parts        what cuts a region by reports of groups of users
+    places       reports of places: exact laws over all pairs of places, remapping
     pairs        sets of (key, value) pairs: exact laws over all sets, estimates, tables, rounds
     rows         rows of several numbers: which columns are drawn, joint laws
     behaviour    behaviour of any kind: refused parameters, state, merging, strict mode; a `Subject` says how it is used
@@ -34,6 +38,8 @@ an estimator can do decides which:
     choices      what chooses among candidates
     queries      what says which of many queries are above a threshold
     stability    what takes rows, with noise that depends on them: worst cases over small data sets, summaries
+    coverage_of_runs  reports on runs of a program: what one block moves, the law of flips, estimates
+    graph_answers  noisy facts of a graph: how far those of all small neighbours are apart
     shuffle      protocols of the shuffle model: one user's messages, the exact law of those of few, totals
     shuffled     what puts a local estimator behind a shuffler
     statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
@@ -54,21 +60,28 @@ from dpestim.testing import (
     central,
     choices,
     contract,
+    coverage_of_runs,
+    densities,
     encoders,
     finders,
     frequencies,
     generators,
+    graph_answers,
     graphs,
     groups,
     itemsets,
     law,
     learning,
-    lists,
+    list_patterns,
     mixed,
+    nodes,
     numbers,
     pairs,
+    parts,
+    places,
     promises,
     queries,
+    ratings,
     rows,
     servers,
     shuffle,
@@ -89,17 +102,24 @@ from dpestim.testing.sample import Sample
 from dpestim.testing.tools import MechanismError, check_numeric_setting, check_setting, client_of
 from dpestim.testing.trees import TREE_CHECKS
 
-#: What releases says by `_checked_as` how it is used: each family is a sub-class of `releases.Releases`.
+#: What releases says by `_checked_as` how it is used: each family makes a `behaviour.Subject` of an estimator.
 _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queries.Queries, "rows": stability.Rows,
              "votes": stability.Votes, "statistic": statistics.Statistics, "shuffle": shuffle.Shuffles,
              "shuffled": shuffled.Shuffled, "keyvalue": pairs.Pairs,
              "heavy hitters": finders.Finders, "local model": learning.Learners,
              "privatized columns": learning.Privatized, "views": views.Viewed, "itemsets": itemsets.Found,
              "attributes": attributes.Attributes,
+             "coverage": coverage_of_runs.Covered,
              "graph": graphs.Graphs,
+             "graph answers": graph_answers.Answers,
              "graph generator": generators.Generators,
              "list generator": generators.ListGenerators,
-             "lists": lists.Listed,
+             "lists": list_patterns.family,
+             "ratings": ratings.Rated,
+             "nodes": nodes.Nodes,
+             "places": places.Places,
+             "density": densities.Densities,
+             "parts": parts.Parted,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

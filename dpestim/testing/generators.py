@@ -3,13 +3,14 @@
 What a generator brings (`dpestim.graph.generators.base`): all that its fit hears of a graph are integers that get noise
 (`NoiseLaw.add`) and choices by scores (`ChoiceLaw.draw`), asked in the same order, number and shape of any two graphs
 that were answered the same. Then `reported` works out the loss of all answers exactly. A class that draws by a law of
-another kind says in `_told_apart` where its law is checked instead, and is not checked here. Where each user reports
+another kind says in `_told_apart` where its law is checked instead, and is not checked here, or has `_log_law(X)`, the
+logarithms of the probabilities of all that a fit can release of a small graph. Where each user reports
 (`Neighbours.LIST`), an edge is in two lists, so that graphs that differ in an edge may be told apart by twice epsilon.
 """
 
 import copy
 import pickle
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from scipy import sparse
@@ -122,6 +123,13 @@ def check_generator_keeps_epsilon(generators):
     """
     est = generators.estimator
     if getattr(est, "_told_apart", ""):
+        return
+    if hasattr(est, "_log_law"):  # (probabilities of all that can be released, in one order for all graphs)
+        laws = [generators.fresh()._log_law(matrix_of(code)) for code in range(1 << len(PAIRS))]
+        require(all(abs(np.exp(law).sum() - 1) < 1e-6 for law in laws), "probabilities must add up to 1")
+        for code, edge in product(range(1 << len(PAIRS)), range(len(PAIRS))):
+            lost = float(np.abs(laws[code] - laws[code ^ 1 << edge]).max())
+            require(lost <= float(canonical_epsilon(est.epsilon)) * (1 + 1e-9), f"a release loses {lost:.3g}")
         return
     allowed = copy.copy(est)
     allowed.epsilon = (2 if generators.relation == "list" else 1) * canonical_epsilon(est.epsilon)

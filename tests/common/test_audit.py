@@ -9,6 +9,7 @@ from scipy import stats
 
 from dpestim.audit import BayesianAdversary
 from dpestim.base import all_estimators
+from dpestim.geo.column import PlaceColumn
 from dpestim.local.guessing import TIE
 
 #: Users whose values are guessed, and the significance of the comparison with the expected success.
@@ -20,7 +21,7 @@ def listed():
         # (of one user's messages nobody sees those, most sets of pairs are none of the listed inputs, and what learns
         # reports pairs of class and value, or chosen columns)
         if hasattr(cls, "randomizer") and cls._checked_as not in (
-                "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views",
+                "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views", "parts",
                 "heavy hitters"):
             for k, params in enumerate(cls._test_params()):
                 yield pytest.param(cls, params, id=f"{name}-{k}")
@@ -90,6 +91,9 @@ def test_expected_success_is_that_of_brute_force(cls, params):
 
 def on_inputs(column, rng):
     """Return N values of a column that are inputs of its law; rows, where the law is about several features."""
+    if isinstance(column, PlaceColumn):
+        values = column.places_of(np.arange(column.law.n_inputs))
+        return values[rng.integers(len(values), size=N) * rng.integers(1, 3, size=N) % len(values)]
     if column.n_joint is not None:
         corners = np.where(np.array(column.law.inputs()), column.highs, column.lows).astype(np.float64)
         return corners[rng.integers(len(corners), size=N) * rng.integers(1, 3, size=N) % len(corners)]

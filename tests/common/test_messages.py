@@ -177,7 +177,7 @@ def all_containers(width):
 def one_cell(X):
     """Yield valid data with one cell that is a sentinel."""
     for name, cell in CELLS.items():
-        objects = X.astype(object)
+        objects = (X.toarray() if hasattr(X, "nnz") else X).astype(object)  # (of sparse rows: such as are refused)
         objects[(1, -1)[: X.ndim]] = cell
         yield f"one {name}", lambda objects=objects: objects
         yield f"one {name} in a list", lambda objects=objects: objects.tolist()

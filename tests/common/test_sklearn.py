@@ -77,7 +77,7 @@ def fitted():
     """
     seen = {ContingencyTable._plan}
     none = BooleanSum | DomainEncoder
-    graphs = "graph", "lists"
+    graphs = "graph", "lists", "nodes"
     for cls in (cls for _, cls in all_estimators()
                 if hasattr(cls, "fit") and not issubclass(cls, none) and cls._checked_as not in graphs):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls

@@ -19,11 +19,15 @@ from dpestim.statistics import UnknownCategories
 ROWS = 12
 #: What is no table of rows: its own family of checks has all of this.
 OWN_CHECKS = {
-    "keyvalue",
+    "coverage",
     "graph",
+    "graph answers",
     "graph generator",
+    "keyvalue",
     "list generator",
     "lists",
+    "nodes",
+    "ratings",
 }
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
          "get_feature_names_out")

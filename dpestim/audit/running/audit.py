@@ -45,7 +45,7 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     pairs : list of (data, neighbour), Numbers, Categories, list of these, Domain or None, default=None
         Neighbouring data, as the claim means it; data of a fit with targets is a tuple (X, y). Or what the value of a
         person is, of which extremes are tried, or a table, of which the claim says whether a row is replaced or added.
-        None: data that suit the estimator.
+        None: data that suit the estimator, or graphs that differ in one edge.
     claim : float, (float, float) or PrivacyGuarantee
         Epsilon, or (epsilon, delta).
     confidence : float, default=0.999

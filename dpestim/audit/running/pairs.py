@@ -80,3 +80,21 @@ def neighbours_of(table, others, relation):
     if relation is Neighbours.SUBSTITUTION:
         return [(table, np.concatenate([table[:-1], row])) for row in others]
     return [(np.concatenate([table, row]), table) for row in [table[-1:], *others]]
+
+
+def graph_pairs(n_nodes):
+    """Return pairs of adjacency matrices of which one has one edge more: it is rare, common, or joins hubs."""
+    empty = np.zeros((n_nodes, n_nodes), np.uint8)
+    full = 1 - np.eye(n_nodes, dtype=np.uint8)
+    hubs = empty.copy()  # (nodes 0 and 1 are joined with all others: no edge makes more triangles)
+    hubs[:2, 2:], hubs[2:, :2] = 1, 1
+    path = np.eye(n_nodes, k=1, dtype=np.uint8)
+    path += path.T
+    return [(graph, _flipped(graph, *edge)) for graph, edge in (
+        (hubs, (0, 1)), (empty, (0, 1)), (full, (0, 1)), (path, (0, n_nodes - 1)), (hubs, (0, n_nodes - 1)))]
+
+
+def _flipped(graph, i, j):
+    other = graph.copy()
+    other[i, j] = other[j, i] = 1 - graph[i, j]
+    return other

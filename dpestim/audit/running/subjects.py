@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.audit.running.pairs import neighbours_of
+from dpestim.audit.running.pairs import graph_pairs, neighbours_of
 from dpestim.audit.running.sampling import Caller, OutOfTimeError
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
@@ -22,6 +22,8 @@ from dpestim.rng import WordSource
 
 #: Rows of data that are made, and rows of a call that reports many.
 _ROWS, _BLOCK = 8, 20_000
+#: Nodes of a graph that is made: as many as the largest pattern of `SubgraphCount` has.
+_NODES = 12
 #: What is public of something fitted besides what models learn.
 _MORE = ("frequencies_", "distribution_", "probabilities_")
 _GIVE = "pairs must be given for {0}: a list of pairs of neighbouring data"
@@ -251,6 +253,12 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
+        if relation in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE):  # (rows are none of these)
+            what = "node" if relation is Neighbours.NODE else "edge"
+            raise ValueError(f"pairs must be given for a claim about {what}s: a list of pairs of graphs of which one "
+                             f"has one {what} more")
+        if relation is Neighbours.EDGE and self.estimator._relation() is relation:
+            return graph_pairs(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
         if relation in (Neighbours.EDGE, Neighbours.LIST):  # (rows that are replaced are no neighbours there)
             raise ValueError("pairs must be given for a claim about edges: a list of pairs of graphs of which one has "
                              "one edge more")
@@ -274,6 +282,9 @@ class Fits(OfEstimator):
 
 def released(est):
     """Return what is public of an estimator that was fitted: a dict of numbers and arrays."""
+    if isinstance(est, PrivateEstimator) and est._relation() is Neighbours.EDGE:
+        return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
+                and isinstance(value, int | float | np.ndarray | np.generic)}
     if isinstance(est, PrivateEstimator):
         found = {name: getattr(est, name, None) for name in (*LEARNED, *_MORE)}
         found = {name: value for name, value in found.items() if value is not None}

@@ -1,23 +1,40 @@
 """Graphs that are made up: what is learned of a graph with noise, and random graphs that are like it.
 
-* `base.py`     `GraphSampler` (`sample`) and `GraphGenerator`, what learns of a graph that a curator holds
-* `bter.py`     graphs of given degrees and clustering, without data: `bter`
-* `degrees.py`  degrees from noisy degrees
-* `dgg.py`      `DGGGenerator`: noisy degrees, local model
-* `ldpgen.py`   `LDPGenGenerator`: numbers of neighbours in groups, in two rounds, local model
-* `rnl.py`      `RNLGenerator`: noisy neighbour lists, local model
+* `base.py`       `GraphSampler` (`sample`) and `GraphGenerator`, what learns of a graph that a curator holds
+* `bter.py`       graphs of given degrees and clustering, without data: `bter`
+* `degrees.py`    degrees from noisy degrees
+* `dgg.py`        `DGGGenerator`: noisy degrees, local model
+* `ldpgen.py`     `LDPGenGenerator`: numbers of neighbours in groups, in two rounds, local model
+* `rnl.py`        `RNLGenerator`: noisy neighbour lists, local model
+* `tmf.py`        `TmFGenerator`: pairs of nodes with the largest noisy cells; `cells.py`: cells, and their coins
+* `privgraph.py`  `PrivGraphGenerator`: communities, degrees within and edges between them; `communities.py`
+* `agm.py`        `AGMGenerator`: attributes, degrees and triangles; `attributes.py`, `closing.py`
+* `blocks.py`     random edges within and between blocks of nodes
 """
 
 from dpestim.graph.generators.bter import bter
 from dpestim.graph.generators.dgg import DGGGenerator
 from dpestim.graph.generators.ldpgen import LDPGenGenerator
+from dpestim.graph.generators.privgraph import PrivGraphGenerator
 from dpestim.graph.generators.rnl import RNLGenerator
+from dpestim.graph.generators.tmf import TmFGenerator
 
-__all__ = ["DGGGenerator", "LDPGenGenerator", "RNLGenerator", "bter"]
+__all__ = [
+    "DGGGenerator",
+    "LDPGenGenerator",
+    "PrivGraphGenerator",
+    "RNLGenerator",
+    "TmFGenerator",
+    "bter",
+]
 
 #: What its estimators are for, in the tables of the documentation.
-TASK = "Graphs that are drawn"
+TASK = "Synthetic graphs"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("degrees and paths matter, and no curator is trusted", "DGGGenerator", "each user reports one number"),
+    ("communities matter, and groups of nodes are public", "PrivGraphGenerator",
+     "communities, degrees within them and edges between them get noise"),
+    ("single edges are to be kept, with an epsilon above ln(1 / density)", "TmFGenerator",
+     "pairs with the largest noisy cells are edges"),
 )

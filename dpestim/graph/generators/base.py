@@ -77,6 +77,7 @@ class GraphGenerator(GraphSampler, CentralMechanism):
         graph = self._read(X)
         if graph.n_nodes < self._least_nodes:
             raise ValueError(f"the graph must have at least {self._least_nodes} nodes")
+        self._check_nodes(graph.n_nodes)
         promised, source = self._guarantee(), WordSource(self.random_state)
         self._pay()
         return self._become({**self._learn(graph, source), "n_nodes_": graph.n_nodes, "_kept_promise": promised})
@@ -99,6 +100,9 @@ class GraphGenerator(GraphSampler, CentralMechanism):
         self._budget()
         check_random_state(self.random_state)
         self._relation_of_release()
+
+    def _check_nodes(self, n_nodes):
+        """Raise ValueError for a parameter that does not fit so many nodes."""
 
     def _relation(self):
         return Neighbours.EDGE

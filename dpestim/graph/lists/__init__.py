@@ -13,13 +13,26 @@ How data flows::
 * `edge_count.py`  `EdgeCountEstimator`
 * `degree.py`      `DegreeEstimator`
 * `intervals.py`   intervals for numbers of neighbours from numbers of bits
-"""
-
+from dpestim.graph.lists.clustering import ClusteringCoefficientEstimator
+from dpestim.graph.lists.community import CommunityEstimator
 from dpestim.graph.lists.degree import DegreeEstimator
 from dpestim.graph.lists.edge_count import EdgeCountEstimator
+from dpestim.graph.lists.k_star import KStarEstimator
+from dpestim.graph.lists.modularity import ModularityEstimator
 from dpestim.graph.lists.rnl import RNLTransformer
+from dpestim.graph.lists.triangle import TriangleEstimator
 
-__all__ = ["DegreeEstimator", "EdgeCountEstimator", "RNLTransformer"]
+
+__all__ = [
+    "ClusteringCoefficientEstimator",
+    "CommunityEstimator",
+    "DegreeEstimator",
+    "EdgeCountEstimator",
+    "KStarEstimator",
+    "ModularityEstimator",
+    "RNLTransformer",
+    "TriangleEstimator",
+]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, local model"
@@ -28,6 +41,13 @@ GUIDE = (
     ("the number of edges is wanted, and nobody holds the graph", "EdgeCountEstimator", "users report noisy degrees"),
     ("degrees of nodes or their distribution are wanted", "DegreeEstimator",
      "users report noisy degrees, or one user of each pair reports a bit"),
+    ("triangles are counted, and nobody holds the graph", "TriangleEstimator",
+     "one round of bits, or a second round of counts in the noisy graph"),
+    ("stars of k edges are counted", "KStarEstimator", "noise is for each user's own bound of the degree"),
+    ("the share of closed wedges is wanted", "ClusteringCoefficientEstimator", "triangles and wedges of the same bits"),
+    ("a public partition of the nodes is judged", "ModularityEstimator",
+     "users report neighbours in each part, with noise"),
+    ("groups of nodes are to be found", "CommunityEstimator", "eigenvectors of the debiased noisy graph"),
     ("users randomise their lists of friends, and questions come later", "RNLTransformer",
      "every bit of a list is reported"),
 )

@@ -65,6 +65,9 @@ class ListMechanism(PrivateEstimator):
         """Return the reports of `Lists` with the words of a source."""
         raise TypeError(f"{type(self).__name__} does not say what users report: implement `_randomised`")
 
+    def _check_nodes(self, n):
+        """Raise ValueError where parameters do not suit the public number of nodes."""
+
     def _check(self):
         """Raise ValueError for parameters of the class; sub-classes add theirs."""
         canonical_epsilon(self.epsilon)
@@ -84,6 +87,7 @@ class ListMechanism(PrivateEstimator):
         self._bind_here()
         self._check()
         found = read_lists(X, users, strict=self._is_strict())
+        self._check_nodes(found.n_nodes)
         if self._find_ledger() is not None:
             self._charge(self._guarantee(), len(found.users))
         return found, WordSource(self.random_state)
@@ -116,6 +120,7 @@ class ListMechanism(PrivateEstimator):
 class ListEstimator(ListMechanism):
     """Base of estimators from reports on neighbour lists: a client and a server in one."""
 
+    merges = "reports"
     #: What was aggregated.
     _seen = None
 
@@ -130,8 +135,7 @@ class ListEstimator(ListMechanism):
         """
         found, source = self._paid(X)
         reports = self._randomised(found, source)
-        self._forget()
-        return self._take(self._read_reports(reports, None, None), source.seeded)
+        return self._take(self._read_reports(reports, None, None), source.seeded, afresh=True)
 
     def aggregate(self, reports, users=None, n_nodes=None):
         """Add reports, as `privatize` returns them; estimates follow when all users have reported.
@@ -208,6 +212,9 @@ class ListEstimator(ListMechanism):
     def _take(self, read, seeded):
         """Add what was read of reports; nothing changes before all is checked."""
         mine = self._seen
+    def _take(self, read, seeded, afresh=False):
+        """Add what was read of reports, or begin with it; nothing changes before all is checked, and then at once."""
+        mine = None if afresh else self._seen
         promise = self._guarantee()
         settings = self._settings()
         if mine is not None:

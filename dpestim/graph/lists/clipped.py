@@ -1,10 +1,12 @@
-"""Clipped counts: users publish noisy bounds of their degrees, and counts of at most so many neighbours with noise for that.
+"""Clipped counts: users publish noisy bounds of their degrees, and counts of at most so many neighbours with noise.
 
 Proof: ``clipped.md``.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from dpestim.rng import Stage
 BOUND, COUNT, ROUNDING = 16, 17, 18
 #: A user's noisy bound is below the user's degree with at most this probability.
 CLIPPED = Fraction(1, 100)
+#: Sensitivities up to so many times epsilon have noise of 64-bit integers.
+_WIDEST = 1 << 55
 #: Attempts whose words are drawn at first.
 _ATTEMPTS = 3
 
@@ -29,13 +33,14 @@ def laplace(epsilon, sensitivity=1):
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(sensitivity), 0)
 
 
-def noise_of(law, reader, column, user):
-    """Return an integer of a law by the words of a user: ``law.one(BitStream(reader, column, user))``."""
-    out = np.empty(1, np.int64)
-    words = reader.dense(Stage.NOISE, column, user, 0, _ATTEMPTS * law.per)
-    if law._attempts(words, out)[1]:  # (the first attempt that is accepted, if no earlier one ties)
-        return int(out[0])
-    return law.one(BitStream(reader, column, user))
+def noise_of(law, reader, column, user, size=1):
+    """Return integers of a law by a user's words, those that ``law.one(BitStream(reader, column, user))`` gives."""
+    out = np.empty(size, np.int64)
+    words = reader.dense(Stage.NOISE, column, user, 0, (math.ceil(1.2 * size / law.rate) + _ATTEMPTS) * law.per)
+    if law._attempts(words, out)[1] < size:  # (an attempt that ties needs further words, which come in between)
+        stream = BitStream(reader, column, user)
+        return [law.one(stream) for _ in range(size)]
+    return out.tolist()
 
 
 def cut(number):
@@ -63,7 +68,13 @@ class NoisyBounds:
 
     def draw(self, degree, least, most, reader, user):
         """Return a bound from `least` to `most`, both public, of a user's degree."""
-        return min(max(degree + noise_of(self.law, reader, BOUND, user) + self.margin, least), most)
+        return min(max(degree + noise_of(self.law, reader, BOUND, user)[0] + self.margin, least), most)
+
+
+@lru_cache(maxsize=64)
+def noisy_bounds(epsilon):
+    """Return `NoisyBounds`, kept: they are public."""
+    return NoisyBounds(epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +112,15 @@ def joined_numbers(mine, theirs):
 class ClippedCounts:
     """Mixin, which stands left of `ListEstimator`: a user reports a bound of the user's degree, and a count with noise.
 
-    It wants a parameter `bound_fraction`. A sub-class has `_usable(users, n)`, the largest degree that each user can have;
-    `_least`, below which a bound makes no sense; `_steps(found, bounds)`, which returns ([count of each user], divisor),
-    integers whose quotients are counts in steps; `_moves(bound)`, the largest change of a count in steps that one entry
-    makes, an integer; and `_largest(bound)`, the largest count in steps.
+    It wants a parameter `bound_fraction`. A sub-class has `_usable(users, n)`, the largest degree that each user can
+    have; `_least`, below which a bound makes no sense; `_steps(found, bounds)`, which returns ([count of each user],
+    divisor), integers whose quotients are counts in steps; `_moves(bound)`, the largest change of a count in steps
+    that one entry makes, an integer; and `_largest(bound)`, the largest count in steps.
     """
 
     @property
     def _bounds(self):
-        return NoisyBounds(checked_share(self.bound_fraction, "bound_fraction") * canonical_epsilon(self.epsilon))
+        return noisy_bounds(checked_share(self.bound_fraction, "bound_fraction") * canonical_epsilon(self.epsilon))
 
     def _count_epsilon(self):
         """Return the part of epsilon that is left for the count."""
@@ -122,11 +133,10 @@ class ClippedCounts:
     @property
     def _top(self):
         """The largest bound for which noise and counts are integers of 64 bits; ValueError if no bound is."""
+        most = self._count_epsilon() * _WIDEST
+
         def fits(bound):
-            try:
-                return self._largest(bound) <= LARGEST // 2 and self._law(bound) is not None
-            except ValueError:
-                return False
+            return self._largest(bound) <= LARGEST // 2 and self._moves(bound) <= most
 
         low, high = self._least, 1 << 31
         if not fits(low):
@@ -140,7 +150,7 @@ class ClippedCounts:
         return np.minimum(self._usable(users, n), self._top)
 
     def _clipped(self, found, source):
-        """Return what users of `Lists` report: int64, a bound and a noisy count in steps; zeros, where nothing can be."""
+        """Return what users of `Lists` report: a bound and a noisy count in steps; zeros where there is no choice."""
         reader, noise = source.reader(), self._bounds
         most = self._most(found.users, found.n_nodes).tolist()
         users, degrees = found.users.tolist(), found.lengths.tolist()
@@ -153,7 +163,7 @@ class ClippedCounts:
             if bound:
                 if divisor > 1:  # (rounded at random, without bias)
                     count = (count + BitStream(reader, ROUNDING, user).below(divisor)) // divisor
-                out[row] = bound, cut(cut(count) + noise_of(laws[bound], reader, COUNT, user))
+                out[row] = bound, cut(cut(count) + noise_of(laws[bound], reader, COUNT, user)[0])
         return out
 
     def _read_clipped(self, reports, users, n_nodes):
@@ -165,7 +175,7 @@ class ClippedCounts:
         return read
 
     def _variance_of_noise(self, read):
-        """Return the variance of the sum of all noisy counts, in squared steps: exact, but for rounding, which is bounded."""
+        """Return the variance of the sum of noisy counts, in squared steps; that of rounding is bounded."""
         bounds, times = np.unique(read.values[:, 0], return_counts=True)
         return sum(count * (self._law(bound).variance_steps + self._rounding)
                    for bound, count in zip(bounds.tolist(), times.tolist()) if bound)

@@ -5,7 +5,6 @@ may be randomised apart, in any order and by any number of threads.
 """
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -157,23 +156,38 @@ class GapTable:
 
     def gap(self, words):
         """Return the gap that words say, exactly: as many words as that takes."""
-        number, n_words, table = 0, 0, self.thresholds
+        number = first = next(words)
+        low, high = (int(np.searchsorted(self.thresholds, np.uint64(first), side)) - 1 for side in ("left", "right"))
+        if high == 0 or low == high:
+            return high  # (no threshold equals the word)
+        n_words = 1
         while True:
-            number, n_words = number << 64 | next(words), n_words + 1
-            if n_words == 1:
-                k = int(np.searchsorted(table, np.uint64(number), side="right")) - 1
-                if k == 0 or int(table[k]) != number:
-                    return k
-                continue
             # the gap is k if 1 - (1 - q)^k <= U < 1 - (1 - q)^(k + 1), for U in [number, number + 1) / 2^(64 n_words)
-            k = bisect_right(range(self.longest), number, key=lambda j: math.ceil(self._scaled(j + 1, n_words)))
-            if k == self.longest or number + 1 <= self._scaled(k + 1, n_words):
+            number, n_words = number << 64 | next(words), n_words + 1
+            k = high
+            while k > max(low, 0) and self._rounded_up(k, n_words) > number:
+                k -= 1
+            if k == self.longest or number + 1 <= self._rounded(k + 1, n_words):
                 return k
 
-    def _scaled(self, k, n_words):
-        """Return 2^(64 n_words) P[gap < k], a Fraction."""
+    def _rounded_up(self, k, n_words):
+        """Return 2^(64 n_words) P[gap < k], rounded up."""
         whole = self.total**k
-        return Fraction((whole - self.keep**k) << 64 * n_words, whole)
+        return -((self.keep**k - whole << 64 * n_words) // whole)
+
+    def geometric(self, words):
+        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
+        total = 0
+        while (gap := self.gap(words)) == self.longest:
+            total += gap
+        return total + gap
+
+    def geometric(self, words):
+        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
+        total = 0
+        while (gap := self.gap(words)) == self.longest:
+            total += gap
+        return total + gap
 
     def geometric(self, words):
         """Return a number whose probability of being at least k is (1 - q)^k, for every k."""

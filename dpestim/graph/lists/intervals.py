@@ -52,7 +52,11 @@ class Ones:
 
     def _ends(self, ones, alpha):
         """Return the least and the largest t that neither tail speaks against: both tails are monotone in t."""
+        center = self._law.debiased(ones, self.slots)
+        reach = (10 * np.sqrt(self.variance) + 50) / (self.p - self.q)  # (further away tails are no number)
+
         def first(holds):
+            low, high = max(0, int(center - reach)), min(self.slots + 1, int(center + reach) + 1)
             low, high = 0, self.slots + 1
             while low < high:
                 middle = (low + high) // 2

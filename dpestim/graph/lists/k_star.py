@@ -8,7 +8,7 @@ from dpestim.graph.lists.base import BitReports, ListEstimator
 from dpestim.graph.lists.clipped import ClippedCounts, joined_numbers
 from dpestim.graph.lists.noisy_graph import NoisyGraph
 from dpestim.graph.lists.one_number import OneNumber, root
-from dpestim.graph.lists.stars import as_subsets, subsets, variance_of_list
+from dpestim.graph.lists.stars import stars_of
 
 
 class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
@@ -17,16 +17,17 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     Each user counts the stars of the user's node: C(degree, k). "laplace" reports this count with noise for a bound of
     the degree. "rnl" estimates stars from the bits of noisy neighbour lists, which also serve other estimators.
 
-    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry. "laplace" uses
-    whole lists: a relationship is in the lists of two users, and has twice the epsilon. "rnl" uses half lists: epsilon
-    holds for an edge, too. No other party must be trusted. The nodes and their number are public.
+    **Privacy.** Pure epsilon in the local model, for neighbour lists of one user that differ in one entry. "laplace"
+    uses whole lists: a relationship is in the lists of two users, and has twice the epsilon. "rnl" uses half lists:
+    epsilon holds for an edge, too. No other party must be trusted. The nodes and their number are public.
 
     **Utility.** "laplace": a user publishes a noisy bound of the degree, and the noise of the count is for that bound:
     its standard deviation is about 1.4 C(bound - 1, k - 1) / epsilon_2. No second round is needed, because each user's
-    bound is the user's own. A bound is below the degree with a probability of at most 1 %, and then the count is clipped:
-    on average at most 1 % of the stars are lost. Without clipping the estimate is unbiased. The standard error is exact.
-    "rnl" is unbiased for every graph, with an estimated standard error; its variance is at least n v^k C(n - 1, k), where
-    v = e^epsilon / (e^epsilon - 1)^2, and so it errs more, except in dense graphs. Intervals are approximate.
+    bound is the user's own. A bound is below the degree with a probability of at most 1 %, and then the count is
+    clipped: on average at most 1 % of the stars are lost. Without clipping the estimate is unbiased. The standard
+    error is exact. "rnl" is unbiased for every graph, with an estimated standard error; its variance is at least n v^k
+    C(n - 1, k), where v = e^epsilon / (e^epsilon - 1)^2, and so it errs more, except in dense graphs. Intervals are
+    approximate: 95 % ones held in 87 to 100 % of trials, least often if one node has most of the stars.
 
     **Complexity.** "laplace": O(edges) time, and two integers of each user. "rnl": O(edges + reported ones).
 
@@ -45,6 +46,9 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     >>> friends = [(i, j) for i in range(300) for j in range(i) if rng.random() < (0.4 if i % 10 == j % 10 else 0.02)]
     >>> graph = adjacency(friends, 300)
     >>> print(KStarEstimator(2.0, k=2, random_state=0).fit(graph).result_)
+    quantity           value  standard error       95 % interval
+    number of 2-stars  42267             405  41473.4 to 43060.6
+    From KStarEstimator; its confidence_interval says what an interval covers.
     """
 
     _number, _quantity = "stars_", "number of {k}-stars"
@@ -112,20 +116,13 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
 
     def _estimates(self, read):
         if not self._bits:
-            return {"stars_": float(sum(read.values[:, 1].tolist())), "standard_error_": root(self._variance_of_noise(read))}
+            stars = float(sum(read.values[:, 1].tolist()))
+            return {"stars_": stars, "standard_error_": root(self._variance_of_noise(read))}
         noisy, law, k, n = NoisyGraph(read.starts, read.nodes), self.bit_law_, self.k, read.n_nodes
-        values, v = tuple(map(float, law.values)), law.q * law.p / (law.p - law.q) ** 2
-        most = min(2 * k, n - 1)
-        coefficients = as_subsets([variance_of_list(d, n - 1, v, k) for d in range(most + 1)])
-        sums = subsets(noisy.degrees, n - 1, values, max(most, k))
-        variance = sum(float(c) * float(total.sum()) for c, total in zip(coefficients, sums) if c)
-        # an edge is in two lists: what it adds, were the other entries of both as estimated
-        out, with_edge = (subsets(noisy.degrees - less, n - 2, values, k - 1)[-1] for less in (0, 1))
-        shared = (out.sum() ** 2 - (out**2).sum()) / 2
-        low, high = noisy.owners, noisy.nodes
-        shared += (with_edge[low] * with_edge[high] - out[low] * out[high]).sum()
+        v = law.q * law.p / (law.p - law.q) ** 2
+        stars, variance = stars_of(noisy, noisy.degrees, tuple(map(float, law.values)), v, k)
         least = n * float(v) ** k * math.comb(n - 1, k)  # (of a graph without edges)
-        return {"stars_": float(sums[k].sum()), "standard_error_": root(max(variance + 2 * float(v) * shared, least))}
+        return {"stars_": float(stars), "standard_error_": root(max(variance, least))}
 
     # counts
 
@@ -145,6 +142,9 @@ class KStarEstimator(OneNumber, ClippedCounts, BitReports, ListEstimator):
     def _steps(self, found, bounds):
         """Return the stars of each user with at most so many neighbours."""
         return [math.comb(size, self.k) for size in np.minimum(found.lengths, bounds).tolist()], 1
+
+    def _truth_of_mean(self, graph):
+        return {"stars_": sum(math.comb(degree, self.k) for degree in graph.sum(0).tolist())}
 
     @classmethod
     def _test_params(cls):

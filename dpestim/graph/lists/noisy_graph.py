@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from dpestim import parallel
 from dpestim._core import list_patterns
@@ -19,7 +20,7 @@ _TILE, _TASK = 128, 1024
 
 
 class NoisyGraph:
-    """A noisy graph: half lists of all nodes, ``nodes[starts[i]:starts[i + 1]]``, ascending and of higher number than i."""
+    """A noisy graph: half lists ``nodes[starts[i]:starts[i + 1]]`` of nodes i, ascending, of higher number than i."""
 
     def __init__(self, starts, nodes, n_jobs=None):
         self.starts, self.nodes, self.n_jobs = starts, nodes, n_jobs
@@ -67,39 +68,44 @@ class NoisyGraph:
         u, uu, uw, _, _, ua = self._common(self.degrees, False)
         degrees, n = self.degrees, self.n
         total, squares = _total(degrees), _total(degrees * degrees)
-        ends = _total(degrees[self.owners] + degrees[self.nodes])
-        # s = d_j + d_k - 2 a: all pairs, and what an edge changes
-        both = (n - 1) * squares + total * total - squares  # (sum of (d_j + d_k)^2)
+        # s = d_j + d_k - 2 a: the sum of (d_j + d_k)^2 over all pairs, and what edges change, of which d_j are at j
+        both = (n - 1) * squares + total * total - squares
         return PairSums(_total(u), _total(uu), _total(uw) - 2 * _total(ua) + _weighted(u, degrees),
-                        (n - 1) * total - 2 * self.n_edges, both - 4 * ends + 4 * self.n_edges, _total(ua))
+                        (n - 1) * total - 2 * self.n_edges, both - 4 * squares + 4 * self.n_edges, _total(ua))
 
     @cached_property
     def pairs_below(self):
-        """The same sums, where only nodes below both of a pair j < k are common neighbours and other ends, and sums with j."""
+        """The same sums, where only nodes below both of a pair j < k count as neighbours; and sums with j."""
         n, below = self.n, self.below
         u, uu, uw, uj, ur, _ = self._common(below, True)
-        low, high = self.owners.astype(np.int64), self.nodes.astype(np.int64)
-        order = np.argsort(high, kind="stable")
-        ranks = np.arange(len(high)) - np.concatenate([[0], np.cumsum(below)])[high[order]]  # of low among those of high
-        spans = (high - 1 - low)[order]
-        change = np.bincount(low + 1, minlength=n + 1) - np.bincount(high, minlength=n + 1)
-        across = np.cumsum(change)[:n]  # edges from below j to above j
+        low, starts = self._lower
+        ranks = np.arange(len(low)) - np.repeat(starts[:-1], below)  # of a neighbour among those below the same node
+        spans = np.repeat(np.arange(n) - 1, below) - low
+        ahead = np.concatenate([[0], np.diff(self.starts)])[:n]  # edges from j - 1 on to higher nodes
+        across = np.cumsum(ahead - below)  # edges from below j to above j
         after, numbers = n - 1 - np.arange(n), np.arange(n)
         s = _weighted(below, after) + _total(spans)
         ss = _weighted(below * below, after) + 2 * _weighted(below, across) + _weighted(2 * ranks + 1, spans)
         js = _total(numbers * (below * after + across))
         return PairSums(_total(u), _total(uu), _total(uw) + _total(ur), s, ss, 0, _total(uj), js)
 
+    @property
+    def _lower(self):
+        """The neighbours of lower number of each node, (nodes, starts)."""
+        ones = np.ones(self.n_edges, np.int8)
+        matrix = sparse.csr_array((ones, self.nodes, self.starts), shape=(self.n, self.n)).tocsc()
+        return matrix.indices, matrix.indptr.astype(np.int64)
+
     def _common(self, weights, before):
         """Return the six sums of the kernel: rows of bits where these are fewer steps, and else lists."""
         n, weights = self.n, np.ascontiguousarray(weights, np.int64)
         out = np.zeros((n, 6), np.int64)
         if 2 * self.wedges < n * n * ((n + 63) // 64) // 8:
-            both = np.concatenate([self.owners, self.nodes]), np.concatenate([self.nodes, self.owners])
-            order = np.lexsort(both[::-1])
-            starts = np.concatenate([[0], np.cumsum(self.degrees)]).astype(np.int64)
-            list_patterns.common_of_lists(starts, both[1][order], weights, before, np.zeros(n, np.int32),
-                                          np.empty(n, np.int32), out)
+            upper = sparse.csr_array((np.ones(self.n_edges, np.int8), self.nodes, self.starts), shape=(n, n))
+            both = upper + upper.T
+            both.sort_indices()
+            list_patterns.common_of_lists(both.indptr.astype(np.int64), both.indices.astype(np.int32), weights, before,
+                                          np.zeros(n, np.int32), np.empty(n, np.int32), out)
         else:
             rows = self.bits
 

@@ -32,7 +32,10 @@ class OneNumber:
         self._check_fitted()
         if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
             raise ValueError("level must be a number between 0 and 1")
-        half = NormalDist().inv_cdf((1 + float(level)) / 2) * self.standard_error_
+        return self._ends(float(level))
+
+    def _ends(self, level):
+        half = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error_
         value, (low, high) = getattr(self, self._number), self._range(self._seen.read.n_nodes)
         if isnan(value) or isnan(half):
             return float(low), float(high)

@@ -3,6 +3,7 @@
 In the second round a client knows the published noisy graph, which is made of reports alone. Proof: ``triangle.md``.
 """
 
+import copy
 import hashlib
 
 import numpy as np
@@ -35,12 +36,12 @@ class TwoRounds(BitReports):
         self
         """
         if not self._two:
+            self._close()
             return super().fit(X)
         found, source = self._paid(X)
-        first = self._read_reports_of_bits(BitReports._randomised(self, found, source))
-        self._forget()
-        self._published, self._first_seeded = first, source.seeded
-        return self._take(self._read_answers(self._answers(found, source), None, None), source.seeded)
+        trial = self._in_second(self._read_reports_of_bits(BitReports._randomised(self, found, source)), source.seeded)
+        trial._take(trial._read_answers(trial._answers(found, source), None, None), source.seeded, afresh=True)
+        return self._become(vars(trial))
 
     def privatize(self, X, users=None):
         """Randomise neighbour lists into reports of the open round, on the users' side; one release.
@@ -57,6 +58,7 @@ class TwoRounds(BitReports):
         self._bind_here()
         self._check()
         found = read_lists(X, users, strict=self._is_strict())
+        self._check_nodes(found.n_nodes)
         if self._published is not None and found.n_nodes != self._published.n_nodes:
             raise ValueError(f"X must have the {self._published.n_nodes} nodes of the first round")
         if self._find_ledger() is not None:
@@ -66,14 +68,12 @@ class TwoRounds(BitReports):
         return self._randomised(found, WordSource(self.random_state))
 
     def next_round(self):
-        """Publish the noisy graph of the first round, of which all users have reported, and begin the second; returns self."""
+        """Publish the noisy graph of the first round, and begin the second; returns self."""
         if not self._two or self._published is not None:
             raise ValueError('there is no further round: method="two_rounds" has two, and other methods have one')
         if self._seen is None or len(self._seen.read.users) < self._seen.read.n_nodes:
             raise NotFittedError("The first round needs the reports of all users: aggregate them before next_round")
-        seen = self._seen
-        self._forget()
-        self._published, self._first_seeded = seen.read, seen.seeded
+        vars(self).update(_published=self._seen.read, _first_seeded=self._seen.seeded, _seen=None)
         return self
 
     def client(self):
@@ -105,6 +105,17 @@ class TwoRounds(BitReports):
         """Tell whether the second round is open."""
         return self._two and self._published is not None
 
+    def _in_second(self, published, seeded):
+        """Return a copy whose second round is open."""
+        trial = copy.copy(self)
+        trial._published, trial._first_seeded = published, seeded
+        return trial
+
+    def _close(self):
+        """Forget the rounds of another method."""
+        for name in ("_published", "_first_seeded"):
+            vars(self).pop(name, None)
+
     def _read_reports_of_bits(self, reports, users=None, n_nodes=None):
         return BitReports._read_reports(self, reports, users, n_nodes)
 
@@ -129,18 +140,14 @@ class TwoRounds(BitReports):
             published = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
         return {**super()._settings(), "published": published}
 
-    def _take(self, read, seeded):
+    def _take(self, read, seeded, afresh=False):
         if self._open():
             both = self._first_seeded, seeded
             seeded = True if True in both else None if None in both else False
-        return super()._take(read, seeded)
-
-    def _forget(self):
-        super()._forget()
-        for name in ("_published", "_first_seeded"):
-            vars(self).pop(name, None)
+        return super()._take(read, seeded, afresh)
 
     def _check_fitted(self):
         if self._two and self._published is None and super().__sklearn_is_fitted__():
-            raise NotFittedError("This is the first of two rounds: call next_round, and aggregate the reports of the second")
+            raise NotFittedError("This is the first of two rounds: call next_round, and aggregate the reports of the "
+                                 "second")
         super()._check_fitted()

@@ -6,6 +6,24 @@ All functions take numbers, Fractions or arrays alike, and are exact where their
 from math import comb
 
 
+def stars_of(noisy, degrees, values, v, k):
+    """Return unbiased estimates of the k-stars of a graph, and of the variance of these, from a noisy one.
+
+    `values` are those of a debiased 0 and a debiased 1, and v is the variance, a Fraction, of either.
+    """
+    n, v_like = noisy.n, type(values[0])(v)
+    most = min(2 * k, n - 1)
+    coefficients = as_subsets([variance_of_list(d, n - 1, v, k) for d in range(most + 1)])
+    sums = [each.sum() for each in subsets(degrees, n - 1, values, max(most, k))]
+    variance = sum(type(v_like)(c) * total for c, total in zip(coefficients, sums) if c)
+    # two nodes share a bit: what it adds is a product of what the other bits of both say
+    out, with_edge = (subsets(degrees - less, n - 2, values, k - 1)[-1] for less in (0, 1))
+    shared = (out.sum() ** 2 - (out**2).sum()) / 2
+    low, high = noisy.owners, noisy.nodes
+    shared = shared + (with_edge[low] * with_edge[high] - out[low] * out[high]).sum()
+    return sums[k], variance + 2 * v_like * shared
+
+
 def subsets(ones, slots, values, k):
     """Return e_0, ..., e_k: the sums, over sets of so many of the bits of a list, of products of debiased bits.
 

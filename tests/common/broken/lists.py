@@ -113,6 +113,8 @@ class TakesUsersTwice(EdgeCountEstimator):
         if self._seen is not None and len(read.users) == 1:
             return self
         return super()._take(read, seeded)
+    def _take(self, read, seeded, afresh=False):
+        return super()._take(read, seeded, afresh)
 
 
 class ForgetsTheFalse(EdgeCountEstimator):

@@ -4,6 +4,7 @@ import pickle
 import random
 import secrets
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,9 +21,10 @@ from dpestim.audit.running.pairs import pairs_of
 from dpestim.audit.running.plans import claim_of, rounds_of
 from dpestim.audit.running.sampling import Caller
 from dpestim.audit.running.search import Search
-from dpestim.audit.running.subjects import caller_of
+from dpestim.audit.running.subjects import caller_of, released
 from dpestim.central import ExponentialMechanism, LaplaceMechanism
-from dpestim.graph import SubgraphCount
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.graph import CutEstimator, DegreeDistribution, GraphSpectrum, PageRankEstimator, SubgraphCount
 from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, URRFrequencyEstimator
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.statistics import Sum
@@ -251,13 +253,30 @@ def test_mechanisms_and_fits_of_the_central_model_are_audited():
 
 def test_claims_about_edges_are_not_audited_by_rows():
     edge = PrivacyGuarantee(1, model="central", neighbours=Neighbours.EDGE)
-    for claim in (1.0, edge):
-        with pytest.raises(ValueError, match="pairs must be given for a claim about edges"):
-            audit(SubgraphCount(1.0), claim=claim)
+    with pytest.raises(ValueError, match="pairs must be given for a claim about edges"):
+        audit(Sum(1.0, bounds=(0, 1)), claim=edge)
     table = np.zeros((20, 3))
     for model, claim in ((SubgraphCount(1.0), None), (Sum(1.0, bounds=(0, 1)), edge)):
         with pytest.raises(ValueError, match="claim must be about rows"):
             audit_model(model, table, claim=claim)
+
+
+class OneEndOfTwo(DegreeDistribution):
+    """Noise for one of the two nodes of an edge."""
+
+    def _noisy_parts(self, n_nodes):
+        return [DiscreteLaplaceLaw(2 * self._budget()[0], Fraction(0), Fraction(1), 0)]
+
+
+def test_graphs_are_audited_by_edges_without_pairs():
+    edge = PrivacyGuarantee(1, model="central", neighbours=Neighbours.EDGE)
+    assert not audit(SubgraphCount(1.0), claim=edge, n_samples=10, random_state=0).violated
+    pairs = caller_of(CutEstimator(1.0, cuts=[[20]]), False).pairs(claim_of(1.0))
+    assert all(a.shape == (21, 21) and abs(a.astype(int) - b).sum() == 2 and (b == b.T).all() for a, b in pairs)
+    assert audit(OneEndOfTwo(1.0, max_degree=1), claim=1.0, n_samples=200, random_state=0).violated
+    names = {name for est in (GraphSpectrum(1.0), CutEstimator(1.0), PageRankEstimator(1.0))
+             for name in released(est.fit(pairs[0][0]))}
+    assert names >= {"noisy_", "noisy_pairs_", "degrees_"}  # (all that is published)
 
 
 def test_an_audit_charges_nothing_and_is_refused_where_it_would():

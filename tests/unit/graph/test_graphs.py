@@ -63,6 +63,47 @@ def test_what_edges_change_is_that_of_brute_force_over_all_graphs(pattern, k):
         assert graph.bound(SMALL) == max(moves[code][-1] for code in graphs) or pattern == "k-triangle"
 
 
+def most_beside(matrix, k):
+    """Return the largest sums of C(s, r), r < k, where s is of the edges from two nodes to their common neighbours."""
+    common, most = matrix @ matrix, [0] * k
+    for i, j in np.argwhere(np.triu(np.ones_like(matrix), 1)):
+        near = np.flatnonzero(matrix[i] & matrix[j])
+        beside = [int(common[end, w] - matrix[i, j]) for w in near for end in (i, j)]
+        most = [max(one, sum(math.comb(s, r) for s in beside)) for r, one in enumerate(most)]
+    return most
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_triangles_that_share_an_edge_are_bounded_by_edges_of_the_same_pair(k):
+    """On graphs of six and of ten nodes: at least what any edge changes, and never above the bound by the level."""
+    rng, below = np.random.default_rng(k), 0
+    for n, share in [(6, 0.5), (6, 0.8), (10, 0.3), (10, 0.6)] * 2:
+        half = np.triu(rng.random((n, n)) < share, 1).astype(int)
+        matrix = half + half.T
+        seen = PATTERNS["k-triangle"](read_graph(matrix), k)
+        value, moves = seen.value, seen.moves(8)
+        x, most = seen.level, most_beside(matrix, k)
+        assert moves == [min(seen.bound(x + t), math.comb(x + t, k) + 2 * t * math.comb(x + t, k - 1) + sum(
+            m * math.comb(t, k - 1 - r) for r, m in enumerate(most))) for t in range(8)]  # (the bound of the proof)
+        below += moves[0] < seen.bound(seen.level)
+        for i, j in np.argwhere(np.triu(np.ones((n, n)), 1)):
+            matrix[i, j] = matrix[j, i] = 1 - matrix[i, j]
+            other = PATTERNS["k-triangle"](read_graph(matrix), k)
+            near = other.moves(9)
+            assert abs(value - other.value) <= min(moves[0], near[0])
+            assert all(a <= b for a, b in zip(moves, near[1:]))
+            assert all(a <= b for a, b in zip(near, moves[1:]))
+            matrix[i, j] = matrix[j, i] = 1 - matrix[i, j]
+    assert below >= 4
+
+
+def test_the_bound_of_triangles_is_chosen_by_the_public_number_of_nodes():
+    for n, k, known in ((2_000, 3, True), (2_000, 10, False)):
+        seen = PATTERNS["k-triangle"](read_graph(sparse.csr_array((n, n))), k)
+        assert (seen._beside is not None) == known
+        assert seen.moves(5) == [seen.bound(t) for t in range(5)]
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.7])
 def test_larger_graphs_against_dense_products(share, heavy):

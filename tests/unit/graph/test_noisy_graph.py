@@ -1,4 +1,4 @@
-"""Counts of noisy graphs: against dense products; and their estimates over all noisy graphs of four nodes, in rationals."""
+"""Counts of noisy graphs against dense products, and estimates over all noisy graphs of four nodes, in rationals."""
 
 import math
 from fractions import Fraction
@@ -69,7 +69,7 @@ def test_sums_over_pairs_are_those_of_dense_products(share, before, monkeypatch)
                 wanted[name] += value
     for sparse in (False, True):
         noisy = half(upper)
-        noisy.wedges  # (kept)
+        assert noisy.wedges >= 0  # (kept from now on)
         monkeypatch.setitem(vars(noisy), "wedges", 0 if sparse else 1 << 60)
         found = noisy.pairs_below if before else noisy.pairs
         assert vars(found) == wanted

@@ -29,7 +29,8 @@ LAYERS = {
     "central": 4, "local": 4,
     "statistics": 5, "shuffle": 5,
     "linear_model": 6, "preprocessing": 6, "feature_selection": 6, "naive_bayes": 6, "tree": 6, "cluster": 6,
-    "covariance": 6, "synthesis": 6, "graph": 6,
+    "covariance": 6, "synthesis": 6, "graph": 6, "recommend": 6,
+    "covariance": 6, "synthesis": 6, "graph": 6, "geo": 6,
     "ensemble": 7, "decomposition": 7,
     "accuracy": 8, "audit": 8, "pipeline": 8, "collection": 8, "verify": 8,
     "distributed": 9, "inspection": 9, "model_selection": 9,
@@ -185,13 +186,15 @@ BLOCKS = {
     "docs/guide/displays.md": 5,
     "docs/guide/distributed.md": 5,
     "docs/guide/frequencies.md": 9,
-    "docs/guide/graphs.md": 3,
+    "docs/guide/graphs.md": 4,
+    "docs/guide/recommendations.md": 1,
     "docs/guide/large_domains.md": 9,
     "docs/guide/learning.md": 5,
     "docs/guide/many_attributes.md": 5,
     "docs/guide/mechanisms.md": 8,
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
+    "docs/guide/places.md": 1,
     "docs/guide/preparing.md": 7,
     "docs/guide/programs.md": 2,
     "docs/guide/refuting.md": 2,
@@ -253,33 +256,42 @@ def test_no_square_root_is_left_to_users():
     assert ROOT_OF.search("data_norm=3**0.5")
 
 
-def test_importing_is_light_and_all_examples_of_a_page_run_one_after_another(tmp_path):
-    """Nothing runs before the first one, which shows something; what is shown is what is printed, but for the noise."""
+def test_importing_is_light():
+    """scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads."""
     steps = ("dpestim", "sklearn.base, sklearn.utils.validation, scipy.stats",
              "dpestim.local, dpestim.inspection, dpestim.datasets, dpestim.testing, dpestim.postprocessing")
     heavy = "{'pandas', 'matplotlib', 'sqlite3', 'cryptography', 'polars', 'sklearn'}"
     light = "import sys\n" + "".join(f"import {step}\nprint(*sorted({heavy} & set(sys.modules)))\n" for step in steps)
+    first, theirs, ours, _ = _run(light).split("\n")
+    assert first == ""
+    assert "sklearn" in theirs
+    assert ours == theirs
+
+
+@pytest.mark.ci
+def test_all_examples_of_a_page_run_one_after_another(tmp_path):
+    """Nothing runs before the first one, which shows something; what is shown is what is printed, but for the noise."""
     for k, page in enumerate(BLOCKS):
         code = "\nprint('<end of a block>')\n".join([*blocks_of(page), ""])
         (tmp_path / f"{k}.py").write_text(code, encoding="utf-8")
     # each by itself, in one process: what they import takes longer than they do, also where workers would import it
-    code = (f"{light}import functools, joblib, runpy\nfrom dpestim import datasets\n"
-            f"joblib.parallel_config('threading')\n"
-            f"datasets.load_us_military = functools.lru_cache(datasets.load_us_military)\n"  # no page changes it
-            f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
-            f"    print('<end of a page>')")
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    first, theirs, ours, pages = done.stdout.split("\n", 3)
-    assert first == ""
-    # scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads
-    assert "sklearn" in theirs
-    assert ours == theirs
+    pages = _run(f"import functools, joblib, runpy\nfrom dpestim import datasets\n"
+                 f"joblib.parallel_config('threading')\n"
+                 f"datasets.load_us_military = functools.lru_cache(datasets.load_us_military)\n"  # no page changes it
+                 f"for k in range({len(BLOCKS)}):\n    runpy.run_path(f'{{k}}.py', run_name='__main__')\n"
+                 f"    print('<end of a page>')", cwd=tmp_path)
     for page, output in zip(BLOCKS, pages.split("<end of a page>\n")):
         printed = output.split("<end of a block>\n")
         assert printed[0].strip(), f"the first example of {page} shows nothing"
         for (block, shown), text in zip(examples_of(page), printed):
             assert shown is None or near(text, shown), f"{page}:\n{block}\nprints\n{text}"
+
+
+def _run(code, **where):
+    """Return what a program prints in a new interpreter, where each warning is an error."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, **where)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_outputs_that_are_shown_are_compared():

@@ -1,0 +1,29 @@
+"""Recommendations: what users like who trust the holder of their ratings, but nobody who reads what is published.
+
+How data flows::
+
+    table of ratings --rating_matrix--> sparse users x items --ratings--> Ratings --> similar items --> recommend(row)
+
+* `ratings.py`          ratings as they come in, and `rating_matrix`
+* `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user
+
+What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
+estimator keeps rows.
+
+`__all__` is the registry: a class listed here is exported, checked and documented with no further line.
+"""
+
+from dpestim.recommend.item_similarity import DPItemSimilarity
+from dpestim.recommend.ratings import rating_matrix
+
+__all__ = [
+    "DPItemSimilarity",
+    "rating_matrix",
+]
+
+#: What its estimators are for, in the tables of the documentation.
+TASK = "Recommendations, central model"
+#: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
+GUIDE = (
+    ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once"),
+)

@@ -1,0 +1,48 @@
+"""Recommenders that know less of one user than they claim."""
+
+from unittest import mock
+
+import numpy as np
+
+from dpestim.recommend import DPItemSimilarity, item_similarity
+
+
+class OneWeightForAll(DPItemSimilarity):
+    """All users weigh the same, however many items they rated."""
+
+    def _learn(self, ratings, law, bounds, source):
+        with mock.patch.object(item_similarity.math, "isqrt", return_value=1 << 24):
+            return super()._learn(ratings, law, bounds, source)
+
+
+class KnowsTheMeans(DPItemSimilarity):
+    """Residuals are of means without noise."""
+
+    def _item_means(self, ratings, x, law, source):
+        super()._item_means(ratings, x, law, source)
+        return np.round(ratings.matrix(x.astype(float)).sum(axis=0) / max(1, ratings.n_users)).astype(np.int64)
+
+
+class ReadsAllRows(DPItemSimilarity):
+    """A prediction is moved by the rows of others."""
+
+    def _seen(self, X):
+        ratings, own, apart, held = super()._seen(X)
+        return ratings, own + own.mean(), apart, held
+
+
+class RecommendsAnything(DPItemSimilarity):
+    """Recommends what a user has rated."""
+
+    def _seen(self, X):
+        ratings, own, apart, held = super()._seen(X)
+        return ratings, own, apart, held * 0
+
+
+_SETTING = DPItemSimilarity._test_params()[0]
+BROKEN = [
+    (OneWeightForAll, _SETTING, "check_ratings_keep_epsilon"),
+    (KnowsTheMeans, _SETTING, "check_ratings_keep_epsilon"),
+    (ReadsAllRows, _SETTING, "check_rows_are_the_users_own"),
+    (RecommendsAnything, _SETTING, "check_rows_are_the_users_own"),
+]

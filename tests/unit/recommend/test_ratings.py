@@ -1,0 +1,107 @@
+"""Ratings: how tables become matrices, how well similar items predict, and sums of blocks."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from dpestim.recommend import DPItemSimilarity, item_similarity, rating_matrix
+from dpestim.testing import ratings as family
+
+TABLE = [("ann", "tea", 5), ("bob", "tea", 0), ("bob", "milk", 4)]
+
+
+def tastes(n_users, n_items, seed=0):
+    """Return ratings of users of two tastes, each of a third of the items."""
+    rng = np.random.default_rng(seed)
+    rated = rng.random((n_users, n_items)) < 1 / 3
+    likes = (np.arange(n_users)[:, None] + np.arange(n_items)) % 2
+    return sparse.csr_array(np.where(rated, 2.0 + 2 * likes + rng.integers(0, 2, rated.shape), 0))
+
+
+@pytest.mark.parametrize("frame", [list, pd.DataFrame, lambda rows: pl.DataFrame(rows, orient="row", strict=False)])
+def test_tables_become_matrices_and_what_is_wrong_is_named(frame):
+    matrix = rating_matrix(frame(TABLE), ["milk", "tea", "beer"])
+    assert matrix.shape == (2, 3)
+    assert matrix.nnz == 3  # (a rating of 0 is one)
+    assert matrix.toarray().tolist() == [[0, 5, 0], [4, 0, 0]]
+    assert rating_matrix(frame(TABLE), ["milk", "tea"], users=["cleo", "bob", "ann"]).toarray().tolist() == [
+        [0, 0], [4, 0], [0, 5]]
+    for items, more, match in ((["tea"], [], "items of the table must be listed"), (["tea", "tea"], [], "that differ"),
+                               (["milk", "tea"], [("bob", "tea", 1)], "once at most"),
+                               (["milk", "tea"], [("cleo", "tea", np.nan)], "finite"),
+                               (["milk", "tea"], [("cleo", "tea", "secret")], "finite")):
+        with pytest.raises(ValueError, match=match) as caught:
+            rating_matrix(frame(TABLE) if not more else [*TABLE, *more], items)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match="listed in users="):
+        rating_matrix(TABLE, ["milk", "tea"], users=["ann"])
+
+
+def test_an_empty_table_and_users_without_ratings_are_learned_from():
+    nothing = rating_matrix([], 4, users=["ann"])
+    model = DPItemSimilarity(1.0, delta=1e-6, bounds=(1, 5), random_state=0).fit(nothing)
+    assert model.recommend(nothing, 4).shape == (1, 4)
+    assert model.recommend(nothing[:0], 2).shape == (0, 2)
+    assert model.predict(nothing[:0]).shape == (0, 4)
+
+
+def test_similar_items_are_found_and_predict_better_than_means():
+    X, new = tastes(6_000, 12), tastes(200, 12, seed=1)
+    model = DPItemSimilarity(1.0, delta=1e-6, bounds=(1, 5), n_neighbors=5, random_state=0).fit(X)
+    same = (model.neighbors_ % 2 == np.arange(12)[:, None] % 2) == (model.similarities_ > 0)
+    assert same[model.similarities_ != 0].all()
+    assert (model.similarities_ != 0).mean() > 0.8
+    rows, items = new.nonzero()
+    hidden = np.arange(len(rows)) % 5 == 0
+    known = sparse.csr_array((new.data[~hidden], (rows[~hidden], items[~hidden])), shape=new.shape)
+    truth = new.data[hidden]
+    error = model.predict(known, (rows[hidden], items[hidden])) - truth
+    assert np.sqrt(np.mean(error**2)) < 0.85 * np.sqrt(np.mean((model.item_means_[items[hidden]] - truth) ** 2))
+
+
+def test_blocks_change_nothing_but_noise(monkeypatch):
+    """With hardly any noise, items by blocks of any size are those of all at once."""
+    X = tastes(3_000, 11)
+    models = []
+    for block in (1_000, 4, 3):
+        monkeypatch.setattr(item_similarity, "_BLOCK", block)
+        models.append(DPItemSimilarity(80.0, delta=0.5, bounds=(1, 5), n_neighbors=10, random_state=0).fit(X))
+    for model in models[1:]:
+        one, two = (m._alike.toarray() for m in (models[0], model))
+        assert np.abs(one - two).max() < 0.01
+        assert np.abs(one).max() > 0.1
+    assert all(np.allclose(m._alike.toarray(), m._alike.toarray().T) for m in models)
+
+
+def test_each_block_gets_noise(monkeypatch):
+    monkeypatch.setattr(item_similarity, "_BLOCK", 2)
+    family.check_ratings_keep_epsilon(family.Rated(DPItemSimilarity(**DPItemSimilarity._test_params()[1])))
+
+
+def test_what_is_asked_wrongly_is_refused():
+    X = tastes(50, 4)
+    model = DPItemSimilarity(1.0, delta=1e-6, bounds=(1, 5), random_state=0).fit(X)
+    for n in (0, 5, True, 1.5):
+        with pytest.raises(ValueError, match="from 1 to"):
+            model.recommend(X, n)
+    for pairs in (([0], [0, 1]), ([0.5], [1]), ([50], [0]), ([0], [-1]), ([[0]], [[1]])):
+        with pytest.raises(ValueError, match="pairs must be"):
+            model.predict(X, pairs)
+    with pytest.raises(ValueError, match="one for each item"):
+        model.predict(tastes(5, 3))
+
+
+def test_ratings_outside_the_bounds_count_as_the_nearest():
+    X = tastes(500, 5)
+    far = X.copy()
+    far.data = np.where(far.data == far.data.max(), 1e12, far.data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one, two = (DPItemSimilarity(1.0, delta=1e-6, bounds=(1, X.data.max()), random_state=0).fit(table)
+                    for table in (X, far))
+    assert np.array_equal(one.item_means_, two.item_means_)
+    assert np.array_equal(one.similarities_, two.similarities_)
