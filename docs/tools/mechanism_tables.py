@@ -24,8 +24,7 @@ PAGE_OF = {
     "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
     "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs",
-    "recommend": "recommendations",
-    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs", "geo": "places",
+    "recommend": "recommendations", "geo": "places",
 }
 
 

@@ -11,7 +11,7 @@ from dpestim.testing.tools import Book
 
 #: What keeps no release (additive noise, transformers of numbers): `privacy_` is about the next one, of the parameters.
 KEEPS_NOTHING = ("dpestim.central.additive", "dpestim.local.numbers", "dpestim.local.learning.privatized",
-                 "dpestim.graph.lists.rnl")
+                 "dpestim.graph.lists.rnl",
                  "dpestim.geo.planar", "dpestim.geo.cells")
 #: Values that no parameter has by default; what an estimator does with them is no matter.
 OTHER = {"epsilon": 0.0123, "delta": 0.0456, "random_state": None, "ledger": Book()}

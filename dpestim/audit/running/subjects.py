@@ -253,15 +253,12 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
+        if relation is Neighbours.EDGE and self.estimator._relation() is relation:
+            return graph_pairs(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
         if relation in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE):  # (rows are none of these)
             what = "node" if relation is Neighbours.NODE else "edge"
             raise ValueError(f"pairs must be given for a claim about {what}s: a list of pairs of graphs of which one "
                              f"has one {what} more")
-        if relation is Neighbours.EDGE and self.estimator._relation() is relation:
-            return graph_pairs(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
-        if relation in (Neighbours.EDGE, Neighbours.LIST):  # (rows that are replaced are no neighbours there)
-            raise ValueError("pairs must be given for a claim about edges: a list of pairs of graphs of which one has "
-                             "one edge more")
         X, y = self._made(_ROWS + 40)
         if not isinstance(X, np.ndarray):
             raise ValueError(_GIVE.format(type(self.estimator).__name__))

@@ -85,7 +85,8 @@ class PrivGraphGenerator(GraphGenerator):
         The number of nodes, which is public.
     """
 
-    def __init__(self, epsilon=1.0, *, groups=None, rounds=None, community_fraction=0.5, ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, groups=None, rounds=None, community_fraction=0.5, ledger=None,
+                 random_state=None):
         self.epsilon = epsilon
         self.groups = groups
         self.rounds = rounds

@@ -13,6 +13,15 @@ How data flows::
 * `edge_count.py`  `EdgeCountEstimator`
 * `degree.py`      `DegreeEstimator`
 * `intervals.py`   intervals for numbers of neighbours from numbers of bits
+* `noisy_graph.py` counts of a noisy graph, and what follows about the exact one; `one_number.py`: intervals by it
+* `clipped.py`     counts of users with noise for noisy bounds of their degrees; `rounds.py`: two rounds
+* `triangle.py`    `TriangleEstimator`
+* `k_star.py`      `KStarEstimator`; `stars.py`: debiased stars
+* `clustering.py`  `ClusteringCoefficientEstimator`
+* `modularity.py`  `ModularityEstimator`; `partition.py`: edges between parts
+* `community.py`   `CommunityEstimator`; `spectral.py`: eigenvectors of a noisy graph
+"""
+
 from dpestim.graph.lists.clustering import ClusteringCoefficientEstimator
 from dpestim.graph.lists.community import CommunityEstimator
 from dpestim.graph.lists.degree import DegreeEstimator
@@ -22,17 +31,8 @@ from dpestim.graph.lists.modularity import ModularityEstimator
 from dpestim.graph.lists.rnl import RNLTransformer
 from dpestim.graph.lists.triangle import TriangleEstimator
 
-
-__all__ = [
-    "ClusteringCoefficientEstimator",
-    "CommunityEstimator",
-    "DegreeEstimator",
-    "EdgeCountEstimator",
-    "KStarEstimator",
-    "ModularityEstimator",
-    "RNLTransformer",
-    "TriangleEstimator",
-]
+__all__ = ["ClusteringCoefficientEstimator", "CommunityEstimator", "DegreeEstimator", "EdgeCountEstimator",
+           "KStarEstimator", "ModularityEstimator", "RNLTransformer", "TriangleEstimator"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Graphs, local model"

@@ -205,13 +205,6 @@ class ListEstimator(ListMechanism):
             params.pop(name, None)
         return {**params, "epsilon": canonical_epsilon(self.epsilon)}
 
-    def _forget(self):
-        self._become({})
-        vars(self).pop("_seen", None)
-
-    def _take(self, read, seeded):
-        """Add what was read of reports; nothing changes before all is checked."""
-        mine = self._seen
     def _take(self, read, seeded, afresh=False):
         """Add what was read of reports, or begin with it; nothing changes before all is checked, and then at once."""
         mine = None if afresh else self._seen

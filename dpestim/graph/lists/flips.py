@@ -182,20 +182,6 @@ class GapTable:
             total += gap
         return total + gap
 
-    def geometric(self, words):
-        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
-        total = 0
-        while (gap := self.gap(words)) == self.longest:
-            total += gap
-        return total + gap
-
-    def geometric(self, words):
-        """Return a number whose probability of being at least k is (1 - q)^k, for every k."""
-        total = 0
-        while (gap := self.gap(words)) == self.longest:
-            total += gap
-        return total + gap
-
     def walk(self, words, at, size):
         """Return the flips from a slot on, one word after the other."""
         found = []

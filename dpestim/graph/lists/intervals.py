@@ -57,7 +57,6 @@ class Ones:
 
         def first(holds):
             low, high = max(0, int(center - reach)), min(self.slots + 1, int(center + reach) + 1)
-            low, high = 0, self.slots + 1
             while low < high:
                 middle = (low + high) // 2
                 low, high = (low, middle) if holds(middle) else (middle + 1, high)

@@ -47,7 +47,7 @@ from broken import (
     views,
 )
 
-           law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
+MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
            coverage_of_runs, generators, list_patterns, places, densities, parts)

@@ -1,10 +1,12 @@
 """Generators of graphs whose fits hear more than they say, and graphs that are none."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
-from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator
+from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator, TmFGenerator
 from dpestim.graph.lists.two_sided import TwoSidedLaw
 from dpestim.privacy.exact import canonical_epsilon
 
@@ -73,23 +75,6 @@ class ReadsWholeNumbers(LDPGenGenerator):
         return super()._read(np.zeros_like(X) if getattr(X, "dtype", None) == np.float32 else X)
 
 
-_GROUPS = LDPGenGenerator._test_params()[0]
-BROKEN = [
-    (GroupsTheTruth, _GROUPS, "check_generator_keeps_epsilon"),
-    (SpendsTwice, _GROUPS, "check_generator_keeps_epsilon"),
-    (ForgetsTheSecondUser, _GROUPS, "check_generator_keeps_epsilon"),
-    (LessNoise, {"epsilon": 1.0}, "check_lists_keep_epsilon"),
-    (OneDirection, {"epsilon": 1.0}, "check_generator_samples"),
-    (PaysForGraphs, {"epsilon": 1.0}, "check_generator_samples"),
-    (AlwaysTheSame, {"epsilon": 1.0}, "check_generator_samples"),
-    (ReadsWholeNumbers, _GROUPS, "check_generator_containers"),
-"""Generators of graphs that keep more of the graph than is stated, or draw no graph."""
-
-from dataclasses import replace
-
-from dpestim.graph import TmFGenerator
-
-
 class FiltersForMore(TmFGenerator):
     """The filter takes all of epsilon, and the count its part besides."""
 
@@ -113,7 +98,17 @@ class DrawsOnce(TmFGenerator):
         return super()._draw(type(rng)(type(rng.bit_generator)(0)))
 
 
+_GROUPS = LDPGenGenerator._test_params()[0]
 _FIRST = TmFGenerator._test_params()[0]
+BROKEN = [
+    (GroupsTheTruth, _GROUPS, "check_generator_keeps_epsilon"),
+    (SpendsTwice, _GROUPS, "check_generator_keeps_epsilon"),
+    (ForgetsTheSecondUser, _GROUPS, "check_generator_keeps_epsilon"),
+    (LessNoise, {"epsilon": 1.0}, "check_lists_keep_epsilon"),
+    (OneDirection, {"epsilon": 1.0}, "check_generator_samples"),
+    (PaysForGraphs, {"epsilon": 1.0}, "check_generator_samples"),
+    (AlwaysTheSame, {"epsilon": 1.0}, "check_generator_samples"),
+    (ReadsWholeNumbers, _GROUPS, "check_generator_containers"),
     (FiltersForMore, _FIRST, "check_generator_keeps_epsilon"),
     (CountsTwice, _FIRST, "check_generator_keeps_epsilon"),
     (DrawsOnce, _FIRST, "check_generator_samples"),
