@@ -213,8 +213,8 @@ def page(all_found, graphs, epsilons, seeds, seconds):
     shown = [e for e in (1.0, 4.0) if e in epsilons] or list(epsilons[:2])
     lines = ["# How like the graph are graphs that are drawn?", "",
              f"Written by `python -m benchmarks.graph_generators --write`: medians of {seeds} fits, and one graph of "
-             f"each. dpestim {dpestim.__version__}, {seconds:,.0f} s of one core. All measures are errors, 0 where both "
-             "graphs agree; the least error of each is bold.", ""]
+             f"each. dpestim {dpestim.__version__}, {seconds:,.0f} s of one core. All measures are errors, 0 where both"
+             " graphs agree; the least error of each is bold.", ""]
     lines += [f"* *{measure}*: {words}." for measure, words in MEASURES.items()]
     lines += ["", "Epsilon is that of an edge for all of them. Where the users of both ends report an edge "
               "(`DGGGenerator`, `LDPGenGenerator`), each report has half of epsilon. These two and `RNLGenerator` need "

@@ -179,6 +179,18 @@ def test_rounds_of_users_are_the_fit_and_each_pays_its_part():
     assert rows.shape == (2, 10)
 
 
+def test_rounds_have_noise_of_their_own(monkeypatch):
+    """A fit, and users who report in both rounds by one seed, draw other noise in the second round."""
+    graph, seen = planted(60)[0], []
+    est = LDPGenGenerator(2.0, first_groups=1, random_state=0)
+    assert not np.array_equal(est.privatize(graph), est.privatize(graph, groups=np.zeros(60, int)))
+    monkeypatch.setattr(est, "_grouped", lambda reports: seen.append(reports) or np.zeros(60, np.int64))
+    monkeypatch.setattr(est, "_modelled", lambda reports, groups: seen.append(reports) or {})
+    est.fit(graph)
+    assert seen[0].shape == seen[1].shape
+    assert not np.array_equal(*seen)
+
+
 @pytest.mark.parametrize("call", [
     lambda est, graph: est.aggregate(est.privatize(graph), np.zeros(60, int)),
     lambda est, graph: est.aggregate(est.privatize(graph, groups=np.zeros(60, int)), np.zeros(59, int)),
