@@ -10,6 +10,7 @@ from scipy import stats
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
+from dpestim.graph.generators.base import joined
 from dpestim.graph.generators.bter import pairs_in_blocks
 from dpestim.graph.generators.degrees import likely_degrees, noise_law
 from dpestim.graph.generators.rnl import _chances
@@ -178,6 +179,18 @@ def test_rounds_of_users_are_the_fit_and_each_pays_its_part():
     assert rows.shape == (2, 10)
 
 
+def test_rounds_have_noise_of_their_own(monkeypatch):
+    """A fit, and users who report in both rounds by one seed, draw other noise in the second round."""
+    graph, seen = planted(60)[0], []
+    est = LDPGenGenerator(2.0, first_groups=1, random_state=0)
+    assert not np.array_equal(est.privatize(graph), est.privatize(graph, groups=np.zeros(60, int)))
+    monkeypatch.setattr(est, "_grouped", lambda reports: seen.append(reports) or np.zeros(60, np.int64))
+    monkeypatch.setattr(est, "_modelled", lambda reports, groups: seen.append(reports) or {})
+    est.fit(graph)
+    assert seen[0].shape == seen[1].shape
+    assert not np.array_equal(*seen)
+
+
 @pytest.mark.parametrize("call", [
     lambda est, graph: est.aggregate(est.privatize(graph), np.zeros(60, int)),
     lambda est, graph: est.aggregate(est.privatize(graph, groups=np.zeros(60, int)), np.zeros(59, int)),
@@ -214,3 +227,9 @@ def test_dgg_knows_degrees_and_assumes_the_clustering():
         found, degrees = local_clustering(drawn)
         assert apart(degrees, np.diff(graph.indptr)) < 0.05
         assert abs(found[degrees > 3].mean() - clustering) < 0.1
+
+
+def test_loops_and_repeated_edges_are_left_out():
+    ends = np.array([0, 1, 2, 2] + [3] * 256)
+    graph = joined(ends, np.array([1, 0, 2, 0] + [1] * 256), 5).toarray()
+    assert graph.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0] * 5]
