@@ -71,8 +71,8 @@ class AGMGenerator(GraphGenerator):
     categories : list of array-like, dict or Domain, default=None
         The public categories of each attribute, needed where nodes have attributes. At most 256 combinations.
     max_degree : int, default=None
-        Public: the most edges of a node that count for the attributes of edges, at least 2. None: the cube root of the number
-        of nodes, rounded up, at least 2.
+        Public: the most edges of a node that count for the attributes of edges, at least 2. None: the cube root of the
+        number of nodes, rounded up, at least 2.
     link_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, that the attributes of edges take of what protects attributes; the
         rest is for the attributes of nodes.
