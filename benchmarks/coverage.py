@@ -323,6 +323,7 @@ ELSEWHERE = {
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
     "NodeSubgraphCount": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
+    "TmFGenerator": "the number of edges; tests/unit/graph/test_tmf.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",
     "DPGradientBoostingRegressor": "bands of curves; table in boosting.md",
