@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.audit.running.pairs import graph_pairs, neighbours_of
+from dpestim.audit.running.pairs import graph_pairs, neighbours_of, node_pairs
 from dpestim.audit.running.sampling import Caller, OutOfTimeError
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
@@ -24,6 +24,8 @@ from dpestim.rng import WordSource
 _ROWS, _BLOCK = 8, 20_000
 #: Nodes of a graph that is made: as many as the largest pattern of `SubgraphCount` has.
 _NODES = 12
+#: Relations of graphs that one curator holds.
+_OF_GRAPHS = Neighbours.EDGE, Neighbours.NODE
 #: What is public of something fitted besides what models learn.
 _MORE = ("frequencies_", "distribution_", "probabilities_")
 _GIVE = "pairs must be given for {0}: a list of pairs of neighbouring data"
@@ -271,9 +273,10 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
-        if relation is Neighbours.EDGE and self.estimator._relation() is relation:
-            return graph_pairs(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
-        if relation in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE):  # (rows are none of these)
+        if relation in _OF_GRAPHS and self.estimator._relation() is relation:
+            make = graph_pairs if relation is Neighbours.EDGE else node_pairs
+            return make(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
+        if relation in (*_OF_GRAPHS, Neighbours.LIST):  # (rows are none of these)
             what = "node" if relation is Neighbours.NODE else "edge"
             raise ValueError(f"pairs must be given for a claim about {what}s: a list of pairs of graphs of which one "
                              f"has one {what} more")
@@ -297,7 +300,7 @@ class Fits(OfEstimator):
 
 def released(est):
     """Return what is public of an estimator that was fitted: a dict of numbers and arrays."""
-    if isinstance(est, PrivateEstimator) and est._relation() is Neighbours.EDGE:
+    if isinstance(est, PrivateEstimator) and est._relation() in _OF_GRAPHS:
         return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
                 and isinstance(value, int | float | np.ndarray | np.generic)}
     if isinstance(est, PrivateEstimator):
