@@ -256,6 +256,8 @@ class ControlFlowCoverage(PrivateEstimator):
             raise ValueError(wanted)
         if X.shape[1] != len(flow.blocks):
             raise ValueError(wanted)
+        if not self._is_strict() and X.dtype.kind == "f" and np.isnan(X).any():
+            raise ValueError("X must have no missing values (NaN): leave out runs of which not all blocks are known")
         if not self._is_strict() and not ((X == 0) | (X == 1)).all():
             raise ValueError(wanted)
         return (X[:, _others(flow)] != 0).astype(np.uint8)
