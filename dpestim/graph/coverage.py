@@ -87,6 +87,8 @@ class ControlFlowCoverage(PrivateEstimator):
     n_users_ : int
         Runs that were reported.
     """
+    #: a parameter that is a dict, and not of columns
+    _is_no_table = ("flow",)
     #: (ones of each block, reports of each block, runs), the law and flow of these, whether noise was seeded
     _seen = None
 
