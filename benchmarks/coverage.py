@@ -309,6 +309,8 @@ ELSEWHERE = {
     "PrivKVEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "PrivKVMEstimator": "pairs; tests/unit/local/test_keyvalue.py",
     "RangeCounts": "ranges; tests/unit/statistics/test_ranges_of_counts.py",
+    "SpatialDensity": "rectangles of cells; tests/unit/geo/test_density.py",
+    "LDPartEstimator": "says that it has no intervals; tests/unit/geo/test_density.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "UnknownCategories": "what is not released has no interval; tests/unit/statistics/test_statistics_tables.py",
     "DPGradientBoostingClassifier": "bands of curves; table in boosting.md",

@@ -16,6 +16,7 @@ How data flows::
 * `parts.py`       `LDPartEstimator`: a quadtree from reports of groups of users; `trees.py` makes it consistent
 * `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior
+* `adversary.py`   `PlaceAdversary`: how far off the best guess from a report is, by enumeration
 * `meaning.py`     what epsilon for a metre means at a distance
 
 A place has a distance from another, and what is promised is epsilon times the distance: that is a relaxation of local
@@ -23,13 +24,14 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.geo.adversary import PlaceAdversary
 from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
 from dpestim.geo.density import SpatialDensity
 from dpestim.geo.parts import LDPartEstimator
 from dpestim.geo.planar import PlanarLaplaceTransformer
 
-__all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer",
-           "SpatialDensity"]
+__all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlaceAdversary", "PlanarGeometricTransformer",
+           "PlanarLaplaceTransformer", "SpatialDensity"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"
