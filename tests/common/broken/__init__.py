@@ -36,11 +36,12 @@ from broken import (
     statistics,
     surveys,
     synthesis,
+    trajectories,
     trees,
     views,
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, places, densities, parts, statistics, rounds, mixed, pairs, learning,
-           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
+           shuffle, shuffled, stability, graphs, places, densities, parts, trajectories, statistics, rounds, mixed,
+           pairs, learning, synthesis, trees, boosting, answers, encoders, surveys, views, itemsets)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
