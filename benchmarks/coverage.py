@@ -320,6 +320,8 @@ ELSEWHERE = {
     "DegreeDistribution": "bands of one graph; tests/unit/graph/test_graph_answers.py",
     "GraphSpectrum": "bands of one graph; tests/unit/graph/test_graph_answers.py",
     "PageRankEstimator": "degrees of one graph; tests/unit/graph/test_pagerank.py",
+    "SpatialDensity": "rectangles of cells; tests/unit/geo/test_density.py",
+    "LDPartEstimator": "says that it has no intervals; tests/unit/geo/test_density.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
     "NodeSubgraphCount": "one-sided, of one graph; tests/unit/graph/test_nodes.py",
