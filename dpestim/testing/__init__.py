@@ -88,6 +88,7 @@ from dpestim.testing import (
     shuffled,
     stability,
     statistics,
+    streams,
     surveys,
     synthesis,
     views,
@@ -120,6 +121,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "places": places.Places,
              "density": densities.Densities,
              "parts": parts.Parted,
+             "stream": streams.Streams,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
