@@ -89,6 +89,7 @@ from dpestim.testing import (
     shuffled,
     stability,
     statistics,
+    streams,
     surveys,
     synthesis,
     trajectories,
@@ -123,6 +124,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "density": densities.Densities,
              "parts": parts.Parted,
              "trajectories": trajectories.Trajectories,
+             "stream": streams.Streams,
+             }
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
