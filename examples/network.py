@@ -44,7 +44,7 @@ def main():
     graph = friends(PEOPLE, seed=0)
     edges, triangles, most, closed = shape(graph)
     print(f"{PEOPLE:,} people, {edges:,} relationships; epsilon {EPSILON:g} for each line\n")
-    print(f"{'what is protected':17} {'who is trusted':14} {'question':12} {'truth':>9} {'estimate':>10}  95 % interval")
+    print(f"{'what is protected':17} {'who is trusted':14} {'question':12} {'truth':>9} {'estimate':>9}  95 % interval")
     # random_state stays None: fresh, secure noise at every run
     for protected, trusted, question, truth, est in (
         ("a relationship", "a curator", "edges", edges, SubgraphCount(EPSILON, pattern="edge")),
@@ -60,7 +60,7 @@ def main():
             interval = f"{low:,.0f} to {high:,.0f}"
         except AttributeError:
             interval = "none"
-        print(f"{protected:17} {trusted:14} {question:12} {truth:>9,} {value:>10,.0f}  {interval}")
+        print(f"{protected:17} {trusted:14} {question:12} {truth:>9,} {value:>9,.0f}  {interval}")
     degrees = DegreeEstimator(EPSILON).fit(graph)
     known = np.abs(degrees.degrees_ - graph.sum(axis=0)) < 2
     print(f"\nNobody is trusted: {known.mean():.0%} of degrees are estimated to within 2.")

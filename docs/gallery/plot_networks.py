@@ -33,7 +33,7 @@ def triangles_of(matrix):
 
 
 TRIANGLES = triangles_of(graph)
-print(f"{PEOPLE:,} people, {degrees.sum() // 2:,} relationships, {TRIANGLES:,} triangles, degrees up to {degrees.max()}")
+print(f"{PEOPLE:,} people, {degrees.sum() // 2:,} relationships, {TRIANGLES:,} triangles")
 
 # %%
 # Triangles

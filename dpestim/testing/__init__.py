@@ -126,7 +126,6 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "trajectories": trajectories.Trajectories,
              "stream": streams.Streams,
              }
-             }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]
 

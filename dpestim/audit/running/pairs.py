@@ -94,14 +94,6 @@ def graph_pairs(n_nodes):
         (hubs, (0, 1)), (empty, (0, 1)), (full, (0, 1)), (path, (0, n_nodes - 1)), (hubs, (0, n_nodes - 1)))]
 
 
-def node_pairs(n_nodes):
-    """Return pairs of adjacency matrices of which one has one node more: joined with all others, with one, or none."""
-    empty = np.zeros((n_nodes, n_nodes), np.uint8)
-    star, one = empty.copy(), empty.copy()
-    star[0, 1:], star[1:, 0], one[0, 1], one[1, 0] = 1, 1, 1, 1
-    return [(graph, graph[1:, 1:]) for graph in (star, 1 - np.eye(n_nodes, dtype=np.uint8), one, empty)]
-
-
 def _flipped(graph, i, j):
     other = graph.copy()
     other[i, j] = other[j, i] = 1 - graph[i, j]

@@ -8,7 +8,6 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.audit.running.pairs import graph_pairs, neighbours_of, node_pairs
 from dpestim.audit.running.pairs import PAIRS_OF_GRAPHS, graph_pairs, list_pairs, neighbours_of
 from dpestim.audit.running.sampling import Caller, OutOfTimeError
 from dpestim.base import PrivateEstimator
@@ -25,8 +24,6 @@ from dpestim.rng import WordSource
 _ROWS, _BLOCK = 8, 20_000
 #: Nodes of a graph that is made: as many as the largest pattern of `SubgraphCount` has.
 _NODES = 12
-#: Relations of graphs that one curator holds.
-_OF_GRAPHS = Neighbours.EDGE, Neighbours.NODE
 #: What is public of something fitted besides what models learn.
 _MORE = ("frequencies_", "distribution_", "probabilities_")
 _GIVE = "pairs must be given for {0}: a list of pairs of neighbouring data"
@@ -46,10 +43,8 @@ def caller_of(mechanism, batch):
     if batch:
         raise ValueError("batch must be False for an estimator: dpestim takes many outputs at once where it can")
     if isinstance(mechanism, PrivateEstimator):
-        if mechanism._checked_as == "lists":
-            return ListReports(mechanism)
-        if hasattr(mechanism, "privatize") and mechanism._checked_as != "shuffle":
         if mechanism._checked_as in ("lists", "list generator"):
+            return ListReports(mechanism)
         if hasattr(mechanism, "privatize") and mechanism._checked_as not in ("shuffle", "graph generator"):
             return Reports(mechanism)
         if isinstance(mechanism, AdditiveMechanism) or mechanism._checked_as == "choice":
@@ -247,26 +242,16 @@ class Answers(OfEstimator):
 
 
 class ListReports(OfEstimator):
-    """Reports of users on their neighbour lists, as the numbers that are randomised."""
-
-    def output(self, est, data):
-        """Return the reports of a graph, or of (rows, users)."""
-        return est._numbers(est.privatize(*(data if isinstance(data, tuple) else (data,)))).ravel()
-
-    def pairs(self, claim):
-        """Return pairs of small graphs, or of lists of one user."""
-        relation = claim.neighbours or self.estimator._relation()
-        if relation not in (Neighbours.EDGE, Neighbours.LIST):
-            raise ValueError("claim must be about edges or lists: take privacy_ of the estimator, or give pairs")
-        pairs = graph_pairs(_NODES)
-        return pairs if relation is Neighbours.EDGE else [((a[:1], [0]), (b[:1], [0])) for a, b in pairs]
     """Reports on neighbour lists: of all users of a graph, or of one user, where data is (the user's row, the user)."""
 
+    def output(self, est, data):
         """Return the numbers of reports."""
         reports = est.privatize(*data) if isinstance(data, tuple) else est.privatize(data)
         return np.asarray(reports.todense() if issparse(reports) else reports)
 
+    def pairs(self, claim):
         """Return pairs of graphs that differ in one edge, or of lists of one user that differ in one entry."""
+        relation = claim.neighbours or self.estimator._relation()
         return (list_pairs if relation is Neighbours.LIST else graph_pairs)(_NODES)
 
 
@@ -285,10 +270,6 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
-        if relation in _OF_GRAPHS and self.estimator._relation() is relation:
-            make = graph_pairs if relation is Neighbours.EDGE else node_pairs
-            return make(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
-        if relation in (*_OF_GRAPHS, Neighbours.LIST):  # (rows are none of these)
         if relation in PAIRS_OF_GRAPHS and self.estimator._relation() is relation:
             return PAIRS_OF_GRAPHS[relation](getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
         if relation in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE):  # (rows are none of these)
@@ -315,7 +296,6 @@ class Fits(OfEstimator):
 
 def released(est):
     """Return what is public of an estimator that was fitted: a dict of numbers and arrays."""
-    if isinstance(est, PrivateEstimator) and est._relation() in _OF_GRAPHS:
     if isinstance(est, PrivateEstimator) and est._relation() in PAIRS_OF_GRAPHS:
         return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
                 and isinstance(value, int | float | np.ndarray | np.generic)}

@@ -25,13 +25,12 @@ from dpestim.audit.running.subjects import caller_of, released
 from dpestim.central import ExponentialMechanism, LaplaceMechanism
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.graph import (
+    ControlFlowCoverage,
     CutEstimator,
     DegreeDistribution,
     GraphSpectrum,
-    NodeDegreeDistribution,
     NodeSubgraphCount,
     PageRankEstimator,
-    ControlFlowCoverage,
     RNLTransformer,
     SubgraphCount,
 )
@@ -276,22 +275,6 @@ class OneEndOfTwo(DegreeDistribution):
 
     def _noisy_parts(self, n_nodes):
         return [DiscreteLaplaceLaw(2 * self._budget()[0], Fraction(0), Fraction(1), 0)]
-
-
-class ThirdOfTheNoise(NodeSubgraphCount):
-    """Noise for a third of what a node changes."""
-
-    def _law(self, kind, bound):
-        law = super()._law(kind, bound)
-        return DiscreteLaplaceLaw(3 * law.epsilon, Fraction(0), law.sensitivity, 0)
-
-
-def test_graphs_are_audited_by_nodes_without_pairs():
-    pairs = caller_of(NodeSubgraphCount(1.0), False).pairs(claim_of(1.0))
-    assert all(len(a) == len(b) + 1 and (a[1:, 1:] == b).all() and (a == a.T).all() for a, b in pairs)
-    node = PrivacyGuarantee(1, model="central", neighbours=Neighbours.NODE)
-    assert not audit(NodeDegreeDistribution(1.0, max_bound=2), claim=node, n_samples=10, random_state=0).violated
-    assert audit(ThirdOfTheNoise(1.0, bound=2), claim=1.0, n_samples=200, random_state=0).violated
 
 
 def test_graphs_are_audited_by_edges_without_pairs():
