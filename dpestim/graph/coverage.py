@@ -242,7 +242,7 @@ class ControlFlowCoverage(PrivateEstimator):
                                 ("That a run covers the entry is public.",), relaxation=name, relaxed_epsilon=relaxed)
 
     def _read(self, X, flow):
-        """Return bits of all blocks but the entry, uint8, or raise ValueError."""
+        """Return an array whose entries are not 0 where a run covers a block, or raise ValueError."""
         refuse_parts(X, "X")
         wanted = "X must have a row for each run and a column for each block of flow, zeros and ones"
         if is_frame(X):
@@ -258,21 +258,25 @@ class ControlFlowCoverage(PrivateEstimator):
             raise ValueError(wanted)
         if X.shape[1] != len(flow.blocks):
             raise ValueError(wanted)
-        if not self._is_strict() and X.dtype.kind == "f" and np.isnan(X).any():
-            raise ValueError("X must have no missing values (NaN): leave out runs of which not all blocks are known")
-        if not self._is_strict() and not ((X == 0) | (X == 1)).all():
-            raise ValueError(wanted)
-        return (X[:, _others(flow)] != 0).astype(np.uint8)
+        if not self._is_strict():
+            if X.dtype.kind == "f" and np.isnan(X).any():
+                raise ValueError("X must have no missing values (NaN): leave out runs whose blocks are not all known")
+            whole = X.dtype.kind != "f" or (np.floor(X) == X).all()
+            if not (whole and X.min() >= 0 and X.max() <= 1):
+                raise ValueError(wanted)
+        return X
 
     def _randomised(self, runs, source):
-        law, (n, size) = self._law(self._checked()), runs.shape
+        flow, n = self._checked(), len(runs)
+        law, others = self._law(flow), _others(flow)
+        size = len(others)
         if self.relation == "strict":
             words = source.reader().dense(Stage.RESPONSE, _CHOICE, 0, 0, n)
             drawn = (words % np.uint64(size)).astype(np.int64)  # (what is drawn depends on no run)
-            bits = law.add(np.packbits(runs[np.arange(n), drawn], bitorder="little"), source)
+            bits = law.add(np.packbits(runs[np.arange(n), others[drawn]] != 0, bitorder="little"), source)
             said = np.unpackbits(bits, count=n, bitorder="little")
             return (2 * drawn + said).astype(np.uint32)[:, None]
-        bits = law.add(np.packbits(runs, axis=1, bitorder="little"), source)
+        bits = law.add(np.packbits(runs[:, others] != 0, axis=1, bitorder="little"), source)
         if size % 8:
             bits[:, -1] &= (1 << size % 8) - 1
         return bits

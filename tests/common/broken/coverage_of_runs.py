@@ -21,7 +21,7 @@ class DrawsCoveredBlocks(ControlFlowCoverage):
         reports = super()._randomised(runs, source)
         drawn = (reports[:, 0] >> 1).astype(int)
         for run, place in zip(runs, range(len(runs))):
-            some = np.flatnonzero(run)
+            some = np.flatnonzero(run[1:])
             if len(some):
                 reports[place] = 2 * some[drawn[place] % len(some)] + (reports[place] & 1)
         return reports
