@@ -185,7 +185,7 @@ BLOCKS = {
     "docs/guide/displays.md": 5,
     "docs/guide/distributed.md": 5,
     "docs/guide/frequencies.md": 9,
-    "docs/guide/graphs.md": 8,
+    "docs/guide/graphs.md": 10,
     "docs/guide/recommendations.md": 1,
     "docs/guide/large_domains.md": 9,
     "docs/guide/learning.md": 5,
