@@ -281,6 +281,7 @@ def test_communities_above_noise_are_found_and_none_where_there_are_none():
         CommunityEstimator(n_communities=9).fit(X[:5, :5])
 
 
+@pytest.mark.ci
 def test_intervals_of_a_graph_with_heavy_tails_hold_about_as_often_as_they_say():
     weights = np.random.default_rng(1).pareto(1.5, 40) + 0.3
     chances = np.minimum(0.2 * np.outer(weights, weights), 1)
