@@ -99,7 +99,7 @@ def errors(trials):
             row = []
             for method in ("one_round", "two_rounds"):
                 found = [TriangleEstimator(epsilon, method=method, random_state=seed).fit(X)
-                         for seed in range(trials if n < 3000 else 4)]
+                         for seed in range(trials if n < 6000 else 8)]
                 row += [np.mean([(one.triangles_ - truth) ** 2 for one in found]) ** 0.5,
                         np.mean([one.standard_error_**2 for one in found]) ** 0.5]
             print(f"| {n} | {epsilon:g} | {truth:.0f} | " + " | ".join(f"{x:,.0f}" for x in row) + " |", flush=True)

@@ -281,18 +281,19 @@ def test_communities_above_noise_are_found_and_none_where_there_are_none():
         CommunityEstimator(n_communities=9).fit(X[:5, :5])
 
 
+@pytest.mark.ci
 def test_intervals_of_a_graph_with_heavy_tails_hold_about_as_often_as_they_say():
-    weights = np.random.default_rng(1).pareto(1.5, 60) + 0.3
+    weights = np.random.default_rng(1).pareto(1.5, 40) + 0.3
     chances = np.minimum(0.2 * np.outer(weights, weights), 1)
-    upper = np.triu(np.random.default_rng(2).random((60, 60)) < chances, 1)
+    upper = np.triu(np.random.default_rng(2).random((40, 40)) < chances, 1)
     X = (upper | upper.T).astype(np.uint8)
     A = X.astype(int)
     degrees = A.sum(0)
     truth = {"triangles_": np.trace(A @ A @ A) / 6, "stars_": (degrees * (degrees - 1)).sum() / 2}
     truth["coefficient_"] = 3 * truth["triangles_"] / truth["stars_"]
-    for est in estimators(60)[:5]:
+    for est in estimators(40)[:5]:
         held = 0
-        for seed in range(25):
+        for seed in range(15):
             low, high = est.set_params(epsilon=2.0, random_state=seed).fit(X).confidence_interval(0.9)
             held += low <= truth[est._number] <= high
-        assert held >= 17  # (binomial: below with a probability of 2e-4)
+        assert held >= 9  # (binomial: below with a probability of 3e-4)
