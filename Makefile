@@ -19,6 +19,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/whole_pipeline.py
 	$(BIN)/python examples/mixnet.py
 	$(BIN)/python examples/ratings.py
+	$(BIN)/python examples/network.py
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
@@ -58,7 +59,8 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	statistics_users.py statistics_estimators.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py client_states.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
-	clusters.py covariance.py wire.py graphs.py lists.py nodes.py, $(wildcard tests/unit/*/test_$(name)))
+	clusters.py covariance.py wire.py graphs.py lists.py nodes.py \
+	noisy_graph.py list_patterns.py counter.py, $(wildcard tests/unit/*/test_$(name)))
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

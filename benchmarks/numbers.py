@@ -20,7 +20,7 @@ LOW = (-0.5, 0.5)
 def transformers():
     """Return (short name, class) of the registry's transformers of numbers."""
     return [(c.__name__.removesuffix("Transformer"), c) for _, c in all_estimators()
-            if issubclass(c, NumericTransformer) and hasattr(c(), "bounds")]
+            if issubclass(c, NumericTransformer) and hasattr(c(), "bounds") and c._checked_as != "places"]
 
 
 def rows(settings):

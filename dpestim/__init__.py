@@ -21,6 +21,7 @@
     pipeline         `check_pipeline`: which step is private, and which leaks; `share_budget`; `PrivatePipeline` refuses
     postprocessing   pure functions of estimates, which cost no privacy
     preprocessing    scalers, imputers, bins, encoders before a private model, in the central model
+    stream           counts and sums of streams at every step, in the central model; streams of local reports
     shuffle          sums and frequencies from users who trust a shuffler, and nobody else
     statistics       means, quantiles, histograms and others, with intervals, under central differential privacy
     synthesis        synthetic rows from noisy tables of few columns, in the central model
@@ -37,9 +38,9 @@
 
 Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
 audit, verify, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection,
-naive_bayes, tree, cluster, covariance, synthesis, graph, geo -> statistics, shuffle -> local, central -> accounting,
-testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel, datasets ->
-_core (which knows numbers and bits, and no epsilon).
+naive_bayes, tree, cluster, covariance, synthesis, graph, geo, stream -> statistics, shuffle -> local, central ->
+accounting, testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel,
+datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -51,7 +52,7 @@ _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "clus
                 "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "geo", "graph",
                 "inspection",
                 "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
-                "preprocessing", "privacy", "recommend", "shuffle", "statistics", "synthesis", "testing",
+                "preprocessing", "privacy", "recommend", "shuffle", "statistics", "stream", "synthesis", "testing",
                 "tree", "verify")
 _CONFIG = ("config_context", "get_config", "set_config")
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")

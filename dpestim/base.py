@@ -22,7 +22,7 @@ PICKLE_FORMAT = 4
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis",
-               "graph", "geo", "recommend")
+               "graph", "geo", "recommend", "stream")
 #: Methods that raise ValueError for parameters, and ask for no data.
 _CHECKS_OF_PARAMETERS = ("_check", "_check_parameters", "_check_call_parameters", "_checked_bounds")
 

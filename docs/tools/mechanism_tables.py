@@ -23,7 +23,7 @@ PAGE_OF = {
     "local.keyvalue": "numbers", "local.learning": "learning", "shuffle": "shuffle", "central": "mechanisms",
     "statistics": "statistics", "linear_model": "models", "tree": "models", "ensemble": "models", "cluster": "models",
     "covariance": "models", "decomposition": "models", "naive_bayes": "models", "preprocessing": "preparing",
-    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs",
+    "feature_selection": "preparing", "synthesis": "synthesis", "graph": "graphs", "stream": "streams",
     "recommend": "recommendations", "geo": "places",
 }
 

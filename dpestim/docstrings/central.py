@@ -60,6 +60,31 @@ ValueError
     of the data.
 
 """,
+    "stream": """\
+Parameters
+----------
+epsilon : float, default=1.0
+    Privacy budget of all releases of a stream together, from 1e-100 to 80.
+{own}
+ledger : dpestim.accounting.Ledger, default=None
+    The ledger that is charged once for each stream, at its first step, before noise is drawn. Where a copy of a stream
+    goes on, the ledger keeps an entry of epsilon 0, so that a second copy is refused. None: the ledger of the enclosing
+    ``with ledger:`` block, if any.
+{random_state}
+
+Attributes
+----------
+privacy_ : PrivacyGuarantee
+    The guarantee of all releases of a stream.
+{attributes}
+
+Raises
+------
+ValueError
+    For an invalid parameter or invalid data, before anything is charged. The message names the parameter, never a value
+    of the data.
+
+""",
     "shuffle": """\
 Parameters
 ----------

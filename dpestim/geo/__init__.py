@@ -14,8 +14,10 @@ How data flows::
 * `optimal.py`     the law of a linear program, rounded to integers that are verified
 * `density.py`     `SpatialDensity`: counts of cells in the central model; `partitions.py` cuts the region
 * `parts.py`       `LDPartEstimator`: a quadtree from reports of groups of users; `trees.py` makes it consistent
+* `trajectories.py`  `TrajectorySynthesizer`: walks of cells, drawn from noisy counts
 * `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior
+* `adversary.py`   `PlaceAdversary`: how far off the best guess from a report is, by enumeration
 * `meaning.py`     what epsilon for a metre means at a distance
 
 A place has a distance from another, and what is promised is epsilon times the distance: that is a relaxation of local
@@ -23,13 +25,15 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.geo.adversary import PlaceAdversary
 from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
 from dpestim.geo.density import SpatialDensity
 from dpestim.geo.parts import LDPartEstimator
 from dpestim.geo.planar import PlanarLaplaceTransformer
+from dpestim.geo.trajectories import TrajectorySynthesizer
 
-__all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlanarGeometricTransformer", "PlanarLaplaceTransformer",
-           "SpatialDensity"]
+__all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlaceAdversary", "PlanarGeometricTransformer",
+           "PlanarLaplaceTransformer", "SpatialDensity", "TrajectorySynthesizer"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"
@@ -40,4 +44,6 @@ GUIDE = (
     ("there are few cells, and a prior is known", "OptimalGeoTransformer", "the least expected distance"),
     ("nobody is trusted, and counts of places are wanted", "LDPartEstimator", "cells follow where users are"),
     ("a curator holds the places, and counts are published", "SpatialDensity", "cells follow where rows are"),
+    ("a curator holds trajectories, and others that resemble them are published", "TrajectorySynthesizer",
+     "whole trajectories are protected"),
 )

@@ -55,7 +55,7 @@ class CellTransformer(PlaceTransformer):
         if prior is not None:
             where, weights = checked_prior(prior)
             share = np.bincount(column.number_of(where), weights, len(every))
-        matrix = np.array([[float(p) for p in row] for row in column.law.transition_matrix()])
+        matrix = column.law.chances()
         said = self.decode(np.arange(len(every)).astype(column.law.report_dtype)[:, None])
         apart = np.abs(every[:, None] - said) * column.metres
         apart = apart.sum(axis=2) if column.law.manhattan else np.sqrt(np.square(apart).sum(axis=2))

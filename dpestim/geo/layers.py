@@ -1,8 +1,10 @@
 """Layers of a law of noise in the plane: weights that fall with the distance, made of discs, in integers."""
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -61,12 +63,14 @@ class Layers:
 
         An integer over 2^64 4^box_bits 2^62.
         """
-        value = self.anywhere << 62
-        for start, count, bits, mass in zip(self.starts, self.counts, self.bits, self.masses):
-            left = min(start + (1 << count) - size, 1 << count)
-            if left > 0:
-                value += mass * left << 62 - count + 2 * (self.box_bits - bits)
-        return value
+        k = bisect_right(self.starts, size) - 1
+        left = self.starts[k] + (1 << self.counts[k]) - size
+        inner = self.masses[k] * max(left, 0) << 62 - self.counts[k] + 2 * (self.box_bits - self.bits[k])
+        return (self._weights[k + 1] << 62) + inner
+
+    @cached_property
+    def _weights(self):
+        return self.weights()[1]
 
     def check(self, rate):
         """Raise ValueError unless weights of two points at distance r differ by at most e^(rate r), in integers."""

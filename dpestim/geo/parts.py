@@ -131,7 +131,6 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
     _checked_as = "parts"
     _domain, _same_domain = "bounds", "the same bounds, and the same question of the same round"
     _fewest_columns = 2
-    categories, n_bins = None, 1 << MOST_DEPTH
     #: Closed rounds: (depth, nodes, estimates, variance, users); the question of the open one, None for the first
     _levels, _open = (), None
     _STATE = (*Server._STATE, "_levels", "_open")
@@ -148,6 +147,16 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         self.n_jobs = n_jobs
 
     # ---------------------------------------------------------------- rounds
+
+    @property
+    def categories(self):
+        """None: both columns are numbers."""
+        return None
+
+    @property
+    def n_bins(self):
+        """Units of each coordinate, of which all cells are made."""
+        return 1 << MOST_DEPTH
 
     def fit_parts(self, ask, example):
         """Refuse: groups of users are asked one after another."""

@@ -31,7 +31,15 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 from dpestim.graph.coverage import ControlFlowCoverage
 from dpestim.graph.cuts import CutEstimator
 from dpestim.graph.degree_distribution import DegreeDistribution
-from dpestim.graph.generators import DGGGenerator, LDPGenGenerator, PrivGraphGenerator, RNLGenerator, TmFGenerator, bter
+from dpestim.graph.generators import (
+    AGMGenerator,
+    DGGGenerator,
+    LDPGenGenerator,
+    PrivGraphGenerator,
+    RNLGenerator,
+    TmFGenerator,
+    bter,
+)
 from dpestim.graph.giving import export_graph
 from dpestim.graph.lists import (
     ClusteringCoefficientEstimator,
@@ -50,6 +58,7 @@ from dpestim.graph.spectrum import GraphSpectrum
 from dpestim.graph.subgraph_count import SubgraphCount
 
 __all__ = [
+    "AGMGenerator",
     "ClusteringCoefficientEstimator",
     "CommunityEstimator",
     "ControlFlowCoverage",

@@ -87,6 +87,8 @@ class ControlFlowCoverage(PrivateEstimator):
     n_users_ : int
         Runs that were reported.
     """
+    #: a parameter that is a dict, and not of columns
+    _is_no_table = ("flow",)
     #: (ones of each block, reports of each block, runs), the law and flow of these, whether noise was seeded
     _seen = None
 
@@ -256,6 +258,8 @@ class ControlFlowCoverage(PrivateEstimator):
             raise ValueError(wanted)
         if X.shape[1] != len(flow.blocks):
             raise ValueError(wanted)
+        if not self._is_strict() and X.dtype.kind == "f" and np.isnan(X).any():
+            raise ValueError("X must have no missing values (NaN): leave out runs of which not all blocks are known")
         if not self._is_strict() and not ((X == 0) | (X == 1)).all():
             raise ValueError(wanted)
         return (X[:, _others(flow)] != 0).astype(np.uint8)

@@ -27,6 +27,8 @@ _WHO = {
     Neighbours.LIST: "one entry of a user's neighbour list; a relationship that two users report costs twice, a "
                      "user with many relationships is protected less, and who takes part is public",
     Neighbours.NODE: "one node of a graph, such as a person with all relationships; the number of nodes is not public",
+    Neighbours.EVENT: "one event of a stream; a user with many events is protected less, and when steps end is public",
+    Neighbours.USER: "all events of one user of a stream, up to the declared number of them; when steps end is public",
 }
 _ALWAYS = (
     "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",

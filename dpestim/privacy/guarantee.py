@@ -151,18 +151,22 @@ class PrivacyGuarantee(Table):
           (1 + e^epsilon) delta, rho four times as large, and noise half as large, where the curve knows it;
         * list to edge: an edge is an entry of the lists of two users, so it costs as much as a replacement does;
         * node to edge: as much again, because a node is removed and added with one edge less;
-        * to local, to add_remove, to list, to node or to edge from anything else, and from edge, list or node to
-          anything else: nothing follows (a mechanism may publish the number of records).
+        * user to event: the same, because an event is one of a user;
+        * to local, to add_remove, to list, to node, to edge, to event or to user from anything else, and from these of
+          graphs and streams to anything else: nothing follows (a mechanism may publish the number of records).
         """
         neighbours = Neighbours(neighbours)
         if neighbours is self.neighbours:
             return self
+        if self.neighbours is Neighbours.USER and neighbours is Neighbours.EVENT:
+            return replace(self, neighbours=neighbours)
         of_graphs = self.neighbours in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE)
         of_two = of_graphs and self.neighbours is not Neighbours.EDGE and neighbours is Neighbours.EDGE
-        if not of_two and (neighbours is not Neighbours.SUBSTITUTION or of_graphs):
+        apart = of_graphs or self.neighbours in (Neighbours.EVENT, Neighbours.USER)
+        if not of_two and (neighbours is not Neighbours.SUBSTITUTION or apart):
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""
-            of_whom = self.neighbours.value if of_graphs else "substitution"
+            of_whom = self.neighbours.value if apart else "substitution"
             raise ValueError(f"a guarantee for {self.neighbours.value} neighbours has no bound for {neighbours.value} "
                              f'neighbours: {mend}take a ledger with neighbours="{of_whom}"')
         if self.neighbours is Neighbours.LOCAL:

@@ -58,11 +58,13 @@ class Ledger(ShownLedger):
         The file. One that exists is joined: its budget, relation and relaxation must be the same. None makes a file in
         the system's folder for temporary files. A later process removes it an hour after its last charge, once this
         process has ended: a handle may outlive it.
-    neighbours : {"substitution", "add_remove", "local", "edge", "list", "node"}, default="substitution"
+    neighbours : {"substitution", "add_remove", "local", "edge", "list", "node", "event", "user"}
+        "substitution" where none is said.
         The one relation of the account, and the default of estimators of the central model that it pays for. Charges
         are converted where that is possible (`PrivacyGuarantee.to`): local ones count as they are under substitution,
         add_remove ones double. Those of edges of a graph need an account of edges; one of neighbour lists counts there
-        twice, because two users report an edge, and one of nodes twice, because a node is removed and added.
+        twice, because two users report an edge, and one of nodes twice, because a node is removed and added. Those of
+        events of a stream need an account of events, which takes those of users, too; one of users takes no others.
     relaxation : str, default=None
         The name of a relaxed model, as in ``PrivacyGuarantee.relaxation``: its releases cost their `relaxed_epsilon`.
     durability : {"full", "fast"}, default="full"

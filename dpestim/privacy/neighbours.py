@@ -18,6 +18,10 @@ class Neighbours(Enum):
     LIST = "list"
     #: one node of a graph more or less, with all its edges; the number of nodes is private
     NODE = "node"
+    #: one event of a stream; the steps are public
+    EVENT = "event"
+    #: all events of one user of a stream; the steps are public
+    USER = "user"
 
     @property
     def sentence(self):
@@ -29,6 +33,8 @@ class Neighbours(Enum):
             Neighbours.EDGE: "graphs on the same nodes of which one has one edge more",
             Neighbours.LIST: "neighbour lists of one user that differ in one entry",
             Neighbours.NODE: "graphs of which one has one node more, with all its edges",
+            Neighbours.EVENT: "streams of the same steps that differ in one event",
+            Neighbours.USER: "streams of the same steps that differ in the events of one user",
         }[self]
 
 

@@ -11,6 +11,7 @@ an estimator can do decides which:
     frequencies  laws of categories: all bytes of a report, supports, estimates, intervals
     numbers      laws of numbers: exact means, variances, rounding
     balls        vectors in a ball: the mean of what is reported, whole reports of short ones, fixed points
+    trajectories  trajectories in the central model: by how much a row moves all tables
     densities    counts of places in the central model: splits of quadtrees, errors
     parts        what cuts a region by reports of groups of users
     places       reports of places: exact laws over all pairs of places, remapping
@@ -88,8 +89,10 @@ from dpestim.testing import (
     shuffled,
     stability,
     statistics,
+    streams,
     surveys,
     synthesis,
+    trajectories,
     views,
 )
 from dpestim.testing.aggregates import SERVER_CHECKS
@@ -120,6 +123,8 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "places": places.Places,
              "density": densities.Densities,
              "parts": parts.Parted,
+             "trajectories": trajectories.Trajectories,
+             "stream": streams.Streams,
              }
 
 __all__ = ["MechanismError", "check_mechanism", "mechanism_checks"]

@@ -8,13 +8,11 @@ from itertools import product
 import numpy as np
 from scipy import sparse, stats
 
-from dpestim.graph.lists.reading import Lists
-from dpestim.graph.lists.rnl import RNLTransformer
 from dpestim.privacy.config import config_context
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.testing import lists
 from dpestim.testing.behaviour import in_strict_mode
-from dpestim.testing.lists import ALPHA, SMALL, Listed, same_rows
+from dpestim.testing.lists import ALPHA, NODES, SEEDS, SMALL, Listed, same_rows
 from dpestim.testing.tools import Book, refuses, require, same_state
 
 
@@ -50,7 +48,7 @@ class Patterns(Listed):
             found.append(check_patterns_strict_mode)
         found += [check_list_rounds] if self.two else [lists.check_lists_charge, lists.check_lists_aggregate]
         if self.clipped:
-            found.append(check_clipped_counts_keep_epsilon)
+            found += [check_clipped_counts_keep_epsilon, check_clipped_counts_have_noise]
         elif not self.bits:
             found.append(check_counts_keep_epsilon)
         elif est._truth_of_mean:
@@ -80,37 +78,53 @@ def check_clipped_counts_keep_epsilon(subject):
         require(law.epsilon <= est._count_epsilon() and law.sensitivity >= est._moves(bound),
                 "the noise of a count is for less than a bound says")
     reached = set()
-    slots = np.argwhere(np.triu(np.ones((n, n)), 1))
     for edges in product((0, 1), repeat=math.comb(n, 2)) if subject.two else [()]:
         if subject.two:
-            kept = slots[np.array(edges, bool)]
-            starts = np.searchsorted(kept[:, 0], np.arange(n + 1)).astype(np.int64)
-            est._published = Lists(np.arange(n), starts, kept[:, 1].astype(np.int32), n)
-        entries = [node for node in range(1, n)]  # of user 0
+            bits = np.zeros((n, n), np.uint8)
+            bits[np.triu_indices(n, 1)] = edges
+            est._published = est._read_reports_of_bits(sparse.csr_array(bits))
+        entries = list(range(1, n))  # of user 0
         for bound in range(est._least, n):
-            counts = {code: _count(est, [node for bit, node in enumerate(entries) if code >> bit & 1], bound)
+            counts = {code: est._count_of([node for bit, node in enumerate(entries) if code >> bit & 1], n, bound)
                       for code in range(1 << len(entries))}
-            moves = [abs(counts[code][0] - counts[code ^ 1 << bit][0]) / counts[code][1]
-                     for code in counts for bit in range(len(entries))]
+            moves = [abs(counts[code] - counts[code ^ 1 << bit]) for code in counts for bit in range(len(entries))]
             require(max(moves) <= est._moves(bound), "an entry moves a count by more than its noise is for")
             reached |= {bound} if max(moves) == est._moves(bound) else set()
     require(est._least in reached, "no entry moves a count by what its noise is for, which must be less")
 
 
-def _count(est, nodes, bound):
-    found = Lists(np.array([0]), np.array([0, len(nodes)]), np.array(nodes, np.int32), SMALL)
-    (count,), divisor = est._steps(found, np.array([bound]))
-    return count, divisor
+def check_clipped_counts_have_noise(subject):
+    """Users without relationships report noise alone: of the stated size, and independent of each other's."""
+    server = subject.fresh()
+    nothing = np.zeros((NODES, NODES), np.uint8)
+    if subject.two:
+        server.aggregate(sparse.csr_array(nothing)).next_round()
+    drawn = []
+    for seed in range(SEEDS):
+        client = server.client() if subject.two else server
+        reports = client.set_params(random_state=seed).privatize(nothing)
+        reports = reports[reports[:, 0] > 0]
+        drawn.append([count / math.sqrt(server._law(bound).variance_steps) for bound, count in reports.tolist()])
+    noise = np.concatenate(drawn)
+    size = float((noise**2).mean())
+    require(0.7 < size < 1.4, f"the noise of counts has {size:.2f} times its variance")  # (standard error: 0.08)
+    for one, other in ((noise[1:], noise[:-1]), (drawn[0], drawn[1])):
+        share = float(np.corrcoef(one, other)[0, 1])
+        require(abs(share) * math.sqrt(len(one)) < 6, "noise of different users, or calls, is not independent")
 
 
 def check_patterns_send_bits(subject):
-    """Reports of bits are those of `RNLTransformer` by the same words, for their part of epsilon."""
-    X, est = subject.rows(), subject.fresh()
+    """Bits are flipped as their law says, for their part of epsilon; the test rejects other epsilons."""
+    X, est = subject.rows(NODES), subject.fresh()
     law = est.bit_law_
     require(law.epsilon == est._shares()[0] if subject.two else law.epsilon == canonical_epsilon(est.epsilon),
             "bits must have their part of epsilon")
-    rnl = RNLTransformer(law.epsilon, lists=est.lists, reports=est._form, random_state=est.random_state)
-    require(same_rows(est.privatize(X), rnl.privatize(X)), "reports are not randomised bits")
+    times = min(-(-SEEDS * NODES**2 // len(X) ** 2), 10 * SEEDS)
+    noise = np.concatenate([est._noise_of(X, subject.fresh(random_state=s).privatize(X)) for s in range(times)])
+    for factor in (1, 0.7, 1.3):
+        epsilon = canonical_epsilon(est.epsilon) * int(10 * factor) / 10
+        agrees = lists._p_value(subject, epsilon, noise) > ALPHA
+        require(agrees == (factor == 1), "reports are not randomised bits of their law")
 
 
 def check_counts_keep_epsilon(subject):
@@ -172,6 +186,9 @@ def check_list_rounds(subject):
     refuses(lambda: copy.deepcopy(stranger).merge(server), "reports on another noisy graph")
     for bad in (first, second.astype(float), second[:, :1], second[::-1] + 99):
         refuses(lambda bad=bad: subject.opened().aggregate(bad), "no reports")
+    row = X[[5]].copy()
+    row[0, :5] ^= 1
+    require(same_rows(client.privatize(row, [5]), second[[5]]), "only entries of higher number may be reported")
     for users_of in ([0, 1, 2], [2, 5, 6]):
         require(same_rows(client.privatize(X[users_of], users_of), second[users_of]), "a report depends on who reports")
 
@@ -211,5 +228,5 @@ def check_patterns_exactly(subject):
             require(np.allclose(mean, truth, atol=1e-9), f"{name} is biased")
 
 
-CHECKS = (check_clipped_counts_keep_epsilon, check_patterns_send_bits, check_counts_keep_epsilon, check_list_rounds,
-          check_patterns_strict_mode, check_patterns_exactly)
+CHECKS = (check_clipped_counts_keep_epsilon, check_clipped_counts_have_noise, check_patterns_send_bits,
+          check_counts_keep_epsilon, check_list_rounds, check_patterns_strict_mode, check_patterns_exactly)

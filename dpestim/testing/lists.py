@@ -17,6 +17,8 @@ from dpestim.testing.tools import Book, refuses, require, same_state
 
 #: Nodes of graphs of which each entry is tried; nodes of one whose noise is looked at, seeds, and the significance.
 SMALL, NODES, SEEDS, ALPHA = 4, 64, 12, 1e-6
+#: Reports of the small graph in which each number is looked at by itself (5 standard errors: one in 10^6 a number).
+REPEATS = 240
 
 
 class Listed(Subject):
@@ -85,6 +87,17 @@ def check_lists_follow_law(lists):
     for lag in (1, 2):
         share = float(np.corrcoef(noise[lag:], noise[:-lag])[0, 1])
         require(abs(share) * math.sqrt(len(noise)) < 6, "noise of neighbouring numbers is not independent")
+
+
+def check_lists_each_has_noise(lists):
+    """Each number of each user has noise as often as the law says, and noise of its own."""
+    X, est = lists.rows(SMALL), lists.fresh()
+    noise = np.array([est._noise_of(X, est.set_params(random_state=s).privatize(X)) for s in range(REPEATS)], float)
+    share = 1 - float(est._noise_chances(np.zeros(1, int))[0])
+    off = ((noise != 0).mean(axis=0) - share) / math.sqrt(share * (1 - share) / REPEATS)
+    require(np.abs(off).max() < 5, "a number has no noise, or another one than stated")
+    related = np.corrcoef(noise.T) - np.eye(noise.shape[1])
+    require(np.abs(related).max() * math.sqrt(REPEATS) < 5, "two numbers share noise")
 
 
 def _p_value(lists, epsilon, noise):
@@ -194,8 +207,8 @@ def check_lists_strict_mode(lists):
                         "in strict mode an entry must move the report of its row only")
 
 
-CHECKS = (check_lists_keep_epsilon, check_lists_follow_law, check_lists_are_apart, check_lists_containers,
-          check_lists_charge, check_lists_seeds, check_lists_strict_mode)
+CHECKS = (check_lists_keep_epsilon, check_lists_follow_law, check_lists_each_has_noise, check_lists_are_apart,
+          check_lists_containers, check_lists_charge, check_lists_seeds, check_lists_strict_mode)
 
 
 def check_lists_formats(lists):

@@ -130,7 +130,7 @@ def check_nodes_follow_law(nodes):
     counts = np.array([sum(bound == b for bound, _ in drawn) for b in bounds.bounds])
     chances = bounds.probabilities(seen)
     require(_p_value(counts, chances) > ALPHA, "the bound does not follow its law")
-    scaled = [(z * float(est._law(type(seen), bound).rate_of_decay)) for bound, z in drawn]
+    scaled = [z * float(est._law(type(seen), bound).rate_of_decay) for bound, z in drawn]
     scale, steps = np.concatenate(scaled), np.concatenate([np.full(len(z), bound) for bound, z in drawn])
     for factor in (1.0, 0.7):
         observed, expected = 0, 0

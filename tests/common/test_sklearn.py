@@ -73,13 +73,13 @@ def fitted():
     """Yield what has `fit`; of statistics, which share it, one of each kind of release.
 
     Of what takes one column only, or columns that are declared one by one (`DomainEncoder`, too), nothing but 0 and 1,
-    or a square matrix, scikit-learn has no checks.
+    a square matrix or steps in an order, scikit-learn has no checks.
     """
     seen = {ContingencyTable._plan}
     none = BooleanSum | DomainEncoder
-    graphs = "graph", "lists", "nodes"
+    own = "graph", "lists", "nodes", "stream"
     for cls in (cls for _, cls in all_estimators()
-                if hasattr(cls, "fit") and not issubclass(cls, none) and cls._checked_as not in graphs):
+                if hasattr(cls, "fit") and not issubclass(cls, none) and cls._checked_as not in own):
         plan = cls._plan if issubclass(cls, DPStatistic) else cls
         if plan not in seen and ready(cls).__sklearn_tags__().input_tags.two_d_array:
             seen.add(plan)

@@ -28,6 +28,7 @@ OWN_CHECKS = {
     "lists",
     "nodes",
     "ratings",
+    "stream",
 }
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
          "get_feature_names_out")

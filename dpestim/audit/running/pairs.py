@@ -98,3 +98,28 @@ def _flipped(graph, i, j):
     other = graph.copy()
     other[i, j] = other[j, i] = 1 - graph[i, j]
     return other
+
+
+def list_pairs(n_nodes):
+    """Return pairs of ((the row of user 0), [0]) that differ in one entry: of no neighbours, of many, of all."""
+    rows = np.zeros((3, n_nodes), np.uint8)
+    rows[1, n_nodes // 2:], rows[2, 1:] = 1, 1
+    found = []
+    for row in rows:
+        other = row.copy()
+        other[1] ^= 1
+        found.append(((row[None], [0]), (other[None], [0])))
+    return found
+
+
+def node_pairs(n_nodes):
+    """Return pairs of adjacency matrices of which one has one node more: joined with all, with none, with a hub."""
+    full = 1 - np.eye(n_nodes, dtype=np.uint8)
+    empty = np.zeros_like(full)
+    star = empty.copy()
+    star[-1, :-1] = star[:-1, -1] = 1
+    return [(graph, graph[:-1, :-1]) for graph in (star, full, empty, star[::-1, ::-1])]
+
+
+#: What graphs are tried for a relation of graphs, by the number of nodes.
+PAIRS_OF_GRAPHS = {Neighbours.EDGE: graph_pairs, Neighbours.NODE: node_pairs}

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from dpestim.audit.running.outputs import Raised
-from dpestim.audit.running.pairs import graph_pairs, neighbours_of
+from dpestim.audit.running.pairs import PAIRS_OF_GRAPHS, graph_pairs, list_pairs, neighbours_of
 from dpestim.audit.running.sampling import Caller, OutOfTimeError
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
@@ -43,7 +43,9 @@ def caller_of(mechanism, batch):
     if batch:
         raise ValueError("batch must be False for an estimator: dpestim takes many outputs at once where it can")
     if isinstance(mechanism, PrivateEstimator):
-        if hasattr(mechanism, "privatize") and mechanism._checked_as != "shuffle":
+        if mechanism._checked_as in ("lists", "list generator"):
+            return ListReports(mechanism)
+        if hasattr(mechanism, "privatize") and mechanism._checked_as not in ("shuffle", "graph generator"):
             return Reports(mechanism)
         if isinstance(mechanism, AdditiveMechanism) or mechanism._checked_as == "choice":
             return Answers(mechanism)
@@ -85,7 +87,8 @@ class OfEstimator(Caller):
         raise ValueError(_GIVE.format(type(self.estimator).__name__))
 
     def _made(self, n_rows):
-        params = self.estimator.get_params().values()
+        known = getattr(self.estimator, "_is_no_table", ())
+        params = [value for name, value in self.estimator.get_params().items() if name not in known]
         try:
             if any(is_by_column(value) for value in params):
                 raise ValueError
@@ -238,6 +241,20 @@ class Answers(OfEstimator):
                 ([0.0, size, *[0.0] * (n - 2)], [size, size + down, *[down] * (n - 2)])]
 
 
+class ListReports(OfEstimator):
+    """Reports on neighbour lists: of all users of a graph, or of one user, where data is (the user's row, the user)."""
+
+    def output(self, est, data):
+        """Return the numbers of reports."""
+        reports = est.privatize(*data) if isinstance(data, tuple) else est.privatize(data)
+        return np.asarray(reports.todense() if issparse(reports) else reports)
+
+    def pairs(self, claim):
+        """Return pairs of graphs that differ in one edge, or of lists of one user that differ in one entry."""
+        relation = claim.neighbours or self.estimator._relation()
+        return (list_pairs if relation is Neighbours.LIST else graph_pairs)(_NODES)
+
+
 class Fits(OfEstimator):
     """What a fit learns."""
 
@@ -253,8 +270,8 @@ class Fits(OfEstimator):
         relation = claim.neighbours or self.estimator._relation()
         if relation is Neighbours.LOCAL:
             relation = Neighbours.SUBSTITUTION
-        if relation is Neighbours.EDGE and self.estimator._relation() is relation:
-            return graph_pairs(getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
+        if relation in PAIRS_OF_GRAPHS and self.estimator._relation() is relation:
+            return PAIRS_OF_GRAPHS[relation](getattr(self.estimator, "_nodes_of_audit", lambda: _NODES)())
         if relation in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE):  # (rows are none of these)
             what = "node" if relation is Neighbours.NODE else "edge"
             raise ValueError(f"pairs must be given for a claim about {what}s: a list of pairs of graphs of which one "
@@ -279,7 +296,7 @@ class Fits(OfEstimator):
 
 def released(est):
     """Return what is public of an estimator that was fitted: a dict of numbers and arrays."""
-    if isinstance(est, PrivateEstimator) and est._relation() is Neighbours.EDGE:
+    if isinstance(est, PrivateEstimator) and est._relation() in PAIRS_OF_GRAPHS:
         return {name: value for name, value in vars(est).items() if name.endswith("_") and not name.startswith("_")
                 and isinstance(value, int | float | np.ndarray | np.generic)}
     if isinstance(est, PrivateEstimator):

@@ -12,6 +12,7 @@
 * `blocks.py`     random edges within and between blocks of nodes
 """
 
+from dpestim.graph.generators.agm import AGMGenerator
 from dpestim.graph.generators.bter import bter
 from dpestim.graph.generators.dgg import DGGGenerator
 from dpestim.graph.generators.ldpgen import LDPGenGenerator
@@ -20,6 +21,7 @@ from dpestim.graph.generators.rnl import RNLGenerator
 from dpestim.graph.generators.tmf import TmFGenerator
 
 __all__ = [
+    "AGMGenerator",
     "DGGGenerator",
     "LDPGenGenerator",
     "PrivGraphGenerator",
@@ -33,6 +35,8 @@ TASK = "Synthetic graphs"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("degrees and paths matter, and no curator is trusted", "DGGGenerator", "each user reports one number"),
+    ("nodes have attributes, or degrees and triangles matter", "AGMGenerator",
+     "attributes, degrees and triangles get noise, and edges and attributes are protected"),
     ("communities matter, and groups of nodes are public", "PrivGraphGenerator",
      "communities, degrees within them and edges between them get noise"),
     ("single edges are to be kept, with an epsilon above ln(1 / density)", "TmFGenerator",

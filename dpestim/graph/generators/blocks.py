@@ -1,15 +1,28 @@
 """Random graphs of blocks of nodes: so many edges within and between blocks, with ends in proportion to weights.
 
-No data, and no privacy: all of it follows from numbers that were released.
+No data, and no privacy, but for the law of the noise of degrees: all of it follows from numbers that were released.
 """
+
+from fractions import Fraction
 
 import numpy as np
 
+from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.graph.generators.cells import cell_of, is_among
 
+#: Degrees with noise of a smaller rate say nothing, and the range of their noise would fill the memory.
+_LEAST_RATE = Fraction(1, 10_000)
 #: So often edges that were loops, or there already, are drawn again, the last times without weights, of which few may
 #: be the most; what is missing then stays missing.
 _ROUNDS, _EVEN = 14, 8
+
+
+def law_of_degrees(rate):
+    """Return the law of the noise of degrees, or raise ValueError for too small a rate."""
+    if rate < _LEAST_RATE:
+        raise ValueError("epsilon is too small, because noise hides all degrees: take an epsilon of at least 0.001, or "
+                         "spend more of it on degrees")
+    return law_of_rate(rate)
 
 
 def whole_numbers(expected, total, rng):

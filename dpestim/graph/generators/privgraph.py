@@ -7,7 +7,7 @@ import numpy as np
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.stability.rows import checked_share
 from dpestim.graph.generators.base import GraphGenerator
-from dpestim.graph.generators.blocks import Blocks, whole_numbers
+from dpestim.graph.generators.blocks import Blocks, law_of_degrees, whole_numbers
 from dpestim.graph.generators.cells import ends_of
 from dpestim.graph.generators.communities import chosen, merged, scores_of, weights_of
 from dpestim.graph.generators.degrees import likely_degrees
@@ -99,8 +99,9 @@ class PrivGraphGenerator(GraphGenerator):
     def _check_parameters(self):
         super()._check_parameters()
         self._groups()
-        for rate in self._rates():
-            law_of_rate(rate / 2)  # (ValueError: too small an epsilon)
+        between, _, counted = self._rates()
+        law_of_rate(between)  # (ValueError: too small an epsilon)
+        law_of_degrees(counted / 2)
 
     def _rates(self):
         """Return (what an edge between groups costs, a choice of a node, an edge that is counted), exactly."""
@@ -147,7 +148,7 @@ class PrivGraphGenerator(GraphGenerator):
         for k in range(self._rounds() if n > 1 else 0):
             labels = chosen(scores_of(graph, labels, n), graph.n_nodes, n, table, source.part(4 + k))
         within = _degrees_within(graph, labels)
-        noisy = law_of_rate(counted / 2).add(within, source.part(2))
+        noisy = law_of_degrees(counted / 2).add(within, source.part(2))
         sizes = np.bincount(labels, minlength=n)
         degrees = likely_degrees(noisy, float(counted / 2), max(int(sizes.max()) - 1, 0))
         pairs = _edges_between(graph, labels, n, diagonal=False)

@@ -14,7 +14,7 @@ from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.law import LARGEST
 from dpestim.central.stability.rows import checked_share
 from dpestim.exact_reals import BitStream
-from dpestim.graph.lists.reading import checked_users
+from dpestim.graph.lists.reading import Lists, checked_users
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import Stage
 
@@ -179,6 +179,12 @@ class ClippedCounts:
         bounds, times = np.unique(read.values[:, 0], return_counts=True)
         return sum(count * (self._law(bound).variance_steps + self._rounding)
                    for bound, count in zip(bounds.tolist(), times.tolist()) if bound)
+
+    def _count_of(self, nodes, n, bound):
+        """Return what the user of node 0 counts, exactly, as a Fraction in steps; the checks ask."""
+        found = Lists(np.array([0]), np.array([0, len(nodes)]), np.array(nodes, np.int32), n)
+        (count,), divisor = self._steps(found, np.array([bound]))
+        return Fraction(count, divisor)
 
     #: The largest variance of the rounding of a count, in squared steps.
     _rounding = 0.0

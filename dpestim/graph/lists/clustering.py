@@ -1,9 +1,9 @@
 """The clustering coefficient of a graph, from randomised neighbour lists."""
 
 import math
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpestim.graph.lists.base import BitReports, ListEstimator
 from dpestim.graph.lists.noisy_graph import NoisyGraph, Unbiased
@@ -90,7 +90,7 @@ class ClusteringCoefficientEstimator(OneNumber, BitReports, ListEstimator):
 
     def _ends(self, level):
         """Return the ends of the coefficients r with (3 T - r S)^2 <= z^2 Var(3 T - r S), within [0, 1]."""
-        z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+        z2 = float(ndtri((1 + level) / 2)) ** 2
         (triangles, covariance, wedges), t, s = self._second_moments, 3 * self.triangles_, self.wedges_
         a, b, c = s * s - z2 * wedges, t * s - 3 * z2 * covariance, t * t - 9 * z2 * triangles
         if a <= 0 or s <= 0:  # (wedges may be none)

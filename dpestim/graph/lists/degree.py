@@ -9,7 +9,7 @@ from dpestim.graph.lists.intervals import Ones, checked_level
 from dpestim.postprocessing.em import Matrix, maximise
 from dpestim.results import Part
 
-#: Degrees, and reported numbers, that the distribution tells apart at most: more are binned.
+#: Degrees, and reported numbers, that the distribution has cells for, about: large ones share one.
 _CELLS, _OUTPUTS = 1024, 2048
 #: The distribution is climbed to until the log-likelihood rises by less an iteration.
 _TOL, _MOST_STEPS = 0.1, 1000
@@ -138,21 +138,20 @@ class DegreeEstimator(EitherReports):
         """Return the shares under which the reported numbers are likeliest, from equal shares on; stopped early."""
         n, times = self.n_nodes_, self._times
         top = int(min(max(math.ceil(self.degrees_.max() + 2 * self.standard_error_), 1), n - 1))
-        width = -(-(top + 1) // _CELLS)
-        centers = np.minimum(np.arange(0, top + 1, width) + (width - 1) // 2, top)
+        starts = _starts(top + 1, _CELLS)
+        sizes = np.diff(starts, append=top + 1)
         low, high = int(self._totals.min()), int(self._totals.max())
-        step = -(-(high - low + 1) // _OUTPUTS)
-        cells, counts = np.unique((self._totals - low) // step, return_counts=True)
-        starts = low + cells * step
+        edges = low + np.append(_starts(high - low + 1, _OUTPUTS), high - low + 1)
+        cells, counts = np.unique(np.searchsorted(edges, self._totals, side="right") - 1, return_counts=True)
         if self._seen.settings["method"] == "rnl":
             cdf = self._ones().cdf
         else:
             cdf = lambda values, d: self._made_law.cdf(values - d)  # noqa: E731
-        law = np.array([cdf(starts + step - 1, int(d) * times) - cdf(starts - 1, int(d) * times) for d in centers])
-        found = maximise(Matrix(np.maximum(law, 0)), counts, np.full(len(centers), 1 / len(centers)), smooth=False,
-                         max_iter=_MOST_STEPS, tol=_TOL)[0]
+        middles = (starts + (sizes - 1) // 2).tolist()
+        law = np.array([cdf(edges[cells + 1] - 1, d * times) - cdf(edges[cells] - 1, d * times) for d in middles])
+        found = maximise(Matrix(np.maximum(law, 0)), counts, sizes / sizes.sum(), smooth=False, max_iter=_MOST_STEPS,
+                         tol=_TOL)[0]
         shares = np.zeros(n)
-        sizes = np.minimum(width, top + 1 - np.arange(0, top + 1, width))
         shares[: top + 1] = np.repeat(found / sizes, sizes)
         return shares / shares.sum()
 
@@ -169,3 +168,12 @@ class DegreeEstimator(EitherReports):
     def _test_params(cls):
         return [{"epsilon": 1.0}, {"epsilon": 2.0, "method": "rnl", "lists": "half"},
                 {"epsilon": 1.0, "method": "rnl"}]
+
+
+def _starts(size, n_cells):
+    """Return where cells of 0, ..., size - 1 begin: numbers by themselves, and those beyond in ever longer cells."""
+    fine = n_cells * 3 // 4
+    if size <= n_cells:
+        return np.arange(size)
+    far = np.unique(np.rint(np.geomspace(fine, size, n_cells - fine + 1)[:-1]).astype(int))
+    return np.concatenate([np.arange(fine), far])

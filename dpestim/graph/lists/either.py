@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpestim.graph.lists.base import BitReports, ListEstimator
-from dpestim.graph.lists.reading import checked_users
+from dpestim.graph.lists.reading import checked_nodes, checked_users
 from dpestim.graph.lists.two_sided import TwoSidedLaw
 from dpestim.privacy.exact import canonical_epsilon, log_upper
 
@@ -57,7 +57,7 @@ class EitherReports(BitReports, ListEstimator):
             raise ValueError("reports must be an array of int64 of one dimension, as privatize returns it")
         if n_nodes is None and users is not None:
             raise ValueError("n_nodes must be given for reports of some users: the public number of nodes")
-        n_nodes = len(reports) if n_nodes is None else n_nodes
+        n_nodes = checked_nodes(len(reports) if n_nodes is None else n_nodes)
         return Degrees(checked_users(users, n_nodes, len(reports)), reports, n_nodes)
 
     def _joined(self, mine, theirs):

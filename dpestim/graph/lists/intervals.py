@@ -29,9 +29,8 @@ class Ones:
         if not self.is_exact:
             mean = self.slots * self.q + t * (self.p - self.q)
             return norm.cdf((values + 0.5 - mean) / np.sqrt(self.variance))
-        # t - (flips among the t) + (flips among the others); more flips than `most` have no probability in floats
-        most = int(t * self.q + 12 * np.sqrt(t * self.q) + 40)
-        lost = np.arange(min(t, most) + 1)
+        # t - (flips among the t) + (flips among the others); more flips have no probability to speak of
+        lost = np.arange(int(binom.isf(1e-16, t, self.q)) + 1)
         return binom.cdf(values[..., None] - t + lost, self.slots - t, self.q) @ binom.pmf(lost, t, self.q)
 
     def interval(self, ones, level):

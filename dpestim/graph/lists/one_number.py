@@ -1,9 +1,9 @@
 """What estimators of one number share: its standard error, intervals, and the table."""
 
 from math import isnan, nan
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpestim.results import Part
 
@@ -35,7 +35,7 @@ class OneNumber:
         return self._ends(float(level))
 
     def _ends(self, level):
-        half = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error_
+        half = float(ndtri((1 + level) / 2)) * self.standard_error_
         value, (low, high) = getattr(self, self._number), self._range(self._seen.read.n_nodes)
         if isnan(value) or isnan(half):
             return float(low), float(high)

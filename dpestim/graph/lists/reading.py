@@ -139,7 +139,8 @@ def _unpacked(reports, users, n_nodes):
         if users is not None:
             raise ValueError("n_nodes must be given for packed reports of some users: the public number of nodes")
         n_nodes = len(reports)
-    if n_nodes < 2 or reports.shape[1] != (n_nodes + 7) // 8:
+    n_nodes = checked_nodes(n_nodes)
+    if reports.shape[1] != (n_nodes + 7) // 8:
         raise ValueError(f"reports must have a bit for each of the {n_nodes} nodes: {(n_nodes + 7) // 8} bytes a row")
     users = checked_users(users, n_nodes, len(reports))
     reports = np.ascontiguousarray(reports)
@@ -149,6 +150,13 @@ def _unpacked(reports, users, n_nodes):
     if n_nodes % 8 and (reports[:, -1] >> (n_nodes % 8)).any():
         raise ValueError(f"reports must have no bits beyond the {n_nodes} nodes")
     return Lists(users, np.concatenate([[0], ends]), nodes, n_nodes)
+
+
+def checked_nodes(n_nodes):
+    """Return a public number of nodes."""
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, int | np.integer) or not 2 <= n_nodes < 1 << 31:
+        raise ValueError("n_nodes must be an int from 2 to 2^31 - 1, the public number of nodes")
+    return int(n_nodes)
 
 
 def joined(mine, theirs):

@@ -29,7 +29,12 @@ class TwoRounds(BitReports):
     def fit(self, X, y=None):
         """Randomise the neighbour lists of a graph and estimate from the reports alone; forgets earlier reports.
 
-        {graph}
+        Parameters
+        ----------
+        X : sparse matrix, ndarray of shape (n_nodes, n_nodes) or networkx.Graph
+            An undirected graph as a symmetric adjacency matrix of zeros and ones with a zero diagonal. Row i is the
+            neighbour list of user i.
+        y : ignored
 
         Returns
         -------
@@ -46,7 +51,14 @@ class TwoRounds(BitReports):
     def privatize(self, X, users=None):
         """Randomise neighbour lists into reports of the open round, on the users' side; one release.
 
-        {graph or rows}
+        Parameters
+        ----------
+        X : sparse matrix, ndarray of shape (n_nodes, n_nodes) or networkx.Graph
+            An undirected graph as a symmetric adjacency matrix of zeros and ones with a zero diagonal. Row i is the
+            neighbour list of user i.
+            If `users` are given: rows of it, of shape (n_users, n_nodes).
+        users : array of int, default=None
+            The numbers of the nodes whose lists are the rows of X, ascending. None: X is the whole graph.
 
         Returns
         -------

@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.cluster import KMeans
 
 from dpestim._core import list_patterns
 
@@ -54,6 +52,8 @@ class Debiased:
 
     def leading(self, k):
         """Return (the k largest eigenvalues, falling; their eigenvectors)."""
+        from scipy.sparse.linalg import LinearOperator, eigsh  # (half a second, for those who look for communities)
+
         if self.n <= _SMALL or k >= self.n - 1:
             values, vectors = np.linalg.eigh(self.times(np.eye(self.n)))
         else:
@@ -76,8 +76,9 @@ def communities(matrix, k, most):
         k = max(int((values > matrix.edge_of_noise()).sum()), 1)
     if k == 1:
         return np.zeros(matrix.n, np.int64)
-    rows = vectors[:, :k]
-    labels = KMeans(k, n_init=10, random_state=0).fit(rows).labels_  # (a seed for what is public already)
+    from sklearn.cluster import KMeans
+
+    labels = KMeans(k, n_init=10, random_state=0).fit(vectors[:, :k]).labels_  # (a seed for what is public already)
     return _named(_moved(matrix, labels, k))
 
 

@@ -88,10 +88,13 @@ class NodeDegreeDistribution(NodeRelease):
     epsilon is what the choice of the bound has left; the regression reduces it where few nodes have such a degree.
     Nodes with more than B edges, and some of their neighbours, are counted at smaller degrees. So what is known is
     one-sided: see `confidence_interval`. Graphs whose degrees are at most B lose nothing. Of others, "lipschitz" keeps
-    as many edges as possible, at the price of time.
+    as many edges as possible, which takes longer and is hardly more accurate: on 5,000 nodes and 25,000 edges with
+    degrees by a power law up to 326, the largest error of a cumulative share is 0.07 and 0.06 at epsilon 1, and 0.03
+    with both at epsilon 4.
 
-    **Complexity.** O(m log m) time for m edges ("stable"); "lipschitz" solves a maximum flow for each degree up to B
-    and each bound, for graphs of some 10,000 edges.
+    **Complexity.** "stable": O(m log m) time for m edges, 0.2 s for 1e6 edges of 1e5 nodes and eleven bounds.
+    "lipschitz": a maximum flow for each degree up to B and each bound, 5 s for 200,000 edges of 10,000 nodes. These
+    figures are from ``python -m benchmarks.whole_nodes``, on one core.
 
     {parameters}
     References

@@ -156,10 +156,15 @@ class NodeSubgraphCount(NodeRelease):
 
     **Utility.** With a bound B the noise has a standard deviation of 1.4 S / epsilon, where epsilon is what the choice
     of the bound has left. S is B for edges, B + 1/16 for what is packed, and (k + 1) C(B, k) for k-stars by "stable".
-    What is beyond the bound is not counted. So the interval has a lower end only.
+    What is beyond the bound is not counted. So the interval has a lower end only. At epsilon 1, 25,000 edges of 5,000
+    nodes are off by 4 to 5 percent (degrees by a power law up to 326), and 60,000 triangles of 4,000 nodes in groups by
+    3 percent; 1,300 triangles of the former graph are off by half: few nodes have most of them.
 
-    **Complexity.** Edges: a maximum flow for each bound. Packed patterns: all copies are listed, and a linear program
-    over those that meet a node above the bound is solved for each bound. "stable": O(m log m) for m edges.
+    **Complexity.** Edges: a maximum flow for each bound, 0.5 s for 200,000 edges and eleven bounds. Packed patterns:
+    all copies are listed, and a linear program over those that meet a node above the bound is solved for each bound: 8
+    s for 73,000 triangles of a graph whose degrees follow a power law, 58 s for 99,000 of one with groups; far beyond
+    some 100,000 copies it is too slow. "stable": O(m log m) for m edges, 0.2 s for 1e6. All of these are from
+    ``python -m benchmarks.whole_nodes``, on one core.
 
     {parameters}
     References

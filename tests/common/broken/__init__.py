@@ -41,8 +41,10 @@ from broken import (
     shuffled,
     stability,
     statistics,
+    streams,
     surveys,
     synthesis,
+    trajectories,
     trees,
     views,
 )
@@ -50,5 +52,5 @@ from broken import (
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
            shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
-           coverage_of_runs, generators, list_patterns, places, densities, parts)
+           coverage_of_runs, generators, list_patterns, places, densities, parts, trajectories, streams)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

@@ -1,6 +1,7 @@
 """Patterns of neighbour lists whose noise is for less than what an entry moves, or whose estimates are biased."""
 
 import numpy as np
+from scipy import sparse
 
 from dpestim.graph import (
     ClusteringCoefficientEstimator,
@@ -75,13 +76,12 @@ class CountsNoisyWedges(ClusteringCoefficientEstimator):
 
 
 class KeepsMore(CommunityEstimator):
-    """Bits of the first user are not flipped."""
+    """Bits of every second user are not flipped."""
 
     def _noisy(self, found, source):
-        noisy = super()._noisy(found, source)
-        first = found.after().nodes[: found.after().starts[1]]
-        starts = noisy.starts + np.concatenate([[0], np.full(len(noisy.users), len(first) - noisy.starts[1])])
-        return Lists(noisy.users, starts, np.concatenate([first, noisy.nodes[noisy.starts[1]:]]), noisy.n_nodes)
+        exact, noisy = (each.matrix().toarray() for each in (found.after(), super()._noisy(found, source)))
+        bits = sparse.csr_array(np.where(found.users[:, None] % 2, noisy, exact))
+        return Lists(found.users, bits.indptr.astype(np.int64), bits.indices.astype(np.int32), found.n_nodes)
 
 
 class CountsBoth(ModularityEstimator):

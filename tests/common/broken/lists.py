@@ -41,6 +41,16 @@ class FlipsLess(RNLTransformer):
         return Lists(noisy.users, starts, noisy.nodes[keep], noisy.n_nodes)
 
 
+class FlipsNotTheLast(RNLTransformer):
+    """The bit of the last node is reported as it is."""
+
+    def _noisy(self, found, source):
+        noisy, last = super()._noisy(found, source).matrix().tolil(), found.n_nodes - 1
+        noisy[:-1, [last]] = found.matrix()[:-1][:, [last]]
+        noisy = noisy.tocsr()
+        return Lists(found.users, noisy.indptr.astype(np.int64), noisy.indices.astype(np.int32), found.n_nodes)
+
+
 class NoiseOfTheCall(RNLTransformer):
     """Noise belongs to the place of a user among those who report."""
 
@@ -137,6 +147,7 @@ BROKEN = [
     (FlipsForMore, _HALF, "check_lists_keep_epsilon"),
     (ReportsTwice, _HALF, "check_lists_keep_epsilon"),
     (FlipsLess, _HALF, "check_lists_follow_law"),
+    (FlipsNotTheLast, _HALF, "check_lists_each_has_noise"),
     (NoiseOfTheCall, _WHOLE, "check_lists_are_apart"),
     (ReadsWholeNumbers, _HALF, "check_lists_containers"),
     (PaysLate, _HALF, "check_lists_charge"),

@@ -24,7 +24,16 @@ from dpestim.audit.running.search import Search
 from dpestim.audit.running.subjects import caller_of, released
 from dpestim.central import ExponentialMechanism, LaplaceMechanism
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.graph import CutEstimator, DegreeDistribution, GraphSpectrum, PageRankEstimator, SubgraphCount
+from dpestim.graph import (
+    ControlFlowCoverage,
+    CutEstimator,
+    DegreeDistribution,
+    GraphSpectrum,
+    NodeSubgraphCount,
+    PageRankEstimator,
+    RNLTransformer,
+    SubgraphCount,
+)
 from dpestim.local import GRRFrequencyEstimator, MeanEstimator, PMTransformer, URRFrequencyEstimator
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.statistics import Sum
@@ -277,6 +286,29 @@ def test_graphs_are_audited_by_edges_without_pairs():
     names = {name for est in (GraphSpectrum(1.0), CutEstimator(1.0), PageRankEstimator(1.0))
              for name in released(est.fit(pairs[0][0]))}
     assert names >= {"noisy_", "noisy_pairs_", "degrees_"}  # (all that is published)
+
+
+class TellsTheRow(RNLTransformer):
+    """Reports a neighbour list as it is."""
+
+    def privatize(self, X, users=None):
+        return np.asarray(X)
+
+
+def test_lists_nodes_and_runs_are_audited_by_their_own_neighbours():
+    for lists, shape in (("half", (12, 12)), ("whole", (1, 12))):
+        found = caller_of(TellsTheRow(1.0, lists=lists), False)
+        for one, two in found.pairs(claim_of(1.0)):
+            a, b = (found.output(found.seeded(np.random.default_rng(0)), data) for data in (one, two))
+            assert a.shape == shape
+            assert np.abs(a.astype(int) - b).sum() == {"half": 2, "whole": 1}[lists]
+        assert audit(TellsTheRow(1.0, lists=lists), claim=1.0, n_samples=160, random_state=0).violated
+        quiet = caller_of(RNLTransformer(1.0, lists=lists), False)
+        assert quiet.output(quiet.seeded(np.random.default_rng(0)), quiet.pairs(claim_of(1.0))[0][0]).ndim == 2
+    for more, less in caller_of(NodeSubgraphCount(1.0), False).pairs(claim_of(1.0)):
+        assert np.array_equal(more[:-1, :-1], less)
+    runs = ControlFlowCoverage(1.0, flow={0: [1], 1: [2], 2: []})
+    assert not audit(runs, claim=1.0, n_samples=160, random_state=0).violated
 
 
 def test_an_audit_charges_nothing_and_is_refused_where_it_would():

@@ -5,6 +5,7 @@ import math
 import pickle
 from fractions import Fraction
 from itertools import chain, count, islice, product, repeat
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from sklearn.exceptions import NotFittedError
 from dpestim import config_context, distributed
 from dpestim._core import lists as kernel
 from dpestim.accounting import Ledger
+from dpestim.audit import audit
+from dpestim.audit.running.subjects import ListReports
 from dpestim.graph import DegreeEstimator, EdgeCountEstimator, RNLTransformer, SubgraphCount
 from dpestim.graph.lists.flips import BitLaw, GapTable, Runs, gap_table
 from dpestim.graph.lists.intervals import Ones
@@ -243,6 +246,10 @@ def test_servers_take_both_forms_and_refuse_what_no_client_sends():
             EdgeCountEstimator(1.0, method="rnl").aggregate(bad)
     with pytest.raises(ValueError, match="n_nodes"):
         EdgeCountEstimator(1.0, method="rnl").aggregate(bits[:2], [0, 1])
+    for n_nodes in ("20", 20.0, True, 1, -1):
+        for method, reports in (("rnl", bits[:1]), ("laplace", np.zeros(1, np.int64))):
+            with pytest.raises(ValueError, match="n_nodes"):
+                EdgeCountEstimator(1.0, method=method).aggregate(reports, [0], n_nodes)
     part = EdgeCountEstimator(1.0, method="rnl").aggregate(bits[:2], [0, 1], 20)
     assert part.n_users_ == 2
     with pytest.raises(NotFittedError, match="2 of 20 users"):
@@ -336,3 +343,23 @@ def test_reports_take_memory_of_their_size():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 * (reports.nnz + X.nnz) + 3e6
+
+
+# ---------------------------------------------------------------- audits
+
+@pytest.mark.parametrize("relation", [Neighbours.EDGE, Neighbours.LIST])
+def test_audits_see_the_numbers_that_are_randomised(relation):
+    """Pairs that an audit makes differ in an edge, or in one list; its outputs are numbers, or bits."""
+    for est, n_all in ((EdgeCountEstimator(1.0), 12), (RNLTransformer(1.0, lists="whole", reports="packed"), 12 * 16)):
+        subject = ListReports(est)
+        for one, other in subject.pairs(SimpleNamespace(neighbours=relation)):
+            seen = [subject.output(subject.seeded(np.random.default_rng(0)), data) for data in (one, other)]
+            assert len(seen[0]) == (n_all if relation is Neighbours.EDGE else n_all // 12)
+            moved = np.abs(seen[0].astype(int) - seen[1].astype(int)).sum()
+            assert moved == (2 if relation is Neighbours.EDGE and est.lists == "whole" else 1)
+
+
+@pytest.mark.ci
+def test_an_audit_refutes_less_than_epsilon():
+    claim = PrivacyGuarantee(0.2, model="local", neighbours=Neighbours.EDGE)
+    assert audit(EdgeCountEstimator(3), claim=claim, time_limit=6, random_state=0).violated

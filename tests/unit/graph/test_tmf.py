@@ -141,3 +141,12 @@ def test_parameters_are_refused_before_the_charge():
     with pytest.raises(ValueError, match="at least 2 nodes"):
         TmFGenerator(ledger=ledger).fit(np.zeros((1, 1)))
     assert ledger.spent().is_nothing
+
+
+def test_intervals_hold_the_number_of_edges():
+    """200 fits at a level of 0.9: binomial, outside of the range below with a probability below 1e-5."""
+    graph, held = np.triu(np.ones((12, 12)), 1) * (np.arange(12) % 2), 0
+    for seed in range(200):
+        low, high = TmFGenerator(1.0, random_state=seed).fit(graph + graph.T).confidence_interval(0.9)
+        held += low <= graph.sum() <= high
+    assert held > 160
