@@ -1,5 +1,6 @@
 """TmF: a graph of the edges that pass a filter of noisy cells, as many as a noisy count says."""
 
+import itertools
 import math
 
 import numpy as np
@@ -15,6 +16,8 @@ from dpestim.results import Part
 
 #: The filter lets pass fewer cells than wanted with a probability of e^-21 + e^-24.5 at most, below 1e-9.
 _LATE, _FEW = 21, 7
+#: The cells of a sparse graph.
+_MANY = 1_000_000
 
 
 class TmFGenerator(GraphGenerator):
@@ -140,7 +143,10 @@ class TmFGenerator(GraphGenerator):
         return ends_of(cells)
 
     def _log_law(self, X):
-        """Return the logarithms of the probabilities of all (number of edges, set of cells) of a graph of few nodes."""
+        """Return the logarithms of the probabilities of all (number of edges, set of cells) of a graph of few nodes.
+
+        By two filters, each with probability 1/2: that of these nodes, and that of a sparse graph of many cells.
+        """
         graph = read_graph(X, strict=self._is_strict())
         n_cells, rate, edges = math.comb(graph.n_nodes, 2), float(self._shares()[1]), edges_of(graph)
         counts = np.arange(n_cells + 1)
@@ -148,12 +154,13 @@ class TmFGenerator(GraphGenerator):
         logs = -rate * np.abs(counts - graph.n_edges) - math.log1p(math.exp(-rate))
         logs += np.where(ends, 0.0, math.log(-math.expm1(-rate)))
         passed = (np.arange(1 << n_cells)[:, None] >> np.arange(n_cells) & 1).astype(bool)
-        out = np.empty((n_cells + 1, 1 << n_cells))
-        for count in counts.tolist():
-            chances = np.full(n_cells, self._filter(count, n_cells).chances[0])
-            chances[edges] = self._filter(count, n_cells).chances[1]
-            out[count] = logs[count] + np.where(passed, np.log(chances), np.log1p(-chances)).sum(axis=1)
-        return out
+        out = np.empty((2, n_cells + 1, 1 << n_cells))
+        for dense, count in itertools.product((0, 1), counts.tolist()):
+            own = self._filter(count, n_cells if dense else _MANY)
+            chances = np.full(n_cells, own.chances[0])
+            chances[edges] = own.chances[1]
+            out[dense, count] = logs[count] + np.where(passed, np.log(chances), np.log1p(-chances)).sum(axis=1)
+        return out - math.log(2)
 
     def _result_parts(self, level):
         interval = np.array(self.confidence_interval(float(level))) if level else None
