@@ -1,6 +1,7 @@
 """Counts of places from users who trust nobody: a quadtree that is cut where earlier users are many."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from numbers import Integral
 
@@ -22,6 +23,8 @@ from dpestim.results import Part
 
 #: Depth of the first question, the largest depth, and users that are expected where nobody says how many.
 FIRST_DEPTH, MOST_DEPTH, MANY = 2, 10, 100_000
+#: With less, floats could not tell the probabilities of a report apart, for as many cells as there may be.
+_LEAST_EPSILON = Fraction(1, 10**6)
 #: A cell is cut if its estimated share is above so many standard errors, and is never cut into more cells than these.
 _ENOUGH, MOST_CELLS = 3.0, 1 << 16
 
@@ -294,6 +297,8 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         try:
             client, (seen,), columns, names = self._read_for(X, True)
             n, groups = len(seen), self._shares()
+            # (what words cannot express is refused now: later questions have at most so many answers)
+            short_law(canonical_epsilon(self.epsilon), min(4 ** self._last_depth(), MOST_CELLS) + 1)
             if n < len(groups):
                 raise ValueError(f"X must have at least {len(groups)} rows, one for each round: take a smaller depth")
             source = client._pay(columns, n)
@@ -323,8 +328,10 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
 
     def _asking(self, question, features, names, inferred="", keys=None):
         depth, nodes = question
-        whole = len(nodes) == 4**depth
-        law = short_law(canonical_epsilon(self.epsilon), len(nodes) + (not whole))
+        whole, epsilon = len(nodes) == 4**depth, canonical_epsilon(self.epsilon)
+        if epsilon < _LEAST_EPSILON:
+            raise ValueError("epsilon is too small for a report to tell anything: take at least 1e-6")
+        law = short_law(epsilon, len(nodes) + (not whole))
         views = [CellOf(f"cells at depth {depth}", law, depth, nodes)]
         return ViewColumns(views, inferred, keys, n_sampled=1, features=features)
 

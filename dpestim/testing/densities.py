@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dpestim.testing.releases import RELEASE_CHECKS, Releases
 from dpestim.testing.tools import require, same_state
 
 #: Counts along a path that are looked at go up to here; releases whose errors are looked at.
-LARGEST, N = 14, 200
+LARGEST, N = 6, 200
 #: Logarithms are sums of floats.
 _FLOAT = 1e-9
 
@@ -68,6 +69,7 @@ def check_density_splits_keep_epsilon(densities):
     rate = float(tree.decision.rate_of_decay)
     norm = math.log1p(math.exp(-rate))
 
+    @cache
     def logs(count, depth):  # of the probabilities that a cell is split, and that it is not
         x = int(tree.biased(np.array([count]), depth)[0])
         near = -rate * (1 - x if x < 1 else x) - norm
@@ -75,7 +77,7 @@ def check_density_splits_keep_epsilon(densities):
 
     depth = min(tree.depth, 3)
     for counts in itertools.combinations_with_replacement(range(LARGEST * (1 + tree.bias), -1, -tree.bias), depth):
-        for more in (0, 1, tree.bias - 1):  # (counts between two multiples of the bias)
+        for more in range(tree.bias):  # (counts between two multiples of the bias)
             told, path = 0.0, [count + more for count in counts]
             for level, count in enumerate(path):
                 (split, stop), (split_without, stop_without) = logs(count + 1, level), logs(count, level)
@@ -84,6 +86,11 @@ def check_density_splits_keep_epsilon(densities):
                 told += split - split_without
             require(told <= share + _FLOAT, f"the splits of a path tell {told:.3f} of one row, and {share:.3f} is "
                     "their share")
+    rows = densities.data[:1]
+    units, chance = est._units(rows, *est._region()), math.exp(logs(1, 0)[0])
+    split = sum(len(tree.draw(units, WordSource(seed))[0]) > 1 for seed in range(N))
+    room = 5 * math.sqrt(N * chance * (1 - chance))
+    require(abs(split - N * chance) < room, "the first split does not follow the law of its noise")
 
 
 def check_density_counts_have_the_stated_error(densities):

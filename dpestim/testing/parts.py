@@ -37,12 +37,25 @@ def check_parts_are_played_in_rounds(parted):
         require(server.n_users_ == asked, "all rounds count")
         if k + 1 < len(groups):
             server.next_round()
+            _check_cells(server)
     require(depth == sorted(set(depth)), "each round must ask about finer cells")
     require(refuses(server.next_round, "a round after the last one", server) != "", "it must say what to do")
     one, two = parted.fresh(random_state=1).client(), parted.fresh(random_state=2).client()
     one.aggregate(parted.fresh(random_state=1).privatize(rows[:100]))
     two.aggregate(parted.fresh(random_state=2).privatize(rows[100:300]))
     require(one.merge(two).n_users_ == 300, "servers of one round must add up")
+
+
+def _check_cells(server):
+    """Require that a place has the number of the asked cell in which it lies, or the last one."""
+    (view,), side = server._columns, server._columns.row[0].n_values
+    codes = np.random.default_rng(2).integers(0, side, (2, 200)).astype(np.uint32)
+    for x, y, number in zip(*codes.tolist(), view.of(list(codes)).tolist()):
+        x, y, node = x * 2**view.depth // side, y * 2**view.depth // side, 0
+        for bit in range(view.depth):
+            node |= (x >> bit & 1) << 2 * bit + 1 | (y >> bit & 1) << 2 * bit
+        wanted = view.nodes.index(node) if node in view.nodes else len(view.nodes)
+        require(number == wanted, "a place must have the number of its cell, or that of no asked cell")
 
 
 def check_parts_are_consistent(parted):

@@ -97,6 +97,9 @@ def check_trajectories_have_the_noise_of_their_tables(subject):
         off = np.array([own[k] - table for own in drawn], float).ravel()
         ratio, room = np.square(off).mean() / noise.variance_steps, 5 * math.sqrt(6 / len(off))
         require(abs(ratio - 1) < room, "a table has not the noise that is stated")
+    first = np.array([[own[k].ravel()[0] for k in range(3)] for own in drawn], float)
+    related = np.abs(np.corrcoef(first.T) - np.eye(3)).max()
+    require(related < 6 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
 
 
 CHECKS = (check_trajectories_keep_epsilon, check_trajectories_are_free_and_of_the_region,
