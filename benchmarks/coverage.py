@@ -317,7 +317,7 @@ ELSEWHERE = {
     "GraphSpectrum": "bands of one graph; tests/unit/graph/test_graph_answers.py",
     "PageRankEstimator": "degrees of one graph; tests/unit/graph/test_pagerank.py",
     "ContinualHistogram": "totals at every step; tests/unit/stream/test_counter.py",
-    "HaarRelease": "cells of every step; tests/unit/stream/test_rows.py",
+    "HaarRelease": "cells of every step; tests/unit/stream/test_stream_rows.py",
     "StreamCounter": "totals at every step; tests/unit/stream/test_counter.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",

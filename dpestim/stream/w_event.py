@@ -136,7 +136,7 @@ class WEventRelease(StreamMechanism):
     n_cells : int, default=2
         The number of numbers of a row, up to 65,536.
     window : int, default=10
-        Neighbours differ within so many successive steps, up to 65,536.
+        The number of successive steps within which neighbours differ, up to 65,536.
     method : {"bd", "ba"}, default="ba"
         How the budget is shared: distributed, or absorbed.
     bounds : (low, high), default=(0, 1)
