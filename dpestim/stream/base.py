@@ -148,7 +148,7 @@ class StreamMechanism(CentralMechanism):
 
         Returns
         -------
-        dpestim.inspection.StreamDisplay
+        dpestim.stream.StreamDisplay
         """
         return StreamDisplay.from_estimator(self, truth, level=level, ax=ax, **kwargs)
 

@@ -28,12 +28,8 @@ class WEventOf:
     window: int
     method: str
 
-    n_short, tight = 4, 0.2
-
-    @property
-    def within(self):
-        """In how many successive steps neighbours differ."""
-        return self.window
+    #: Neighbours differ within successive steps; few runs of few steps reach the worst case.
+    successive, n_short, tight = True, 4, 0.2
 
     def read(self, X, strict):
         """Return integers of the steps, and whether it was one step."""
