@@ -323,7 +323,7 @@ ELSEWHERE = {
     "SpatialDensity": "rectangles of cells; tests/unit/geo/test_density.py",
     "LDPartEstimator": "says that it has no intervals; tests/unit/geo/test_density.py",
     "ContinualHistogram": "totals at every step; tests/unit/stream/test_counter.py",
-    "HaarRelease": "cells of every step; tests/unit/stream/test_rows.py",
+    "HaarRelease": "cells of every step; tests/unit/stream/test_stream_rows.py",
     "StreamCounter": "totals at every step; tests/unit/stream/test_counter.py",
     "SubgraphCount": "counts of one graph; tests/unit/graph/test_graphs.py",
     "NodeDegreeDistribution": "one-sided, of one graph; tests/unit/graph/test_nodes.py",

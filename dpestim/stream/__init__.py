@@ -10,6 +10,7 @@ How data flow::
 * `totals.py`     epochs: a horizon, doubling, sliding windows
 * `run.py`        the state of a stream between two steps, and who may go on with it
 * `widths.py`     intervals
+* `plotting.py`   `StreamDisplay`: releases, their band, and the truth
 * `counter.py`    `StreamCounter`: counts and sums
 * `histogram.py`  `ContinualHistogram`: a total for each cell
 * `haar.py`       `HaarRelease`: each step by noisy Haar coefficients
@@ -25,10 +26,11 @@ events of a user is bounded by ``user_events``. Ledgers of streams are those wit
 from dpestim.stream.counter import StreamCounter
 from dpestim.stream.haar import HaarRelease
 from dpestim.stream.histogram import ContinualHistogram
+from dpestim.stream.plotting import StreamDisplay
 from dpestim.stream.sparse import SVTRelease
 from dpestim.stream.w_event import WEventRelease
 
-__all__ = ["ContinualHistogram", "HaarRelease", "SVTRelease", "StreamCounter", "WEventRelease"]
+__all__ = ["ContinualHistogram", "HaarRelease", "SVTRelease", "StreamCounter", "StreamDisplay", "WEventRelease"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Streams"

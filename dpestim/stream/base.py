@@ -138,7 +138,7 @@ class StreamMechanism(CentralMechanism):
         Parameters
         ----------
         truth : array-like, default=None
-            Exact numbers to compare with; whoever draws them publishes them.
+            Exact numbers to compare with. A picture of them publishes them.
         level : float or None, default=0.95
             Level of the band; None draws none.
         ax : matplotlib Axes or None, default=None
@@ -148,7 +148,7 @@ class StreamMechanism(CentralMechanism):
 
         Returns
         -------
-        dpestim.inspection.StreamDisplay
+        dpestim.stream.StreamDisplay
         """
         return StreamDisplay.from_estimator(self, truth, level=level, ax=ax, **kwargs)
 

@@ -138,7 +138,7 @@ class StreamCounter(StreamMechanism):
     horizon : int, default=None
         The number of steps at most, up to 2^40. None: no end, by epochs that double.
     window : int, default=None
-        Release the total of so many latest steps instead, up to 8,192; `horizon` must be None.
+        The number of latest steps whose total is released instead, up to 8,192; `horizon` must be None.
     {user events}
     """
     _more_attributes = """

@@ -181,7 +181,7 @@ class HaarRelease(StreamMechanism):
         limit = float(canonical_amount(self.threshold, "threshold"))
         steps = steps_of(self.bounds, self.change, self.resolution, cells)
         if max(abs(steps.low), abs(steps.high)) * cells >= 1 << 60:
-            raise ValueError("bounds must be closer for so many cells: take a coarser resolution")
+            raise ValueError("bounds must be closer for n_cells cells: take a coarser resolution")
         spec = HaarOf(steps, canonical_epsilon(self.epsilon), self._events(), self.weights, self.shrink, limit)
         if min(law.rate_of_decay for law in spec.laws) < Fraction(1, 1 << 50):
             raise ValueError("epsilon is too small, because the noise would exceed 64-bit integers: take a larger one")

@@ -28,12 +28,8 @@ class WEventOf:
     window: int
     method: str
 
-    n_short, tight = 4, 0.2
-
-    @property
-    def within(self):
-        """In how many successive steps neighbours differ."""
-        return self.window
+    #: Neighbours differ within successive steps; few runs of few steps reach the worst case.
+    successive, n_short, tight = True, 4, 0.2
 
     def read(self, X, strict):
         """Return integers of the steps, and whether it was one step."""
@@ -136,7 +132,7 @@ class WEventRelease(StreamMechanism):
     n_cells : int, default=2
         The number of numbers of a row, up to 65,536.
     window : int, default=10
-        Neighbours differ within so many successive steps, up to 65,536.
+        The number of successive steps within which neighbours differ, up to 65,536.
     method : {"bd", "ba"}, default="ba"
         How the budget is shared: distributed, or absorbed.
     bounds : (low, high), default=(0, 1)

@@ -45,6 +45,7 @@ an estimator can do decides which:
     shuffled     what puts a local estimator behind a shuffler
     statistics   statistics: exact laws on small tables (`plans`), what a result may depend on, summaries
     statistic_samples  ... releases against their laws, errors, intervals
+    streams      what releases at every step of a stream: worst neighbours of few steps, laws, copies of a state
     surveys      what randomises rows on devices: the file that both sides agree on, and reports as messages
 
 Exact rational laws come first, then samples against them, each with a named n and alpha, and each shown to *reject* a

@@ -12,7 +12,7 @@ from dpestim.testing.releases import RELEASE_CHECKS, Releases
 from dpestim.testing.tools import Book, refuses, require, same_state
 
 #: Steps of the streams that are enumerated, pairs of them at most, and streams whose releases are compared with a law.
-SHORT, MOST, N = 6, 1500, 400
+SHORT, MOST, N = 6, 600, 400
 #: How far the mean of N squares of normal numbers may be off, in standard deviations.
 _FAR = 5.5
 
@@ -65,8 +65,8 @@ class Streams(Releases):
         return est.set_params(horizon=SHORT) if getattr(est, "horizon", None) else est
 
 
-def neighbouring(spec, events, n_steps):
-    """Yield pairs of streams, arrays of integers, that differ in so many events."""
+def neighbouring(spec, events, n_steps, within):
+    """Yield pairs of streams, arrays of integers, that differ in this number of events, or of successive steps."""
     low, high, change, width = spec.steps.low, spec.steps.high, spec.steps.change, spec.steps.width or 1
     values = [low, low + change] if low + change <= high else [low]
     streams = [np.array(one, np.int64).reshape(n_steps, 1) for one in product(values, repeat=n_steps)]
@@ -74,7 +74,6 @@ def neighbouring(spec, events, n_steps):
         rng = np.random.default_rng(0)
         streams = [rng.choice(values, (n_steps, width)) for _ in range(40)]
     places = list(product(range(n_steps), range(width)))
-    within = n_steps if hasattr(spec, "every") else getattr(spec, "within", None)
     if within is not None:  # (these differ in one cell of each of so many successive steps)
         yield from _stretches(streams, within, change, high)
         return
@@ -102,7 +101,10 @@ def check_stream_keeps_epsilon(streams):
     """Over all short neighbouring streams: no more than epsilon, or rho, is spent; and the worst pair spends it."""
     est = streams.short()
     spec, events = est._spec(), est._events()
-    pairs = list(neighbouring(spec, events, SHORT if not hasattr(spec, "n_short") else spec.n_short))
+    n_steps = getattr(spec, "n_short", SHORT)
+    # (what the estimator declares, and not what it makes of it)
+    within = n_steps if getattr(spec, "every", False) else est.window if getattr(spec, "successive", False) else None
+    pairs = list(neighbouring(spec, events, n_steps, within))
     pairs = pairs[:: max(1, len(pairs) // MOST)]
     delta = getattr(est, "delta", None)
     allowed = est._guarantee().concentrated.rho if delta else canonical_epsilon(est.epsilon)

@@ -1,8 +1,10 @@
 """Streams with too little noise, with the noise of another horizon, and with a state that goes on twice."""
 
+import math
 from dataclasses import replace
 
-from dpestim.stream import StreamCounter
+from dpestim.central.additive.discrete_laplace import law_of_rate
+from dpestim.stream import HaarRelease, StreamCounter, SVTRelease, WEventRelease
 from dpestim.stream import counter as counters
 from dpestim.stream.run import Run
 
@@ -69,6 +71,31 @@ class RepeatsNoise(StreamCounter):
         return super()._advance(X, run)
 
 
+class PrintedHaar(HaarRelease):
+    """Noise of each orthonormal coefficient for a change of 1, as it was published."""
+
+    def _spec(self):
+        spec = super()._spec()
+        spec.__dict__["laws"] = [law_of_rate(spec.epsilon / max(1, math.ceil(size**0.5))) for size in spec.sizes]
+        return spec
+
+
+class ForgetsTheWindow(WEventRelease):
+    """Each step may cost what a whole window may."""
+
+    def _spec(self):
+        return replace(super()._spec(), window=1)
+
+
+class LooksForNothing(SVTRelease):
+    """Numbers of all releases have the noise of one."""
+
+    def _spec(self):
+        spec = super()._spec()
+        spec.law.__dict__["number"] = law_of_rate(spec.law.epsilon / spec.steps.change)
+        return spec
+
+
 _SMOOTH, _TREE = StreamCounter._test_params()[:2]
 BROKEN = [
     (ForgetsHalf, {**_SMOOTH, "bounds": (0, 2)}, "check_stream_keeps_epsilon"),
@@ -77,4 +104,7 @@ BROKEN = [
     (CountsLessNoise, _TREE, "check_stream_follows_law"),
     (GoesOnTwice, _SMOOTH, "check_stream_goes_on"),
     (RepeatsNoise, _TREE, "check_stream_goes_on"),
+    (PrintedHaar, {"epsilon": 1.0, "n_cells": 4}, "check_stream_keeps_epsilon"),
+    (ForgetsTheWindow, {"epsilon": 8.0, "n_cells": 1, "window": 3}, "check_stream_keeps_epsilon"),
+    (LooksForNothing, {"epsilon": 1.0, "n_cells": 1, "max_releases": 3}, "check_stream_keeps_epsilon"),
 ]
