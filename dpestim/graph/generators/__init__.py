@@ -34,7 +34,7 @@ __all__ = [
 TASK = "Synthetic graphs"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("degrees and paths matter, and no curator is trusted", "DGGGenerator", "each user reports one number"),
+    ("degrees matter, and no curator is trusted", "DGGGenerator", "each user reports one number"),
     ("nodes have attributes, or degrees and triangles matter", "AGMGenerator",
      "attributes, degrees and triangles get noise, and edges and attributes are protected"),
     ("communities matter, and groups of nodes are public", "PrivGraphGenerator",

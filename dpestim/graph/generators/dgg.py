@@ -22,8 +22,9 @@ class DGGGenerator(GraphSampler, EitherReports):
 
     **Utility.** A reported degree has noise of standard deviation 1.4 / epsilon. The distribution of degrees and the
     number of edges are close to those of the graph from epsilon 1 on. Nothing is learned of who is joined with whom:
-    clustering and triangles are those that `clustering` assumes, right or wrong, and communities of the graph are lost.
-    Degrees and shortest paths are the use of it.
+    clustering and triangles are those that `clustering` assumes, and communities of the graph are lost. On two graphs
+    of 2,000 nodes, with the default of `clustering`, triangles were off by half and by a factor of 12, and shortest
+    paths by a sixth, for any epsilon (guide, "How like the graph are graphs that are drawn?").
 
     **Complexity.** O(n log n + edges) time and O(n + edges) memory for a graph. A user sends 8 bytes.
 
