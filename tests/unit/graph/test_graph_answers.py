@@ -56,7 +56,7 @@ def test_bands_of_degrees_hold_at_once_and_releases_are_distributions(kind, meth
         assert (np.diff(high) <= 0).all()
         assert est.distribution_.sum() == pytest.approx(1)
         assert (est.distribution_ >= 0).all()
-    assert held >= 14  # (of 25 with probability 0.8: fewer with probability 1e-3)
+    assert held >= 14  # (of 25 with probability 0.8: fewer with probability 2e-3)
 
 
 def test_isotonic_regression_takes_noise_away():
@@ -93,7 +93,7 @@ def test_bands_of_eigenvalues_hold(kind):
         est = GraphSpectrum(1.0, n_values=4, random_state=seed).fit(matrix)
         low, high = est.confidence_interval(0.8)
         held += ((low <= truth) & (truth <= high)).all()
-    assert held >= 11  # (binomial: fewer with probability 1e-3)
+    assert held >= 11  # (binomial: fewer with probability 3e-3)
 
 
 def test_one_eigenvalue_needs_half_the_noise_and_a_pair_that_moves_most_is_there():
