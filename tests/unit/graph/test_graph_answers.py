@@ -47,7 +47,7 @@ def test_degrees_without_noise_are_those_of_the_graph(kind, method, top):
 def test_bands_of_degrees_hold_at_once_and_releases_are_distributions(kind, method):
     matrix, held = drawn(30, kind, seed=1), 0
     truth = np.array([(matrix.sum(0) >= k).sum() for k in range(30)])
-    for seed in range(50):
+    for seed in range(25):
         est = DegreeDistribution(0.7, method=method, random_state=seed).fit(matrix)
         low, high = est.confidence_interval(0.8)
         held += ((low <= truth) & (truth <= high)).all()
@@ -56,7 +56,7 @@ def test_bands_of_degrees_hold_at_once_and_releases_are_distributions(kind, meth
         assert (np.diff(high) <= 0).all()
         assert est.distribution_.sum() == pytest.approx(1)
         assert (est.distribution_ >= 0).all()
-    assert held >= 31  # (of 50 with probability 0.8: fewer with probability 1e-3)
+    assert held >= 14  # (of 25 with probability 0.8: fewer with probability 2e-3)
 
 
 def test_isotonic_regression_takes_noise_away():
@@ -89,11 +89,11 @@ def test_eigenvalues_without_noise_are_those_of_known_spectra(matrix, wanted):
 def test_bands_of_eigenvalues_hold(kind):
     matrix = drawn(20, kind).astype(float)
     truth, held = np.linalg.eigvalsh(matrix)[::-1][:4], 0
-    for seed in range(40):
+    for seed in range(20):
         est = GraphSpectrum(1.0, n_values=4, random_state=seed).fit(matrix)
         low, high = est.confidence_interval(0.8)
         held += ((low <= truth) & (truth <= high)).all()
-    assert held >= 23  # (binomial: fewer with probability 1e-3)
+    assert held >= 11  # (binomial: fewer with probability 3e-3)
 
 
 def test_one_eigenvalue_needs_half_the_noise_and_a_pair_that_moves_most_is_there():
@@ -112,14 +112,14 @@ def across(matrix, sides):
 
 @pytest.mark.parametrize(("kind", "delta"), [*((kind, None) for kind in KINDS), ("heavy", 1e-5)])
 def test_declared_cuts_are_counted_and_their_intervals_hold(kind, delta):
-    matrix, held = drawn(30, kind), 0.0
-    truth = across(matrix, SIDES)
+    matrix, seeds = drawn(30, kind), 6 if delta else 20
+    truth, held = across(matrix, SIDES), 0.0
     assert CutEstimator(1.0, cuts=SIDES)._answers(read_graph(matrix))[0].tolist() == truth.tolist()
-    for seed in range(25):
+    for seed in range(seeds):
         est = CutEstimator(1.0, cuts=SIDES, delta=delta, random_state=seed).fit(matrix)
         low, high = est.confidence_interval(0.8)
-        held += ((low <= truth) & (truth <= high)).mean() / 25
-    assert held > 0.72  # (300 at 0.8: less with probability 1e-3)
+        held += ((low <= truth) & (truth <= high)).mean() / seeds
+    assert held > 0.8 - 3 * math.sqrt(0.16 / (12 * seeds))  # (independent noise: less with probability 1e-3)
 
 
 def test_the_sensitivity_of_cuts_is_the_most_that_separate_two_nodes():
