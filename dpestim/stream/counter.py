@@ -64,7 +64,7 @@ class TotalsOf:
     def tight(self):
         """The part of epsilon, or rho, that short streams spend at least, where the horizon is longer, or L counts."""
         if self.plan.doubles:
-            return 0.5
+            return 0.3
         return 0.9 if self.plan.events == 1 else 0.45
 
     def loss(self, one, two, noise):
@@ -207,6 +207,6 @@ class StreamCounter(StreamMechanism):
         return [
             {"epsilon": 1.0, "delta": 1e-3, "horizon": 64},
             {"epsilon": 1.0, "method": "tree", "bounds": (-1, 3), "change": 1, "horizon": 60, "user_events": 2},
-            {"epsilon": 2.0, "delta": 1e-3, "bounds": (0, 1), "resolution": 0.25},
-            {"epsilon": 1.0, "delta": 1e-2, "method": "tree", "window": 3},
+            {"epsilon": 2.0, "delta": 1e-3, "bounds": (0, 1), "resolution": 0.25, "user_events": 2},
+            {"epsilon": 1.0, "delta": 1e-2, "method": "tree", "window": 4, "user_events": 2},
         ]

@@ -68,7 +68,7 @@ class Noise:
     """Integers of several laws for several columns, each of which goes on where it ended."""
 
     def __init__(self, source):
-        self._source, self._streams = source, {}
+        self._source, self._streams, self.seeded = source, {}, source.seeded
 
     def take(self, law, cell, size):
         """Return the next integers of a law for a column."""

@@ -152,6 +152,7 @@ def check_stream_goes_on(streams):
         require(same_state(one.values_, est.values_) and one.privacy_ == est.privacy_, "a copy is not the same")
         later = one.partial_fit(data[3:])
         require(len(later) == len(data) - 3 and one.n_steps_ == len(data), "a copy must go on where it ended")
+        require(not one._run.noise(None).seeded, "a copy without a seed must draw fresh noise")
         refuses(lambda two=two: two.partial_fit(data[3:]), "a second copy that goes on")
         refuses(lambda est=est: est.partial_fit(data[3:]), "a stream of which a copy went on")
         est.fit(data)
