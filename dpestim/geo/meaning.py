@@ -1,5 +1,6 @@
 """What an epsilon for a metre means at a distance: a table."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
@@ -20,6 +21,8 @@ class DistanceTable(Table):
     metres : tuple of Fraction
     privacy : PrivacyGuarantee
     """
+
+    _plotted, _n_labels = ("epsilon", None, None), 1
 
     epsilon: Fraction
     metres: tuple
@@ -50,9 +53,13 @@ class DistanceTable(Table):
             yield (f"{float(metres):g}", bound(there), odds(there).removeprefix(" = ") or f"e^{bound(there)}",
                    posterior(there))
 
+    def _columns(self):
+        return "metres", "epsilon", "odds", "posterior"
+
     def _records(self):
         for metres in self.metres:
-            yield float(metres), float(self.epsilon * metres), None, None
+            there = float(self.epsilon * metres)
+            yield float(metres), there, math.exp(min(there, 700.0)), 1 / (1 + math.exp(-there))
 
     def _remarks(self):
         return (f"Epsilon is {bound(self.epsilon)} for a metre, and for each report: reports of one user add up.",)

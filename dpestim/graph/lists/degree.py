@@ -158,7 +158,8 @@ class DegreeEstimator(EitherReports):
     def _result_parts(self, level):
         self._check_fitted()
         interval = np.stack(self.confidence_interval(level), axis=-1) if level else None
-        return [Part("degree", (("node", list(range(self.n_nodes_))),), self.degrees_, np.full(self.n_nodes_, self.standard_error_), interval)]
+        nodes = (("node", list(range(self.n_nodes_))),)
+        return [Part("degree", nodes, self.degrees_, np.full(self.n_nodes_, self.standard_error_), interval)]
 
     @staticmethod
     def _truth(graph):
