@@ -133,9 +133,6 @@ class SVTRelease(StreamMechanism):
     _quantity = "latest release"
     _test_wrong = {"n_cells": (0, None, True), "threshold": (-1, "a", None), "max_releases": (0, None, 1.5)}
 
-    #: Users may differ at every step.
-    user_events = "every step"
-
     def __init__(self, epsilon=1.0, *, n_cells=2, bounds=(0, 1), change=None, resolution=1, threshold=1.0,
                  max_releases=10, ledger=None, random_state=None):
         self.epsilon = epsilon

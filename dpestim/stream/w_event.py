@@ -156,9 +156,6 @@ class WEventRelease(StreamMechanism):
     _quantity = "latest release"
     _test_wrong = {"n_cells": (0, None, True), "window": (0, None, 1.5)}
 
-    #: Users may differ at every step of a window.
-    user_events = None
-
     def __init__(self, epsilon=1.0, *, n_cells=2, window=10, method="ba", bounds=(0, 1), change=None, resolution=1,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
