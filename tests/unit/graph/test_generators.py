@@ -1,6 +1,7 @@
 """Graphs that are drawn: degrees, clustering and density, laws of pairs, rounds of users, what is protected."""
 
 import math
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -233,3 +234,12 @@ def test_loops_and_repeated_edges_are_left_out():
     ends = np.array([0, 1, 2, 2] + [3] * 256)
     graph = joined(ends, np.array([1, 0, 2, 0] + [1] * 256), 5).toarray()
     assert graph.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0] * 5]
+
+
+def test_degrees_of_any_noise_take_little_memory():
+    tracemalloc.start()
+    degrees = likely_degrees(np.array([-(10**15), 3, 10**15]), 1e-12, 5)
+    assert tracemalloc.get_traced_memory()[1] < 2**28
+    tracemalloc.stop()
+    assert degrees.min() >= 0
+    assert degrees.max() <= 5
