@@ -49,8 +49,11 @@ class Steps:
         return codes.reshape(len(codes), -1), single
 
 
-def steps_of(bounds, change, resolution, width=None):
-    """Return the `Steps` that parameters declare, or raise ValueError."""
+def steps_of(bounds, change, resolution, width=None, *, rows=False):
+    """Return the `Steps` that parameters declare, or raise ValueError.
+
+    `rows`: `change` is that of a whole row, in the L1 norm, and may be in several cells; else that of one cell.
+    """
     unit = canonical_amount(resolution, "resolution")
     if not 0 < unit < math.inf:
         raise ValueError("resolution must be a number above 0")
@@ -66,8 +69,13 @@ def steps_of(bounds, change, resolution, width=None):
     moved = canonical_amount(change, "change")
     if not 0 < moved < math.inf:
         raise ValueError("change must be None or a number above 0: the most that one event changes a step")
+    units = math.ceil(moved / unit)
     # (whole numbers are rounded down exactly; what is divided by another unit may be off by a rounding)
-    return Steps(low, high, unit, min(math.ceil(moved / unit) + (unit != 1), high - low), width)
+    if not rows:
+        return Steps(low, high, unit, min(units + (unit != 1), high - low), width)
+    # (so may be each cell of a row that changes, which changes by a unit at least; powers of two divide exactly)
+    exact = all(part & (part - 1) == 0 for part in (unit.numerator, unit.denominator))
+    return Steps(low, high, unit, min(units * (1 if exact else 2), width * (high - low)), width)
 
 
 def checked_count(name, value, most, none=True):

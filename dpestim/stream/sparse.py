@@ -109,9 +109,11 @@ class SVTRelease(StreamMechanism):
     bounds : (low, high), default=(0, 1)
         The public range of a number; values are clipped to it. The ends must be multiples of `resolution`.
     change : float, default=None
-        The most by which one user changes one row, in the L1 norm. None: from one end of the bounds to the other.
+        The most by which one user changes one row, in the L1 norm, after values are rounded: a user who moves from one
+        cell to another changes two. None: one number, from one end of the bounds to the other.
     resolution : float, default=1
-        Values are rounded down to multiples of it.
+        Values are rounded down to multiples of it. Rows are protected as they are after that: a user who changes
+        fractions of it in several cells may change more units than the sum of these fractions.
     threshold : float, default=1.0
         The L1 distance from the latest release at which a new one is made; public.
     max_releases : int, default=10
@@ -159,7 +161,7 @@ class SVTRelease(StreamMechanism):
 
     def _spec(self):
         cells = checked_count("n_cells", self.n_cells, MOST_CELLS, none=False)
-        steps = steps_of(self.bounds, self.change, self.resolution, cells)
+        steps = steps_of(self.bounds, self.change, self.resolution, cells, rows=True)
         limit = canonical_amount(self.threshold, "threshold") / steps.unit
         if not limit < 1 << 50:
             raise ValueError("threshold must be a number of at least 0 and below 2^50 units of resolution")

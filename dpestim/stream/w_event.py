@@ -138,9 +138,11 @@ class WEventRelease(StreamMechanism):
     bounds : (low, high), default=(0, 1)
         The public range of a number; values are clipped to it. The ends must be multiples of `resolution`.
     change : float, default=None
-        The most by which one user changes one row, in the L1 norm. None: from one end of the bounds to the other.
+        The most by which one user changes one row, in the L1 norm, after values are rounded: a user who moves from one
+        cell to another changes two. None: one number, from one end of the bounds to the other.
     resolution : float, default=1
-        Values are rounded down to multiples of it.
+        Values are rounded down to multiples of it. Rows are protected as they are after that: a user who changes
+        fractions of it in several cells may change more units than the sum of these fractions.
     """
     _more_attributes = """
     values_ : ndarray
@@ -185,7 +187,7 @@ class WEventRelease(StreamMechanism):
         window = checked_count("window", self.window, _LONGEST, none=False)
         if self.method not in ("ba", "bd"):
             raise ValueError('method must be "ba" or "bd"')
-        steps = steps_of(self.bounds, self.change, self.resolution, cells)
+        steps = steps_of(self.bounds, self.change, self.resolution, cells, rows=True)
         spec = WEventOf(steps, canonical_epsilon(self.epsilon), window, self.method)
         least = min(spec.epsilon / (2 * window), spec.epsilon * _LEAST) / max(1, steps.change)
         if least < Fraction(1, 1 << 50):

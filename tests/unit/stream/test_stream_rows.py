@@ -92,3 +92,22 @@ def test_cells_are_counters_with_noise_of_their_own():
     assert len({tuple(column.round(6)) for column in errors.T}) == 3
     assert np.abs(errors).max() < 6
     assert est.result_.to_frame().shape[0] == 3
+
+
+@pytest.mark.parametrize("resolution", [1, 0.5, 0.1])
+@pytest.mark.parametrize("cls", [SVTRelease, WEventRelease])
+def test_a_user_who_moves_from_one_cell_to_another_is_protected(cls, resolution):
+    """`change` is that of a whole row: two cells that change cost no more than epsilon, on any grid."""
+    top = round(3 * resolution, 9)
+    values = (np.arange(4) * resolution).round(9)
+    for change, bounds, pairs in ((2, (0, 1), [((0, 1), (1, 0))]),
+                                  (2 * resolution, (0, top), list(product(product(values, values), repeat=2)))):
+        est = cls(1.0, n_cells=2, bounds=bounds, change=change, resolution=resolution)
+        spec, worst = est._spec(), 0
+        for one, two in pairs:
+            if np.abs(np.subtract(one, two)).sum() > change * (1 + 1e-9):
+                continue
+            rows = [spec.read(np.array([row] * 3, float), False)[0] for row in (one, two)]
+            assert np.abs(rows[0] - rows[1])[0].sum() <= spec.steps.change
+            worst = max(worst, spec.loss(*rows, est._noise(0)))
+        assert worst <= 1
