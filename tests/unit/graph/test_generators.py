@@ -243,3 +243,15 @@ def test_degrees_of_any_noise_take_little_memory():
     tracemalloc.stop()
     assert degrees.min() >= 0
     assert degrees.max() <= 5
+
+
+@pytest.mark.parametrize("cls", [DGGGenerator, LDPGenGenerator, RNLGenerator])
+def test_users_who_share_a_seed_have_noise_of_their_own(cls):
+    """Users who report apart send what they send together: no two of them have the noise of one place."""
+    graph = planted(12)[0]
+    graph = np.asarray(graph.todense() if hasattr(graph, "todense") else graph)
+    whole = cls(1.0, random_state=3).privatize(graph)
+    for users in ([0, 1, 2], [5], [3, 9, 11]):
+        part = cls(1.0, random_state=3).privatize(graph[users], users=np.array(users))
+        wanted = whole[users]
+        assert (part != wanted).sum() == 0
