@@ -352,7 +352,9 @@ def _steps(values, bounds):
     """Return ratings as integers from -STEPS to STEPS."""
     low, high = bounds
     with np.errstate(all="ignore"):
-        return np.rint((np.clip(values, low, high) - (low + high) / 2) / ((high - low) / 2) * STEPS).astype(np.int64)
+        steps = np.rint((np.clip(values, low, high) - (low + high) / 2) / ((high - low) / 2) * STEPS)
+    # (where bounds are next to each other the middle is rounded, and 0 / 0 is possible: the range is that of the proof)
+    return np.fmin(np.fmax(steps, -STEPS), STEPS).astype(np.int64)
 
 
 def _residuals(ratings, x, means, exact=False):

@@ -1,5 +1,6 @@
 """Ratings: how tables become matrices, how well similar items predict, and sums of blocks."""
 
+import math
 import warnings
 
 import numpy as np
@@ -105,3 +106,9 @@ def test_ratings_outside_the_bounds_count_as_the_nearest():
                     for table in (X, far))
     assert np.array_equal(one.item_means_, two.item_means_)
     assert np.array_equal(one.similarities_, two.similarities_)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1.0, math.nextafter(1.0, 2)), (3.0, 3.0000000000000004), (1.0, 5.0)])
+def test_no_bounds_let_a_rating_leave_the_range_that_the_noise_is_for(bounds):
+    values = np.array([-np.inf, -1.0, *bounds, sum(bounds) / 2, 1e300, np.inf])
+    assert np.abs(item_similarity._steps(values, bounds)).max() <= item_similarity.STEPS
