@@ -108,7 +108,7 @@ def test_ratings_outside_the_bounds_count_as_the_nearest():
     assert np.array_equal(one.similarities_, two.similarities_)
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1.0, math.nextafter(1.0, 2)), (3.0, math.nextafter(3.0, 4)), (1, 5)])
+@pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1.0, math.nextafter(1, 2)), (3.0, math.nextafter(3, 4)), (1, 5)])
 def test_no_bounds_let_a_rating_leave_the_range_that_the_noise_is_for(bounds):
     values = np.array([-np.inf, -1.0, *bounds, sum(bounds) / 2, 1e300, np.inf])
     steps = item_similarity._steps(values, bounds).tolist()
