@@ -163,14 +163,12 @@ class LDPGenGenerator(GraphGenerator):
         """Return how many of each list are in each group, with noise: one entry of a list moves one number by 1."""
         n_groups = int(self.first_groups) if turn == 0 else int(groups.max()) + 1
         places = np.repeat(np.arange(len(found.users)), found.lengths) * n_groups + groups[found.nodes]
-        counts = np.bincount(places, minlength=len(found.users) * n_groups).astype(np.int64)
-        counts = counts.reshape(-1, n_groups)
-        if not source.seeded:
-            return self._law(turn).add(counts, source)
-        # (a seed that several users share gives each the noise of the user's number, and no two the same)
-        every = np.zeros((found.n_nodes, n_groups), np.int64)
-        every[found.users] = counts
-        return self._law(turn).add(every, source)[found.users]
+        counts = np.bincount(places, minlength=len(found.users) * n_groups).astype(np.int64).reshape(-1, n_groups)
+        # (users who share a seed have the noise of their numbers, and no two of them the same)
+        users = found.users if source.seeded else slice(None)
+        every = np.zeros((found.n_nodes if source.seeded else len(counts), n_groups), np.int64)
+        every[users] = counts
+        return self._law(turn).add(every, source)[users]
 
     def _grouped(self, reports):
         """Return groups of users whose reports are alike, of the number that leaves the least error, as it seems.
