@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.base import PrivateEstimator
 from dpestim.graph.flow import dominators, fall_along, from_leaves, read_flow
 from dpestim.graph.pairs import PairFlips
-from dpestim.inputs.frames import is_frame, refuse_parts
+from dpestim.inputs.frames import is_frame, refuse_masked, refuse_parts
+from dpestim.inputs.matrices import entries_of
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.results import Part, named
@@ -244,6 +245,7 @@ class ControlFlowCoverage(PrivateEstimator):
     def _read(self, X, flow):
         """Return an array whose entries are not 0 where a run covers a block, or raise ValueError."""
         refuse_parts(X, "X")
+        refuse_masked(X, "X")
         wanted = "X must have a row for each run and a column for each block of flow, zeros and ones"
         if is_frame(X):
             names = list(X.columns)
@@ -253,7 +255,7 @@ class ControlFlowCoverage(PrivateEstimator):
             else:
                 raise ValueError("X must have a column for each block of flow, with its name")
         if sparse.issparse(X):
-            X = X.toarray()
+            X = entries_of(X).toarray()
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf" or not len(X):
             raise ValueError(wanted)
         if X.shape[1] != len(flow.blocks):

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from dpestim.inputs.frames import is_frame, refuse_parts
+from dpestim.inputs.frames import is_frame, refuse_masked, refuse_parts
+from dpestim.inputs.matrices import entries_of
 from dpestim.inputs.safe_errors import attempt
 
 
@@ -49,6 +50,7 @@ class Graph:
 def read_graph(X, *, strict=False):
     """Return a `Graph` from an adjacency matrix (sparse or array) or a networkx graph, or raise ValueError."""
     refuse_parts(X, "X")
+    refuse_masked(X, "X")
     if any(base.__module__.startswith("networkx.") for base in type(X).__mro__):
         return _from_networkx(X, strict)
     if is_frame(X):  # (nodes without an edge are not in it, and those in it are private)
@@ -57,11 +59,9 @@ def read_graph(X, *, strict=False):
     if sparse.issparse(X):
         if X.ndim != 2:
             raise ValueError("the graph must be a matrix of two dimensions: pass its adjacency matrix")
-        entries = X.tocoo()
+        entries = entries_of(X)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "bifu":
-        entries, error = attempt(sparse.coo_array, X)
-        if error:
-            raise ValueError("the graph must be an adjacency matrix of zeros and ones")
+        entries = sparse.coo_array(X.astype(np.float32) if X.dtype == np.float16 else X)  # (SciPy has no float16)
     else:
         raise ValueError("the graph must be an adjacency matrix (a SciPy sparse matrix or array, or a NumPy array of "
                          "two dimensions) or a networkx graph; make one of a table of edges by dpestim.graph.adjacency")

@@ -15,6 +15,7 @@
 * `declared.py`    what was declared about columns, in every form, by name or place: the one reader of all estimators
 * `numbers.py`     tables of numbers; dates and durations are none
 * `sparse.py`      tables of which only entries are kept, for those estimators that take them
+* `matrices.py`    entries of a sparse matrix, or an error that shows none
 * `clipped.py`     rows of norm at most 1, as linear models take them
 * `key_value.py`       tables whose rows are sets of (key, value) pairs, sparse or long
 * `labels.py`      y to codes of classes, by the same encoder

@@ -100,13 +100,18 @@ def refuse_parts(data, name):
                          f"{name}), or privatize of the same module")
 
 
+def refuse_masked(data, name):
+    """Raise ValueError for a masked array, whose mask would be lost."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be a masked array: remove or fill what is masked")
+
+
 def refuse_containers(data, name):
     """Raise ValueError for what has no rows that can be read one by one."""
     refuse_parts(data, name)
     if hasattr(data, "collect") and hasattr(data, "lazy"):
         raise ValueError(f"{name} must not be a lazy frame: collect() it first")
-    if isinstance(data, np.ma.MaskedArray):
-        raise ValueError(f"{name} must not be a masked array: remove or fill what is masked")
+    refuse_masked(data, name)
     if hasattr(data, "toarray") and hasattr(data, "nnz"):
         raise ValueError(f"Sparse data was passed for {name}, but dense data is required: use {name}.toarray()")
     if name == "X" and is_series(data):

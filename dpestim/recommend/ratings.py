@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from dpestim.inputs.frames import refuse_parts
+from dpestim.inputs.matrices import entries_of
 from dpestim.inputs.safe_errors import attempt
 
 
@@ -48,7 +49,7 @@ def read_ratings(X, *, n_items=None, strict=False):
         raise ValueError("ratings must be numbers")
     if n_items is not None and X.shape[1] != n_items:
         raise ValueError(f"ratings must have {n_items} columns, one for each item of the fit")
-    entries = X.tocoo()
+    entries = entries_of(X)
     rows, columns, values = entries.row, entries.col, entries.data.astype(np.float64)
     known = ~np.isnan(values)
     if not strict and not known.all():

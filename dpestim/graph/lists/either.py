@@ -58,7 +58,7 @@ class EitherReports(BitReports, ListEstimator):
         if n_nodes is None and users is not None:
             raise ValueError("n_nodes must be given for reports of some users: the public number of nodes")
         n_nodes = checked_nodes(len(reports) if n_nodes is None else n_nodes)
-        return Degrees(checked_users(users, n_nodes, len(reports)), reports, n_nodes)
+        return Degrees(checked_users(users, n_nodes, len(reports)), reports.copy(), n_nodes)
 
     def _joined(self, mine, theirs):
         if self.method == "rnl":

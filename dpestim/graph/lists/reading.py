@@ -10,7 +10,8 @@ from scipy import sparse
 
 from dpestim._core import lists
 from dpestim.graph.reading import read_graph
-from dpestim.inputs.frames import refuse_parts
+from dpestim.inputs.frames import refuse_masked, refuse_parts
+from dpestim.inputs.matrices import entries_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ def checked_users(users, n_nodes, n_rows):
 def read_lists(X, users=None, *, strict=False):
     """Return the `Lists` of a graph, or of rows of an adjacency matrix, or raise ValueError."""
     refuse_parts(X, "X")
+    refuse_masked(X, "X")
     if users is None and not (strict and (sparse.issparse(X) or isinstance(X, np.ndarray))):
         graph = read_graph(X, strict=strict)
         found = Lists(np.arange(graph.n_nodes, dtype=np.int64), graph.starts, graph.neighbours, graph.n_nodes)
@@ -85,7 +87,7 @@ def _read_rows(X, users, strict):
         rows, nodes = np.nonzero(X)
         values = X[rows, nodes]
     else:
-        entries = X.tocoo()
+        entries = entries_of(X)
         some = entries.data != 0  # (NaN is not 0)
         rows, nodes, values = entries.row[some], entries.col[some], entries.data[some]
     loops = users[rows] == nodes
@@ -119,7 +121,8 @@ def read_reports(reports, users, n_nodes, half):
         if n_nodes is not None and n_nodes != width:
             raise ValueError("n_nodes must be the number of columns of sparse reports, or None")
         users = checked_users(users, width, reports.shape[0])
-        reports = reports.tocsr()
+        entries_of(reports)
+        reports = reports.tocsr(copy=True)
         if (reports.data != 1).any() or not reports.has_canonical_format:
             raise ValueError("reports must hold each reported node once, as a 1, as privatize returns it")
         found = Lists(users, reports.indptr.astype(np.int64), reports.indices.astype(np.int32, copy=False), width)

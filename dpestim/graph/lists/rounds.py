@@ -15,6 +15,11 @@ from dpestim.graph.lists.reading import read_lists
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.rng import WordSource
 
+#: What is known of the first round when it is closed.
+_ROUND = ("_published", "_first_seeded", "_first_settings", "_first_promise")
+_OTHER = ("parameters must be those of the first round, whose reports have spent a part of its epsilon: set them back, "
+          "or make a new estimator")
+
 
 class TwoRounds(BitReports):
     """Mixin, which stands left of `ListEstimator`: the method "two_rounds" has a round of bits and one of answers.
@@ -23,8 +28,8 @@ class TwoRounds(BitReports):
     `_read_answers(reports, users, n_nodes)` and `_joined_answers(mine, theirs)`.
     """
 
-    #: the `Lists` of the first round, where it is closed, and whether seeds were used in it
-    _published, _first_seeded = None, None
+    #: the `Lists` of the first round, where it is closed, whether seeds were used in it, and its parameters and promise
+    _published, _first_seeded, _first_settings, _first_promise = None, None, None, None
 
     def fit(self, X, y=None):
         """Randomise the neighbour lists of a graph and estimate from the reports alone; forgets earlier reports.
@@ -66,9 +71,11 @@ class TwoRounds(BitReports):
             A row for each user; rows of different users can be concatenated, in ascending order of users.
         """
         if not self._two:
+            self._check_first()
             return super().privatize(X, users)
         self._bind_here()
         self._check()
+        self._check_first()
         found = read_lists(X, users, strict=self._is_strict())
         self._check_nodes(found.n_nodes)
         if self._published is not None and found.n_nodes != self._published.n_nodes:
@@ -85,7 +92,10 @@ class TwoRounds(BitReports):
             raise ValueError('there is no further round: method="two_rounds" has two, and other methods have one')
         if self._seen is None or len(self._seen.read.users) < self._seen.read.n_nodes:
             raise NotFittedError("The first round needs the reports of all users: aggregate them before next_round")
-        vars(self).update(_published=self._seen.read, _first_seeded=self._seen.seeded, _seen=None)
+        if self._seen.settings != self._settings():
+            raise ValueError(_OTHER)
+        vars(self).update(_published=self._seen.read, _first_seeded=self._seen.seeded, _seen=None,
+                          _first_settings=self._seen.settings, _first_promise=self._seen.promise)
         return self
 
     def client(self):
@@ -93,8 +103,15 @@ class TwoRounds(BitReports):
         twin = type(self)(**self.get_params(deep=False))
         if self._to_bind() != (None, False):  # (as clones do: strict mode, and the ledger that pays)
             twin._bound = self._to_bind()
-        twin._published, twin._first_seeded = self._published, self._first_seeded
+        vars(twin).update({name: getattr(self, name) for name in _ROUND if getattr(self, name) is not None})
         return twin
+
+    @property
+    def privacy_(self):
+        """What reports of all users promise; after those of a round what it promised, also if parameters changed."""
+        if self._seen is None and self._first_promise is not None:
+            return self._first_promise
+        return super().privacy_
 
     @property
     def noisy_graph_(self):
@@ -120,13 +137,20 @@ class TwoRounds(BitReports):
     def _in_second(self, published, seeded):
         """Return a copy whose second round is open."""
         trial = copy.copy(self)
+        trial._close()
+        trial._first_settings, trial._first_promise = trial._settings(), trial._guarantee()
         trial._published, trial._first_seeded = published, seeded
         return trial
 
     def _close(self):
         """Forget the rounds of another method."""
-        for name in ("_published", "_first_seeded"):
+        for name in _ROUND:
             vars(self).pop(name, None)
+
+    def _check_first(self):
+        """Raise ValueError where the second round would have other parameters than the first: epsilon is of both."""
+        if self._first_settings not in (None, {**self._settings(), "published": None}):
+            raise ValueError(_OTHER)
 
     def _read_reports_of_bits(self, reports, users=None, n_nodes=None):
         return BitReports._read_reports(self, reports, users, n_nodes)
@@ -135,6 +159,7 @@ class TwoRounds(BitReports):
         return self._answers(found, source) if self._open() else super()._randomised(found, source)
 
     def _read_reports(self, reports, users, n_nodes):
+        self._check_first()
         if not self._open():
             return self._read_reports_of_bits(reports, users, n_nodes)
         read = self._read_answers(reports, users, n_nodes)
@@ -153,6 +178,7 @@ class TwoRounds(BitReports):
         return {**super()._settings(), "published": published}
 
     def _take(self, read, seeded, afresh=False):
+        self._check_first()
         if self._open():
             both = self._first_seeded, seeded
             seeded = True if True in both else None if None in both else False
