@@ -24,9 +24,11 @@ demo: $(VENV)/.built
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
 
+# (asserts as they are written: rewriting those of all files takes seconds; what fails runs again, and says more)
 # all but what is marked `ci`: third settings of mechanisms, examples of pages, and studies of accuracy that take long
 test: $(VENV)/.built
-	$(BIN)/python -m pytest $(WORKERS) -m "not ci"
+	$(BIN)/python -m pytest $(WORKERS) -m "not ci" --assert=plain || \
+		{ $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m "not ci"; false; }
 
 # ... which `.ci/run` adds
 ci-test: $(VENV)/.built

@@ -52,7 +52,8 @@ def errors(n_users, n_items, per_user, seed):
              "means of items and users": off(means[columns] + own[rows])}
     begun = time.perf_counter()
     for epsilon in EPSILONS:
-        model = DPItemSimilarity(epsilon, delta=1e-6, bounds=(1, 5), random_state=seed).fit(seen)
+        model = DPItemSimilarity(epsilon, delta=1e-6, bounds=(1, 5), neighbours="add_remove",
+                                 random_state=seed).fit(seen)
         found[f"epsilon {epsilon:g}"] = off(model.predict(seen, (rows, columns)))
     return found, (time.perf_counter() - begun) / len(EPSILONS), len(users) / n_users
 

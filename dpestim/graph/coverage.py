@@ -63,6 +63,7 @@ class ControlFlowCoverage(PrivateEstimator):
     True
     """
 
+    merges = "reports"
     _checked_as, _template = "coverage", "rows"
     _not_in_parts = "keeps runs on their users' devices: call privatize there, and aggregate the reports"
     _more_parameters = """
@@ -138,10 +139,8 @@ class ControlFlowCoverage(PrivateEstimator):
         self
         """
         reports, flow = self.privatize(X), self._checked()
-        self._become({})
-        self._seen = None
         return self._take(*self._counted(reports, len(flow.blocks) - 1), len(reports), flow,
-                          self.random_state is not None)
+                          self.random_state is not None, afresh=True)
 
     def aggregate(self, reports):
         """Add reports, as `privatize` returns them, of users who have not reported before.
@@ -302,10 +301,9 @@ class ControlFlowCoverage(PrivateEstimator):
                 0, dtype=np.int64)
         return ones, np.full(size, len(reports), np.int64)
 
-    def _take(self, ones, asked, n_users, flow, seeded):
-        law = self._law(flow)
-        if self._seen is not None:
-            mine = self._seen
+    def _take(self, ones, asked, n_users, flow, seeded, afresh=False):
+        law, mine = self._law(flow), None if afresh else self._seen
+        if mine is not None:
             if (mine[3], mine[4], self._relation_seen) != (law, flow, self.relation):
                 raise ValueError("parameters must be those of the earlier reports: call fit, or make a new estimator")
             ones, asked, n_users = ones + mine[0], asked + mine[1], n_users + mine[2]

@@ -13,7 +13,6 @@ from dpestim.central.additive.law import COLUMNS
 from dpestim.central.base import CentralMechanism, checked_bounds
 from dpestim.central.stability.rows import checked_share
 from dpestim.privacy import Neighbours
-from dpestim.privacy.neighbours import CENTRAL
 from dpestim.recommend.ratings import read_ratings
 from dpestim.rng import WordSource, check_random_state
 
@@ -42,9 +41,9 @@ class DPItemSimilarity(CentralMechanism):
 
     **Utility.** A user of n ratings adds weights of about sqrt(2) / n, so that the noise of a similarity does not grow
     with n: many users of a few dozen ratings help most. Simulated ratings of 20,000 users, 500 items and 36 ratings a
-    user, and a delta of 1e-6: root mean squared error .88 at epsilon .5, .82 at 1, .76 at 3, where means of items and
-    users without noise have .87, and those of items .93. With 5,000 users, 100 items and 14 ratings: .91, .85, .80;
-    without noise .86 and .91.
+    user, "add_remove" and a delta of 1e-6: root mean squared error .88 at epsilon .5, .82 at 1, .76 at 3, where means
+    of items and users without noise have .87, and those of items .93. With 5,000 users, 100 items and 14 ratings: .91,
+    .85, .80; without noise .86 and .91.
 
     **Complexity.** O(sum of squared numbers of ratings of users) time, O(ratings + items * n_neighbors) memory; noise
     for each pair of items.
@@ -62,7 +61,7 @@ class DPItemSimilarity(CentralMechanism):
     >>> from dpestim.recommend import DPItemSimilarity, rating_matrix
     >>> rng = np.random.default_rng(0)
     >>> table = [(u, item, 5 if (u + item) % 2 else 2) for u in range(4000) for item in rng.permutation(20)[:8]]
-    >>> model = DPItemSimilarity(1.0, delta=1e-6, bounds=(1, 5), n_neighbors=5, random_state=0)
+    >>> model = DPItemSimilarity(1.0, delta=1e-6, bounds=(1, 5), neighbours="add_remove", random_state=0)
     >>> model = model.fit(rating_matrix(table, 20))
     >>> mine = rating_matrix([("me", 0, 5), ("me", 1, 1)], 20)
     >>> (model.recommend(mine, 4) % 2).tolist()
@@ -198,12 +197,6 @@ class DPItemSimilarity(CentralMechanism):
 
     # ---------------------------------------------------------------- inside
 
-    def _relation(self):
-        name = "add_remove" if self.neighbours is None else self.neighbours
-        if not isinstance(name, str) or name not in CENTRAL:
-            raise ValueError(f"neighbours must be one of {sorted(CENTRAL)}, or None for \"add_remove\"")
-        return CENTRAL[name]
-
     def _law(self):
         epsilon, delta, _ = self._budget()
         twice = 2 if self._relation() is Neighbours.SUBSTITUTION else 1
@@ -314,9 +307,11 @@ class DPItemSimilarity(CentralMechanism):
 
     @classmethod
     def _test_params(cls):
-        return [{"epsilon": 1.0, "delta": 1e-3, "bounds": (1.0, 5.0), "n_neighbors": 2},
-                {"epsilon": 70.0, "delta": 0.5, "bounds": (1.0, 5.0)},  # (where a few users show what is similar)
-                {"epsilon": 4.0, "delta": 1e-6, "bounds": (0.0, 10.0), "neighbours": "substitution", "damping": 0.0,
+        return [{"epsilon": 1.0, "delta": 1e-3, "bounds": (1.0, 5.0), "n_neighbors": 2,
+                 "neighbours": "add_remove"},
+                # (where a few users show what is similar)
+                {"epsilon": 70.0, "delta": 0.5, "bounds": (1.0, 5.0), "neighbours": "add_remove"},
+                {"epsilon": 4.0, "delta": 1e-6, "bounds": (0.0, 10.0), "damping": 0.0,
                  "means_fraction": 0.5}]
 
 

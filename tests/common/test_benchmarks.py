@@ -32,7 +32,7 @@ def test_every_mechanism_is_timed(benchmarks):
     frequencies, numbers, _, vectors = benchmarks
     timed = {cls for _, cls in (*frequencies.mechanisms(), *numbers.transformers(), *vectors.transformers())}
     assert timed == {cls for _, cls in all_estimators() if hasattr(cls, "privatize") and hasattr(cls, "transform")
-                     and cls._checked_as not in ("privatized columns", "lists")}  # (laws of others; one of bits)
+                     and cls._checked_as not in ("privatized columns", "lists", "places")}  # (laws of others; bits)
 
 
 def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_path, capsys):

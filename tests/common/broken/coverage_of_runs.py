@@ -5,6 +5,7 @@ import numpy as np
 from dpestim.graph import ControlFlowCoverage
 from dpestim.graph.pairs import PairFlips
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.rng import WordSource
 
 
 class WholeEpsilonEach(ControlFlowCoverage):
@@ -52,6 +53,34 @@ class SaysFarTooMuch(ControlFlowCoverage):
         return self.counts_ - (self.counts_ - low) / 10, self.counts_ + (high - self.counts_) / 10
 
 
+class ReadsWholeNumbers(ControlFlowCoverage):
+    """Takes an array of floats for runs that cover nothing."""
+
+    def _read(self, X, flow):
+        return super()._read(np.zeros_like(X) if getattr(X, "dtype", None) == np.float64 else X, flow)
+
+
+class PaysForOneRun(ControlFlowCoverage):
+    """All runs together are charged as one."""
+
+    def _charge(self, guarantee, n_records):
+        super()._charge(guarantee, 1)
+
+
+class OneSeed(ControlFlowCoverage):
+    """Noise has always the same seed."""
+
+    def _randomised(self, runs, source):
+        return super()._randomised(runs, WordSource(0))
+
+
+class ReadsOnes(ControlFlowCoverage):
+    """In strict mode an entry that is no 1 is no covered block."""
+
+    def _read(self, X, flow):
+        return super()._read((X == 1).astype(float) if self._is_strict() else X, flow)
+
+
 _STRICT, _RELAXED = ControlFlowCoverage._test_params()
 BROKEN = [
     (WholeEpsilonEach, _RELAXED, "check_coverage_keeps_epsilon"),
@@ -60,4 +89,8 @@ BROKEN = [
     (FlipsTooFew, _RELAXED, "check_coverage_follows_law"),
     (TakesBitsAsTheyAre, _RELAXED, "check_coverage_estimates"),
     (SaysFarTooMuch, _STRICT, "check_coverage_estimates"),
+    (ReadsWholeNumbers, _STRICT, "check_coverage_containers"),
+    (PaysForOneRun, _STRICT, "check_coverage_charges"),
+    (OneSeed, _STRICT, "check_coverage_seeds"),
+    (ReadsOnes, _RELAXED, "check_coverage_strict_mode"),
 ]

@@ -52,6 +52,15 @@ class ClipsNothing(KStarEstimator):
         return super()._steps(found, np.full(len(bounds), found.n_nodes))
 
 
+class NoiseOfOneUser(KStarEstimator):
+    """The count of a user has the noise of the user before, too."""
+
+    def _randomised(self, found, source):
+        reports = super()._randomised(found, source)
+        reports[1:, 1] += reports[:-1, 1]
+        return reports
+
+
 class ReadsColumns(KStarEstimator):
     """In strict mode another user's entry counts, too."""
 
@@ -102,6 +111,7 @@ BROKEN = [
     (KnowsTheGraph, _TWO, "check_list_rounds"),
     (OneRoundIsAll, _TWO, "check_list_rounds"),
     (ClipsNothing, _COUNTS, "check_clipped_counts_keep_epsilon"),
+    (NoiseOfOneUser, _COUNTS, "check_clipped_counts_have_noise"),
     (ReadsColumns, _COUNTS, "check_patterns_strict_mode"),
     (ForgetsTheFalse, _BITS, "check_patterns_exactly"),
     (CountsNoisyWedges, {"epsilon": 2.0}, "check_patterns_exactly"),

@@ -119,11 +119,9 @@ class CountsTwice(DegreeEstimator):
 class TakesUsersTwice(EdgeCountEstimator):
     """A user who reports again takes the place of another one."""
 
-    def _take(self, read, seeded):
+    def _take(self, read, seeded, afresh=False):
         if self._seen is not None and len(read.users) == 1:
             return self
-        return super()._take(read, seeded)
-    def _take(self, read, seeded, afresh=False):
         return super()._take(read, seeded, afresh)
 
 

@@ -70,7 +70,8 @@ def test_every_ratio_of_the_enlarged_domain_is_at_most_e_to_the_epsilon(cls, eps
 def test_all_plain_laws_of_numbers_take_missing_values():
     others = {cls.__name__ for _, cls in all_estimators() if issubclass(cls, NumericTransformer)} - {
         cls.__name__ for cls in LAWS}
-    assert others == {"SDPMTransformer", "PrivUnitTransformer"}
+    assert others == {"SDPMTransformer", "PrivUnitTransformer", "PlanarLaplaceTransformer",
+                      "PlanarGeometricTransformer", "OptimalGeoTransformer"}
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(1), Fraction(40), Fraction(80)])
