@@ -15,6 +15,8 @@ from dpestim.results import Part
 
 #: Operations that the exact sensitivity may take; beyond, the number of cuts bounds it.
 _MOST = 10**10
+#: Floats of 32 bits tell integers apart up to this number.
+_EXACT = 1 << 24
 
 
 class CutEstimator(EdgeRelease):
@@ -256,6 +258,8 @@ def _across(sides):
 
 def _separated(sides):
     """Return the most cuts that separate any two nodes; with too many cuts and nodes, at least that."""
+    if len(sides) > _EXACT:
+        return len(sides)
     alike = np.unique(np.packbits(sides.T, axis=1), axis=0)
     if len(alike) ** 2 * len(sides) > _MOST:
         return len(sides)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from dpestim.accounting import Ledger
 from dpestim.graph import CutEstimator, DegreeDistribution, GraphSpectrum
+from dpestim.graph.cuts import _separated
 from dpestim.graph.pairs import PairFlips, packed, upper
 from dpestim.graph.reading import read_graph
 
@@ -132,6 +133,12 @@ def test_the_sensitivity_of_cuts_is_the_most_that_separate_two_nodes():
     many = CutEstimator(1.0, cuts=np.random.default_rng(0).random((40, 99)) < 0.5, delta=1e-6)._noisy_parts(99)[0]
     assert many.norm == 2
     assert 1 <= many.sensitivity**2 / max((many.sensitivity**2).__floor__(), 1) < 1 + 1e-9
+
+
+def test_no_number_of_cuts_is_too_large_to_be_counted_exactly():
+    sides = np.zeros((2**24 + 1, 2), bool)
+    sides[:, 0] = True
+    assert _separated(sides) >= len(sides)
 
 
 def test_estimates_of_later_cuts_are_exactly_unbiased_with_the_stated_variance():
