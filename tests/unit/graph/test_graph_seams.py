@@ -9,6 +9,7 @@ from scipy import sparse
 from dpestim import config_context
 from dpestim.graph import (
     ControlFlowCoverage,
+    LDPGenGenerator,
     NodeDegreeDistribution,
     RNLTransformer,
     SubgraphCount,
@@ -86,3 +87,11 @@ def test_what_was_aggregated_is_no_view_of_reports():
     kept = est._seen.read.nodes.copy()
     reports.indices[:] = 7
     assert np.array_equal(est._seen.read.nodes, kept)
+
+
+def test_a_server_of_ldpgen_does_not_say_that_clients_used_no_seed():
+    client, server = LDPGenGenerator(2.0, first_groups=2, random_state=0), LDPGenGenerator(2.0, first_groups=2)
+    groups = server.find_groups(client.privatize(RING))
+    reports = client.privatize(RING, groups=groups)
+    assert server.aggregate(reports, groups).privacy_.seeded is None
+    assert client.aggregate(reports, groups).privacy_.seeded is True
