@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpestim import config_context
+from dpestim import config_context, graph
 from dpestim.graph import (
+    AGMGenerator,
     ControlFlowCoverage,
     LDPGenGenerator,
     NodeDegreeDistribution,
@@ -95,3 +96,19 @@ def test_a_server_of_ldpgen_does_not_say_that_clients_used_no_seed():
     reports = client.privatize(RING, groups=groups)
     assert server.aggregate(reports, groups).privacy_.seeded is None
     assert client.aggregate(reports, groups).privacy_.seeded is True
+
+
+@pytest.mark.parametrize("name", [name for name in graph.__all__ if isinstance(getattr(graph, name), type)
+                                  and name != "ControlFlowCoverage"])
+def test_a_part_of_the_nodes_is_a_part_of_rows_and_columns_for_all_estimators(name):
+    cls = getattr(graph, name)
+    tags = cls(**cls._test_params()[0]).__sklearn_tags__().input_tags
+    assert tags.pairwise  # (searches cut a square matrix, and not rows of it)
+    assert tags.sparse
+
+
+def test_what_numpy_says_of_attributes_is_not_shown():
+    for strict in (False, True):
+        with config_context(strict=strict), pytest.raises(ValueError, match="one row for each node") as told:
+            AGMGenerator(categories=[["a"]]).fit(RING, [["a", "b"], "a"] * 4)
+        assert told.value.__context__ is None
