@@ -10,11 +10,13 @@ from dpestim import config_context, graph
 from dpestim.graph import (
     AGMGenerator,
     ControlFlowCoverage,
+    KStarEstimator,
     LDPGenGenerator,
     NodeDegreeDistribution,
     RNLTransformer,
     SubgraphCount,
     TriangleEstimator,
+    adjacency,
 )
 from dpestim.recommend import DPItemSimilarity
 
@@ -112,3 +114,16 @@ def test_what_numpy_says_of_attributes_is_not_shown():
         with config_context(strict=strict), pytest.raises(ValueError, match="one row for each node") as told:
             AGMGenerator(categories=[["a"]]).fit(RING, [["a", "b"], "a"] * 4)
         assert told.value.__context__ is None
+
+
+def test_wrong_numbers_of_nodes_are_bad_input():
+    for nodes in (None, 2.0, -1, [0, 0], [[0], 1]):
+        with pytest.raises(ValueError, match="number of all nodes"):
+            adjacency([(0, 1)], nodes)
+    reports = KStarEstimator(1.0).privatize(RING)
+    for n_nodes in ("a", 8.0, True, 1):
+        with pytest.raises(ValueError, match="n_nodes must be an int"):
+            KStarEstimator(1.0).aggregate(reports, users=np.arange(8), n_nodes=n_nodes)
+    reports[0, 1] = np.iinfo(np.int64).min
+    with pytest.raises(ValueError, match="larger numbers"):
+        KStarEstimator(1.0).aggregate(reports)
