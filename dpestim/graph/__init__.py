@@ -9,6 +9,7 @@ How data flows::
 * `patterns.py`       what is counted, and how far edges can move the count, exactly
 * `noise.py`          noise that follows the graph
 * `giving.py`         graphs as they go out: `export_graph`
+* `tags.py`           what scikit-learn reads of estimators of a graph
 * `subgraph_count.py`  `SubgraphCount`: the estimator
 * `generators/`       graphs that are made up, like one that is private
 * `lists/`            what users report on their neighbour lists, where no curator is trusted

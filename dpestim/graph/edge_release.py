@@ -13,11 +13,12 @@ import numpy as np
 from dpestim.central.additive.law import COLUMNS
 from dpestim.central.base import CentralMechanism
 from dpestim.graph.reading import read_graph
+from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource, check_random_state
 
 
-class EdgeRelease(CentralMechanism):
+class EdgeRelease(TagsOfGraphs, CentralMechanism):
     """Base of estimators of a graph, for graphs on the same nodes of which one has one edge more."""
 
     _checked_as, _template = "graph answers", "rows"
@@ -68,12 +69,6 @@ class EdgeRelease(CentralMechanism):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_nodes_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # (columns are nodes, as rows are: no table)
-        tags.input_tags.pairwise = tags.input_tags.sparse = True
-        return tags
 
     # ---------------------------------------------------------------- inside
 

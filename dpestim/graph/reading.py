@@ -109,10 +109,10 @@ def adjacency(edges, nodes):
     if table.ndim != 2 or table.shape[1] != 2:
         raise ValueError("edges must have two columns, the two nodes of each edge")
     numbered = isinstance(nodes, int | np.integer) and not isinstance(nodes, bool)
-    names = range(int(nodes)) if numbered else list(nodes)
+    names, _ = attempt(lambda: range(int(nodes)) if numbered and nodes >= 0 else list(nodes))
     places, error = attempt(lambda: {name: place for place, name in enumerate(names)})
     if error or len(places) != len(names):
-        raise ValueError("nodes must be a number, or names that differ")
+        raise ValueError("nodes must be the number of all nodes, an int of at least 0, or a list of names that differ")
     found, error = attempt(lambda: [places[node] for node in table.ravel().tolist()])
     if error:
         raise ValueError("edges must join nodes that are listed in nodes: add the missing ones, or remove their edges")

@@ -11,13 +11,14 @@ from dpestim.central.stability.rows import checked_share
 from dpestim.graph.noise import METHODS, PlainNoise
 from dpestim.graph.patterns import PATTERNS
 from dpestim.graph.reading import read_graph
+from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.results import Part
 from dpestim.rng import WordSource, check_random_state
 
 
-class SubgraphCount(CentralMechanism):
+class SubgraphCount(TagsOfGraphs, CentralMechanism):
     """Count edges, triangles, k-stars or k-triangles of a graph with noise for its edges.
 
     A new edge between two nodes makes as many triangles as these have common neighbours: up to n - 2 in the worst

@@ -173,16 +173,14 @@ class StreamMechanism(CentralMechanism):
         """Take steps of a stream, a new one where there is none, and return their releases."""
         spec = self._spec() if run is None else run.state[0]
         steps, single = spec.read(X, self._is_strict())
-        horizon = getattr(spec, "horizon", None)
-        if horizon is not None and (0 if run is None else run.n_steps) + len(steps) > horizon:
-            raise ValueError(f"X goes beyond the horizon of {horizon} steps: start a new stream with fit, which "
-                             "charges again, or declare a longer horizon")
+        _check_horizon(spec, 0, steps)
         if run is None:
             check_random_state(self.random_state)
             promised = self._guarantee()
             self._pay()
             run = Run([spec, spec.begin(), False], promised, self.random_state)
         with run.lock:
+            _check_horizon(spec, run.n_steps, steps)  # (under the lock: another thread may have taken steps meanwhile)
             if run.state[2]:
                 raise ValueError("an earlier call of this stream was cut off, and its noise may have been used: "
                                  "start a new stream with fit, which charges again")
@@ -224,3 +222,11 @@ class StreamMechanism(CentralMechanism):
             interval = np.stack([low[-1], high[-1]], -1)
         return [Part(f"{self._quantity} at step {self.n_steps_}", self._labels(), np.asarray(self.values_[-1]),
                      None if errors is None else np.asarray(errors[-1]), interval)]
+
+
+def _check_horizon(spec, before, steps):
+    """Raise ValueError where steps go beyond the last one."""
+    horizon = getattr(spec, "horizon", None)
+    if horizon is not None and before + len(steps) > horizon:
+        raise ValueError(f"X goes beyond the horizon of {horizon} steps: start a new stream with fit, which charges "
+                         "again, or declare a longer horizon")

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, lists_of
+from dpestim.inputs.safe_errors import attempt
 
 #: The most combinations of categories.
 _MOST = 256
@@ -21,7 +22,10 @@ class Attributes:
         self.codes, self.n_kinds = None, 1
         if y is None:
             return
-        self.flat = len(np.shape(y)) == 1
+        shape, error = attempt(np.shape, y)
+        if error:
+            raise ValueError("y must have one row for each node, with as many attributes as categories has lists")
+        self.flat = len(shape) == 1
         if self.flat:
             y = y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1)) if hasattr(y, "dtype") else [
                 [value] for value in y]

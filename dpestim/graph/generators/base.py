@@ -6,11 +6,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.base import CentralMechanism
 from dpestim.graph.reading import read_graph
+from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours
 from dpestim.rng import WordSource, check_random_state
 
 
-class GraphSampler:
+class GraphSampler(TagsOfGraphs):
     """Mixin, which stands left of what learns from graphs: `sample`, of a sub-class that brings `_draw`.
 
     `_draw(rng)` returns the ends of edges of a random graph and sees nothing but what was learned, `n_nodes_` included.
@@ -31,12 +32,6 @@ class GraphSampler:
         """
         check_is_fitted(self)
         return joined(*self._draw(generator_of(random_state)), self.n_nodes_)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # (columns are nodes, as rows are: no table)
-        tags.input_tags.pairwise = tags.input_tags.sparse = True
-        return tags
 
     # ---------------------------------------------------------------- for the sub-class
 

@@ -1,5 +1,7 @@
 """Graphs from groups that users report to: first to groups of any nodes, then to groups of nodes that are alike."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
@@ -142,8 +144,9 @@ class LDPGenGenerator(GraphGenerator):
         reports = _checked_reports(reports, int(groups.max()) + 1)
         if len(reports) != len(groups):
             raise ValueError("reports must have a row for each node: those of all users, in order of their nodes")
-        return self._become({**self._modelled(reports, groups), "n_nodes_": len(groups),
-                             "_kept_promise": self._guarantee()})
+        # (whether clients used seeds is not known here, unless this very object is the seeded client)
+        promised = replace(self._guarantee(), seeded=True if self.random_state is not None else None)
+        return self._become({**self._modelled(reports, groups), "n_nodes_": len(groups), "_kept_promise": promised})
 
     # ---------------------------------------------------------------- inside
 

@@ -17,6 +17,7 @@ from dpestim.base import PrivateEstimator
 from dpestim.graph.lists.flips import BitLaw
 from dpestim.graph.lists.reading import Lists, joined, packed, read_lists, read_reports
 from dpestim.graph.lists.texts import TEXTS
+from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon, log_upper
 from dpestim.rng import WordSource, check_random_state
@@ -34,7 +35,7 @@ class Seen:
     promise: PrivacyGuarantee
 
 
-class ListMechanism(PrivateEstimator):
+class ListMechanism(TagsOfGraphs, PrivateEstimator):
     """Base of what randomises neighbour lists: `privatize`, a ledger, and what is promised."""
 
     _template, _checked_as, _texts = "rows", "lists", TEXTS

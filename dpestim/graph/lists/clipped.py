@@ -14,7 +14,7 @@ from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.law import LARGEST
 from dpestim.central.stability.rows import checked_share
 from dpestim.exact_reals import BitStream
-from dpestim.graph.lists.reading import Lists, checked_users
+from dpestim.graph.lists.reading import Lists, checked_nodes, checked_users
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import Stage
 
@@ -94,10 +94,11 @@ def read_numbers(reports, users, n_nodes, width):
         if users is not None:
             raise ValueError("n_nodes must be given for reports of some users: the public number of nodes")
         n_nodes = len(reports)
-    if n_nodes < 2 or reports.shape[1] != width:
-        raise ValueError(f"reports must have {width} columns, and there must be at least 2 nodes")
+    n_nodes = checked_nodes(n_nodes)
+    if reports.shape[1] != width:
+        raise ValueError(f"reports must have {width} columns, as privatize returns them")
     users = checked_users(users, n_nodes, len(reports))
-    if (np.abs(reports) > LARGEST).any():
+    if ((reports > LARGEST) | (reports < -LARGEST)).any():  # (the least integer has no absolute value)
         raise ValueError("reports must hold no larger numbers than privatize returns")
     return Numbers(users, reports.copy(), n_nodes)
 

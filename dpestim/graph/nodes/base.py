@@ -9,6 +9,7 @@ from dpestim.central.base import CentralMechanism
 from dpestim.central.stability.rows import checked_share
 from dpestim.graph.nodes.choosing import Bounds
 from dpestim.graph.reading import read_graph
+from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -25,7 +26,7 @@ PARAMETERS = """
 """
 
 
-class NodeRelease(CentralMechanism):
+class NodeRelease(TagsOfGraphs, CentralMechanism):
     """Base: a sub-class says how a graph is cut, by the class `_kind()`, and what is learned of noisy answers.
 
     What `of` makes of a graph has, for each bound: `total`, how much it keeps, an integer that one node more raises by

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpestim import config_context
+from dpestim import config_context, graph
 from dpestim.graph import (
+    AGMGenerator,
     ControlFlowCoverage,
+    KStarEstimator,
+    LDPGenGenerator,
     NodeDegreeDistribution,
     RNLTransformer,
     SubgraphCount,
     TriangleEstimator,
+    adjacency,
 )
 from dpestim.recommend import DPItemSimilarity
 
@@ -86,3 +90,40 @@ def test_what_was_aggregated_is_no_view_of_reports():
     kept = est._seen.read.nodes.copy()
     reports.indices[:] = 7
     assert np.array_equal(est._seen.read.nodes, kept)
+
+
+def test_a_server_of_ldpgen_does_not_say_that_clients_used_no_seed():
+    client, server = LDPGenGenerator(2.0, first_groups=2, random_state=0), LDPGenGenerator(2.0, first_groups=2)
+    groups = server.find_groups(client.privatize(RING))
+    reports = client.privatize(RING, groups=groups)
+    assert server.aggregate(reports, groups).privacy_.seeded is None
+    assert client.aggregate(reports, groups).privacy_.seeded is True
+
+
+@pytest.mark.parametrize("name", [name for name in graph.__all__ if isinstance(getattr(graph, name), type)
+                                  and name != "ControlFlowCoverage"])
+def test_a_part_of_the_nodes_is_a_part_of_rows_and_columns_for_all_estimators(name):
+    cls = getattr(graph, name)
+    tags = cls(**cls._test_params()[0]).__sklearn_tags__().input_tags
+    assert tags.pairwise  # (searches cut a square matrix, and not rows of it)
+    assert tags.sparse
+
+
+def test_what_numpy_says_of_attributes_is_not_shown():
+    for strict in (False, True):
+        with config_context(strict=strict), pytest.raises(ValueError, match="one row for each node") as told:
+            AGMGenerator(categories=[["a"]]).fit(RING, [["a", "b"], "a"] * 4)
+        assert told.value.__context__ is None
+
+
+def test_wrong_numbers_of_nodes_are_bad_input():
+    for nodes in (None, 2.0, -1, [0, 0], [[0], 1]):
+        with pytest.raises(ValueError, match="number of all nodes"):
+            adjacency([(0, 1)], nodes)
+    reports = KStarEstimator(1.0).privatize(RING)
+    for n_nodes in ("a", 8.0, True, 1):
+        with pytest.raises(ValueError, match="n_nodes must be an int"):
+            KStarEstimator(1.0).aggregate(reports, users=np.arange(8), n_nodes=n_nodes)
+    reports[0, 1] = np.iinfo(np.int64).min
+    with pytest.raises(ValueError, match="larger numbers"):
+        KStarEstimator(1.0).aggregate(reports)

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -13,6 +14,7 @@ from dpestim.accounting import Ledger
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.stream import StreamCounter, run
 from dpestim.stream.factors import SmoothFactor, TreeFactor, root_above
+from dpestim.stream.run import Run
 from dpestim.stream.totals import Meter, Plan
 
 ONE = (Fraction(1), Fraction(1, 10**6), Fraction(0))
@@ -213,3 +215,29 @@ def test_roots_are_rounded_up():
     for square in (Fraction(2), Fraction(1, 3), Fraction(10**40), Fraction(1, 10**40), Fraction(4)):
         root = root_above(square)
         assert square <= root**2 <= square * (1 + Fraction(1, 10**11))
+
+
+def test_two_threads_do_not_go_beyond_the_horizon(monkeypatch):
+    est, told, threads, claim = StreamCounter(horizon=8, method="tree"), [], [], Run.claim
+    est.partial_fit(np.ones(4))
+
+    def second():
+        try:
+            est.partial_fit(np.ones(4))
+        except ValueError as error:
+            told.append(str(error))
+
+    def slow(run, *arguments):  # (the second thread comes while the first one takes the last steps)
+        if not threads:
+            threads.append(threading.Thread(target=second, daemon=True))
+            threads[0].start()
+            threads[0].join(0.2)
+        return claim(run, *arguments)
+
+    monkeypatch.setattr(Run, "claim", slow)
+    est.partial_fit(np.ones(4))
+    threads[0].join(5)
+    assert not threads[0].is_alive()
+    assert len(told) == 1
+    assert "horizon" in told[0]
+    assert est.n_steps_ == 8
