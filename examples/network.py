@@ -9,11 +9,11 @@ column "truth". From the top level of the repository:
 import numpy as np
 
 from dpestim.graph import (
+    AGMGenerator,
     DegreeEstimator,
     DGGGenerator,
     EdgeCountEstimator,
     NodeSubgraphCount,
-    PrivGraphGenerator,
     SubgraphCount,
     TriangleEstimator,
     bter,
@@ -68,7 +68,7 @@ def main():
     print(f"{'':34} {'edges':>8} {'triangles':>10} {'largest degree':>15} {'closed wedges':>14}")
     for name, made in (("the private network", graph),
                        ("DGG, nobody is trusted", DGGGenerator(EPSILON, clustering=0.5).fit(graph).sample()),
-                       ("PrivGraph, a curator is trusted", PrivGraphGenerator(EPSILON).fit(graph).sample())):
+                       ("AGM, a curator is trusted", AGMGenerator(EPSILON).fit(graph).sample())):
         edges, triangles, most, closed = shape(made)
         print(f"{name:34} {edges:>8,} {triangles:>10,} {most:>15} {closed:>14.2f}")
     return 0

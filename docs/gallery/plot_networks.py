@@ -10,11 +10,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dpestim.graph import (
+    AGMGenerator,
     DegreeDistribution,
     DegreeEstimator,
     DGGGenerator,
     NodeDegreeDistribution,
-    PrivGraphGenerator,
     SubgraphCount,
     TriangleEstimator,
     bter,
@@ -105,13 +105,14 @@ plt.show()
 # A network to show
 # -----------------
 # Networks that are drawn from what was learned with noise may be shown to everybody. Adjacency matrices, people in
-# order of their degrees. What is kept depends on the model: DGG keeps degrees, and its clustering is assumed.
+# order of their degrees. What is kept depends on the model: DGG keeps degrees, and its clustering is
+# assumed. AGM learns the number of triangles, and its samples have fewer where the network has much clustering.
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained", dpi=120)
 made = {
     "the private network": graph,
     "DGG, nobody is trusted": DGGGenerator(EPSILON, clustering=0.5, random_state=0).fit(graph).sample(0),
-    "PrivGraph, a curator is trusted": PrivGraphGenerator(EPSILON, random_state=0).fit(graph).sample(0),
+    "AGM, a curator is trusted": AGMGenerator(EPSILON, random_state=0).fit(graph).sample(0),
 }
 for axis, (name, one) in zip(axes, made.items()):
     order = np.argsort(-one.astype(int).sum(axis=0))

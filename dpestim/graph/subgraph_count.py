@@ -29,9 +29,11 @@ class SubgraphCount(TagsOfGraphs, CentralMechanism):
     person: epsilon grows with the number of edges in which two graphs differ, as those with and without all edges of a
     node. The nodes and their number are public. The curator, who holds the graph, must be trusted.
 
-    **Utility.** Let A(t) be the most that one edge changes after t further edges. "ladder" is off by about A(0) times
-    2.5 / epsilon (the median is 1.8 at epsilon 1 and 0.5 at epsilon 4); "smooth" has noise of standard deviation
-    4 S / epsilon, where S is the largest A(t) e^(-epsilon t / 6). "smooth" errs less below epsilon 1, "ladder" above.
+    **Utility.** Let A(t) be the most that one edge changes after t further edges. "ladder" is off by 2.5 to 3.5 times
+    A(0) / epsilon on average, if A(0) is above 10, and by more if A(0) is small and epsilon below 2; "smooth" has noise
+    of standard deviation 4 S / epsilon, where S is the largest A(t) e^(-epsilon t / 6). For epsilon from 1/4 to 4 and
+    seven graphs of 400 to 2,000 nodes the root mean squared error of "smooth" was 0.3 to 1.0 times that of "ladder" for
+    triangles. "ladder" errs less where both are off by 1 or 2: an epsilon of 4 or more, and few triangles.
     Both depend on the graph, and have no standard error. "local" publishes a bound of A(0), and has a standard error
     and intervals: with half of epsilon for each, 2.8 / epsilon times A(0) + 2 ln(1 / delta) / epsilon, for triangles.
     One edge changes the number of edges by 1: all methods then add discrete Laplace noise.

@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import pickle
+from collections import Counter
 from fractions import Fraction
 from itertools import chain, count, islice, product, repeat
 from types import SimpleNamespace
@@ -158,10 +159,10 @@ def test_intervals_of_ones_cover_exactly(epsilon, slots):
 
 @pytest.mark.ci
 def test_intervals_hold_for_graphs_of_all_kinds():
-    """Sampled: empty, complete, sparse and heavy-tailed graphs; every method and kind of lists."""
+    """Sampled: empty, complete, sparse and heavy-tailed graphs; each of the methods and kinds of lists by itself."""
     n, heavy, seeds = 24, np.zeros((24, 24), np.uint8), count()
     heavy[0, 1:] = heavy[1:, 0] = 1
-    held = total = 0
+    held, total = Counter(), Counter()
     for X in (np.zeros((n, n), np.uint8), 1 - np.eye(n, dtype=np.uint8), drawn(n, 0.1), heavy):
         for params in (*EdgeCountEstimator._test_params(), *DegreeEstimator._test_params()):
             cls = DegreeEstimator if params in DegreeEstimator._test_params()[1:] else EdgeCountEstimator
@@ -169,8 +170,11 @@ def test_intervals_hold_for_graphs_of_all_kinds():
                 est = cls(**params, random_state=seed).fit(X)
                 low, high = est.confidence_interval(0.9)
                 truth = X.sum(axis=1) if cls is DegreeEstimator else X.sum() / 2
-                held, total = held + np.mean((low <= truth) & (truth <= high)), total + 1
-    assert 0.87 < held / total <= 1  # (168 fits: below with a probability of at most 0.1 at exactly 0.9; 0.94 are seen)
+                case = f"{cls.__name__} {params}"
+                held[case] += np.mean((low <= truth) & (truth <= high))
+                total[case] += 1
+    # (by exact tests at least 0.9 hold; shares of nodes vary less than one interval does)
+    assert not [case for case in held if held[case] < binom.ppf(1e-3, total[case], 0.9)]
 
 
 # ---------------------------------------------------------------- whom reports protect, and who pays
