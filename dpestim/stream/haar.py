@@ -115,8 +115,9 @@ class HaarRelease(StreamMechanism):
     {parameters}
     References
     ----------
-    Xiao, Wang, Gehrke (2011), "Differential privacy via wavelet transforms", TKDE. Ghane, Kulik, Ramamohanarao (2020),
-    for rows of a stream; its published noise is too small, and the proof says why: ``haar.md``.
+    Xiao, Wang, Gehrke (2011), "Differential privacy via wavelet transforms", TKDE. Ghane, Jolfaei, Kulik et al.
+    (2020), "Preserving privacy in the internet of connected vehicles", IEEE TITS 22(8), for rows of a stream; what
+    surveys say of it is not enough for epsilon, and the proof says why: ``haar.md``.
 
     Examples
     --------

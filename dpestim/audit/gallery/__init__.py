@@ -10,6 +10,7 @@ program that makes the mistake.
 * `central.py`   noise on answers: the wrong amount of it
 * `floats.py`    noise from machine numbers
 * `local.py`     reports of single users
+* `streams.py`   rows of a stream, and steps without a publication
 * `learning.py`  objective perturbation
 * `programs.py`  the mistakes as programs, for audits of outputs and for searches
 
@@ -24,6 +25,7 @@ from dpestim.audit.gallery.learning import objective_perturbation
 from dpestim.audit.gallery.local import local_reports
 from dpestim.audit.gallery.mistake import Mistake, Mistakes
 from dpestim.audit.gallery.sparse import sparse_vectors
+from dpestim.audit.gallery.streams import rows_of_streams
 
 __all__ = ["Mistake", "mistakes"]
 
@@ -64,4 +66,4 @@ def mistakes():
     'dpestim.central.SparseVector, with noise for as many answers "above" as are allowed'
     """
     return Mistakes([*sparse_vectors(), *central_noise(), *floating_point(), *local_reports(),
-                     *objective_perturbation()])
+                     *rows_of_streams(), *objective_perturbation()])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpestim.audit.density import Density
-from dpestim.audit.gallery import central, floats, learning, local, sparse
+from dpestim.audit.gallery import central, floats, learning, local, sparse, streams
 from dpestim.audit.gallery.mistake import event, laplace_below
 
 
@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
 def programs():
     """Return {name of a mistake: its `Program`}, for all of the gallery."""
-    return {**_sparse_vectors(), **_central(), **_floats(), **_local(), **_learning()}
+    return {**_sparse_vectors(), **_central(), **_floats(), **_local(), **_streams(), **_learning()}
 
 
 # ---------------------------------------------------------------- sparse vectors
@@ -255,6 +255,47 @@ def _local():
             {"categories": [range(2), range(5)], "neighbours": "one"}),
         "An epsilon for each value, each bit by its own": Program(
             _sampler(bits.__getitem__), (0, 1), bits.__getitem__, {"categories": [[0, 1]]}),
+    }
+
+
+def _haar(row, n, rng):
+    """Return noisy orthonormal coefficients of a row."""
+    exact = streams.haar_rows() @ np.asarray(row, float)
+    return exact + rng.laplace(size=(n, len(exact)))
+
+
+def _haar_law(row):
+    """Return the law of which noisy coefficients are at most 0."""
+    below = laplace_below(-streams.haar_rows() @ np.asarray(row, float), 1.0).tolist()
+    signs = product((True, False), repeat=len(below))
+    return {low: math.prod(p if one else 1 - p for p, one in zip(below, low)) for low in signs}
+
+
+def _changed(count, n, rng):
+    """Return the noisy count where it is not the published one, 0, and else nothing (NaN)."""
+    return count + rng.laplace(size=n) if count else np.full(n, math.nan)
+
+
+def _first_row(counts, n, rng):
+    """Return (the first step whose noisy count is above 1, this count), n times; -1 and 0: there is none."""
+    noisy = np.asarray(counts, float) + rng.laplace(size=(n, len(counts)))
+    first = (noisy > 1).argmax(axis=1)
+    value, found = noisy[np.arange(n), first], (noisy > 1).any(axis=1)
+    return np.stack([np.where(found, first, -1), np.where(found, value, 0.0)], axis=1)
+
+
+def _streams():
+    n = 2**streams.LEVELS
+    return {
+        "Orthonormal Haar coefficients, noise for a change of 1": Program(
+            _haar, ([0.0] * n, [1.0] + [0.0] * (n - 1)), _haar_law,
+            {"bounds": (0, 4), "n_values": n, "neighbours": "total", "step": 1}),
+        "A row is published only where the exact one has changed": Program(
+            _changed, (0, 1), lambda count: {"published" if count else "nothing": 1}, {"categories": [[0, 1]]}),
+        "Steps of a stream without a publication, not counted": Program(
+            _first_row, ([0.0] * streams.STEPS, [1.0] * streams.STEPS),
+            lambda counts: streams.first_publication(counts, 1.0),
+            {"bounds": (0, 4), "n_values": streams.STEPS, "neighbours": "each", "step": 1}),
     }
 
 

@@ -11,10 +11,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dpestim.audit import exact_epsilon, hockey_stick, max_loss, mistakes
-from dpestim.audit.gallery import central, floats, learning, local, sparse
+from dpestim.audit.gallery import central, floats, learning, local, sparse, streams
 from dpestim.audit.gallery.mistake import Loss, audit
 from dpestim.audit.gallery.programs import programs
 from dpestim.central import DiscreteLaplaceMechanism, LaplaceMechanism
+from dpestim.stream import HaarRelease
 
 INF = math.inf
 #: What is known of each: the epsilon at the claimed delta, and the delta at the claimed epsilon where it is known.
@@ -39,6 +40,9 @@ KNOWN = {
     "One column drawn and named, a larger epsilon for it": (math.log(2 * math.expm1(1) + 1), None),
     "RS+FD for columns of 2 and of 5 values": (1.138, None),
     "An epsilon for each value, each bit by its own": (1.25, None),
+    "Orthonormal Haar coefficients, noise for a change of 1": (2**-1.5 + 2**-0.5 + 2**-1.0 + 2**-1.5, None),
+    "A row is published only where the exact one has changed": (INF, 1.0),
+    "Steps of a stream without a publication, not counted": (20.0, None),
     "Objective perturbation of 2008": (3.05, None),
 }
 
@@ -113,6 +117,10 @@ def test_every_mistake_has_a_program_that_makes_it():
             ("Sparse vector, noise that ignores the cut-off", sparse.neighbours(4, 4 / 3, 5, 5), five_and_five),
             ("Sparse vector that releases the compared value", sparse.noisy_value(4),
              lambda y: (y[:, 0] == 4) & (y[:, 1] <= 0)),
+            ("Orthonormal Haar coefficients, noise for a change of 1", streams.noisy_coefficients(1.0),
+             lambda y: (y[:, streams.haar_rows()[:, 0] != 0] <= 0).all(axis=1)),
+            ("Steps of a stream without a publication, not counted", streams.silent_steps(1.0, 0),
+             lambda y: y[:, 0] == -1),
             ("Counts of two groups, one person moves", None, lambda y: y[:, 0] > 0),
             ("Noisy maximum, published with its value",
              [central.largest_at_most_0([answer] * 5) for answer in (0, 1)], lambda y: y <= 0),
@@ -233,6 +241,29 @@ def test_digits_that_end_are_not_pure_and_a_uniform_share_makes_up_for_it():
         assert loss(floats.noisy_digits(top, share)) <= 1
     assert loss(floats.noisy_digits(100, share / 10**12)) > 1  # and less of it does not
     assert exact_epsilon(DiscreteLaplaceMechanism(1.0, sensitivity=1)) <= 1
+
+
+# ---------------------------------------------------------------- streams
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 6])
+def test_an_event_moves_orthonormal_coefficients_by_up_to_1_and_the_root_of_2(levels):
+    """In whichever cell; and the matrix is that of `HaarRelease`, whose integers are divided by roots of sizes."""
+    rows = streams.haar_rows(levels)
+    assert np.allclose(rows @ rows.T, np.eye(2**levels))
+    moves = np.abs(rows).sum(axis=0)
+    assert np.allclose(moves, sum(streams.coefficients_move(levels)))
+    assert 1.4 < moves[0] < 1 + math.sqrt(2)
+    spec, cells = HaarRelease(1.0, n_cells=2**levels)._spec(), np.arange(2**levels)[None] ** 2
+    ours = [part / math.sqrt(size) for part, size in zip(spec.coefficients(cells), spec.sizes)]
+    theirs = rows @ cells[0]
+    assert np.allclose(np.sort(np.concatenate(ours, axis=1)[0]), np.sort(theirs))
+
+
+def test_silent_steps_cost_an_epsilon_each():
+    for others, known in ((0, math.log(2 - math.exp(-1))), (1, 1.0), (2, 1.0)):
+        assert loss(streams.silent_steps(1.0, others)) == pytest.approx(streams.STEPS * known, rel=1e-9)
+    assert sum(streams.first_publication([0.3] * 7, 2.0).values()) == pytest.approx(1.0, abs=1e-12)
 
 
 # ---------------------------------------------------------------- reports of single users, and models
