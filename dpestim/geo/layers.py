@@ -4,7 +4,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -80,6 +80,7 @@ class Layers:
                 raise ValueError("a layer of the noise falls faster than epsilon allows")
 
 
+@lru_cache(maxsize=1 << 14)  # (asked for when a law is made, and again when it is checked)
 def growth(rate, start, count, manhattan):
     """Return a Fraction by which a weight may grow from the end of an interval to its start, for `rate` a step.
 
@@ -178,7 +179,4 @@ def _fall(a, start, count, manhattan):
 
 def _bits(size, manhattan):
     """Return the least side, as a power of two, of a square that has all points of a size up to this one."""
-    side = 0
-    while size and size >= (1 << max(side - 1, 0)) ** (1 if manhattan else 2):
-        side += 1
-    return side
+    return (size if manhattan else math.isqrt(size)).bit_length() + 1 if size else 0
