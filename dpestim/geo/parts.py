@@ -255,7 +255,7 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
     def _closed(self):
         """Return (depth, nodes, estimated shares, variance of a share, users) of the open round."""
         view, counts, n = self._columns.columns[0], *self._columns.told(0, self._counts, self._n_users)
-        shares = (view.law.estimate(counts, n) if n else np.zeros(len(counts)))[: len(view.nodes)]  # (few rows: no user)
+        shares = (view.law.estimate(counts, n) if n else np.zeros(len(counts)))[: len(view.nodes)]  # (no user)
         variance = np.max(view.law.variance(max(n, 1), 1 / view.law.n_categories))
         return view.depth, view.nodes, shares, float(variance), n
 
