@@ -123,14 +123,15 @@ class PlanarLaw(PlaceLaw):
         codes, n = np.ascontiguousarray(codes, np.int32), len(codes)
         numbers, done = np.empty(n, np.uint64), np.zeros(n, np.uint8)
         self._attempt(codes, words.dense(Stage.RESPONSE, 2 * _DENSE).reshape(n, -1), numbers, done)
-        attempt, per_row = 0, 2 * (_ATTEMPTS - _DENSE)
+        at, many, per_row = 0, 2, 2 * (_ATTEMPTS - _DENSE)
         left = np.flatnonzero(done == 0)
-        while len(left) and attempt < per_row:
-            drawn = np.stack([words.sparse(Stage.RARE, per_row, left * per_row + attempt + k) for k in (0, 1)], axis=1)
+        while len(left) and at < per_row:  # (twice as many attempts each time: few calls, and few words in vain)
+            many = min(many, per_row - at)
+            drawn = words.sparse(Stage.RARE, per_row, ((left * per_row + at)[:, None] + np.arange(many)).ravel())
             more, hit = np.empty(len(left), np.uint64), np.zeros(len(left), np.uint8)
-            self._attempt(codes[left], drawn, more, hit)
+            self._attempt(codes[left], drawn.reshape(len(left), many), more, hit)
             numbers[left[hit == 1]] = more[hit == 1]
-            left, attempt = left[hit == 0], attempt + 2
+            left, at, many = left[hit == 0], at + many, 2 * many
         if len(left):  # (2^-40 of the places at most)
             ends = self._tables[0][:0]
             drawn = words.sparse(Stage.SECOND_RARE, 1, left)
@@ -178,6 +179,10 @@ class PlanarLaw(PlaceLaw):
 
     def transition_matrix(self):
         """Return the law of the report of each place, Fractions; for regions of few places."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self):
         side, hit = 1 << self.layers.box_bits, self._sums[1]
         total, missed = WORD * side**2 << 62, (1 - hit) ** _ATTEMPTS
         repeated = (1 - missed) / hit

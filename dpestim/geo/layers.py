@@ -4,7 +4,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ _FALL = 0.02
 #: A report is uniform in a box, whatever the place, with about one of these probabilities: the first that words allow.
 _ANYWHERE = 2.0**-30, 2.0**-25, 2.0**-20
 _DIGITS = 10**24  # of roots, which are rounded against privacy being lost
+_BITS = 160  # of sums of powers
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Layers:
                 raise ValueError("a layer of the noise falls faster than epsilon allows")
 
 
+@lru_cache(maxsize=1 << 14)  # (asked for when a law is made, and again when it is checked)
 def growth(rate, start, count, manhattan):
     """Return a Fraction by which a weight may grow from the end of an interval to its start, for `rate` a step.
 
@@ -90,8 +92,24 @@ def growth(rate, start, count, manhattan):
     if manhattan:
         return exp_lower(rate) - 1 if not count else rate * (1 << count)
     if not count:
-        return exp_lower(rate * (_root(end, False) - _root(start, True))) - 1
+        return _growth_of(rate * (_root(end, False) - _root(start, True)))
     return rate * (1 << count) / (2 * _root(end, True))
+
+
+def _growth_of(x):
+    """Return a Fraction at most e^x - 1, for a Fraction x of at least 0: for small ones a sum of the first powers.
+
+    No term x^k / k! is negative and each is rounded down, so that the sum is a lower bound wherever it ends.
+    """
+    if x > 1:
+        return exp_lower(x) - 1
+    power = total = scaled = (x.numerator << _BITS) // x.denominator
+    k = 1
+    while power:
+        k += 1
+        power = (power * scaled >> _BITS) // k
+        total += power
+    return Fraction(total, 1 << _BITS)
 
 
 def _root(size, up):
@@ -178,7 +196,4 @@ def _fall(a, start, count, manhattan):
 
 def _bits(size, manhattan):
     """Return the least side, as a power of two, of a square that has all points of a size up to this one."""
-    side = 0
-    while size and size >= (1 << max(side - 1, 0)) ** (1 if manhattan else 2):
-        side += 1
-    return side
+    return (size if manhattan else math.isqrt(size)).bit_length() + 1 if size else 0

@@ -172,7 +172,7 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         Raises ValueError after the last round.
         """
         with self._alone():
-            self._check_fitted()
+            super()._check_fitted()  # (the open round has reports)
             if self._open_depth() >= self._last_depth():
                 raise ValueError("this is the last round: read counts_, or make a new estimator")
             self._advance()
@@ -245,10 +245,17 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
 
     # ---------------------------------------------------------------- inside
 
+    def __sklearn_is_fitted__(self):
+        return bool(self._n_users or self._levels)
+
+    def _check_fitted(self):
+        if not self._levels:
+            super()._check_fitted()
+
     def _closed(self):
         """Return (depth, nodes, estimated shares, variance of a share, users) of the open round."""
         view, counts, n = self._columns.columns[0], *self._columns.told(0, self._counts, self._n_users)
-        shares = np.nan_to_num(view.law.estimate(counts, n))[: len(view.nodes)]
+        shares = (view.law.estimate(counts, n) if n else np.zeros(len(counts)))[: len(view.nodes)]  # (no user)
         variance = np.max(view.law.variance(max(n, 1), 1 / view.law.n_categories))
         return view.depth, view.nodes, shares, float(variance), n
 
@@ -286,10 +293,11 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         return Shares(tuple(b - a for a, b in pairwise(cuts)))
 
     def _fit(self, X, *, restart, keep_reports=False):
-        if not restart:  # (rows of `partial_fit` answer the open round)
-            return super()._fit(X, restart=False, keep_reports=keep_reports)
         with self._alone():
-            return self._fit_rounds(X)
+            if restart:
+                return self._fit_rounds(X)
+            # (rows of `partial_fit` answer the open round)
+            return self._fit_alone(X, not (self._n_users or self._levels), keep_reports)
 
     def _fit_rounds(self, X):
         """Ask all groups one after the other; each row is in one of them, and is paid for once."""

@@ -115,6 +115,20 @@ def test_a_quadtree_of_reports_is_near_the_truth_and_finer_where_users_are():
         LDPartEstimator(2.0, bounds=REGION, depth=10).fit(X[:3])
 
 
+def test_rounds_that_no_user_answers_tell_nothing():
+    """Of five users none may be in one of two rounds; rows after a round answer the next one."""
+    seen = [LDPartEstimator(2.0, bounds=REGION, depth=3, random_state=seed).fit(people(5)) for seed in range(30)]
+    assert any(level[-1] == 0 for est in seen for level in est._levels)
+    assert any(est._n_users == 0 for est in seen)
+    assert all(est.counts_.sum() == pytest.approx(5) and np.isfinite(est.standard_errors_).all() for est in seen)
+    server = LDPartEstimator(2.0, bounds=REGION, depth=4, random_state=0).partial_fit(people(50)).next_round()
+    assert server.n_users_ == 50 == pytest.approx(server.counts_.sum())
+    with pytest.raises(ValueError, match="not fitted"):
+        server.next_round()
+    server.partial_fit(people(60))
+    assert server.n_users_ == 110 == pytest.approx(server.counts_.sum())
+
+
 def test_maps_have_a_scale_and_a_label_in_square_kilometres():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for units, bounds in (("degrees", REGION), ("metres", ([0.0, 0.0], [900.0, 500.0]))):

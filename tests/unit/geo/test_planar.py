@@ -10,7 +10,7 @@ from scipy import stats
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.geo import PlanarLaplaceTransformer
-from dpestim.geo.layers import layers_of
+from dpestim.geo.layers import _growth_of, layers_of
 from dpestim.geo.projection import metres_per_degree, step_of
 from dpestim.geo.remap import medians
 from dpestim.privacy.exact import exp_lower
@@ -38,6 +38,11 @@ def test_weights_of_any_two_points_keep_the_metric_and_use_it(rate, n, manhattan
     half = len(sizes) // 2
     used = math.log(weights[0] / weights[half]) / (float(rate) * (sizes[half] if manhattan else math.sqrt(sizes[half])))
     assert 0.98 < used <= 1
+
+
+def test_growth_is_bounded_from_below_and_hardly_so():
+    for x in (Fraction(k, 7**e) for e in (1, 2, 9, 20) for k in (0, 1, 3, 7, 7**e - 1, 7**e, 7**e + 1)):
+        assert 0 <= exp_lower(x) * (1 + Fraction(1, 10**70)) - 1 - _growth_of(x) < Fraction(1, 10**45)
 
 
 def test_layers_that_fall_too_fast_are_refused():

@@ -3,6 +3,7 @@
 import importlib.util
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import permutations
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from scipy import sparse
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.graph import NodeDegreeDistribution, NodeSubgraphCount
-from dpestim.graph.nodes import packing
+from dpestim.graph.nodes import base, packing
 from dpestim.graph.nodes.copies import COPIES
 from dpestim.graph.nodes.truncation import Flows, Projection, random_order
 from dpestim.graph.reading import read_graph
@@ -31,6 +32,17 @@ def drawn(n, share, seed=0, heavy=False):
     return (upper | upper.T).astype(np.uint8)
 
 
+@cache
+def read(entries, n):
+    return read_graph(np.frombuffer(entries, np.uint8).reshape(n, n))
+
+
+@pytest.fixture
+def each_graph_is_read_once(monkeypatch):
+    """All small graphs are the same in all tests: reading them takes longer than what is tested."""
+    monkeypatch.setattr(base, "read_graph", lambda matrix, strict: read(matrix.tobytes(), len(matrix)))
+
+
 def moves(est):
     """Yield (what is seen of a graph, of it without a node) for all small graphs, with edges in the same order."""
     rng, nodes, known = np.random.default_rng(0), Nodes(est), {}
@@ -46,6 +58,7 @@ def moves(est):
         yield seen(matrix, keys), seen(less(matrix, node), less(keys, node))
 
 
+@pytest.mark.usefixtures("each_graph_is_read_once")
 def test_a_node_moves_projected_degrees_as_far_as_is_said_and_no_further():
     """Cumulative counts by bound + 1, which some graphs reach (FORMULAS 11.4); sums up, and by twice the bound."""
     most = dict.fromkeys(BOUNDS, 0)
@@ -59,6 +72,7 @@ def test_a_node_moves_projected_degrees_as_far_as_is_said_and_no_further():
     assert most == {b: one.sensitivity(b, est) for b in BOUNDS} == {1: 2, 2: 3, 3: 4}
 
 
+@pytest.mark.usefixtures("each_graph_is_read_once")
 def test_a_node_moves_degrees_by_flows_no_further_than_is_said():
     est, most = NodeDegreeDistribution(1.0, projection="lipschitz"), dict.fromkeys(BOUNDS, 0)
     for one, two in moves(est):
@@ -68,6 +82,7 @@ def test_a_node_moves_degrees_by_flows_no_further_than_is_said():
     assert most == {b: one.sensitivity(b, est) for b in BOUNDS}
 
 
+@pytest.mark.usefixtures("each_graph_is_read_once")
 @pytest.mark.parametrize(("pattern", "projection"), [("edge", "stable"), ("edge", "lipschitz"), ("k-star", "stable"),
                                                      ("k-star", "lipschitz"), ("triangle", "lipschitz"),
                                                      ("square", "lipschitz")])
