@@ -1,11 +1,14 @@
-"""Recommendations: what users like who trust the holder of their ratings, but nobody who reads what is published.
+"""Recommendations: what users like who trust the holder of their ratings, or nobody at all.
 
 How data flows::
 
     table of ratings --rating_matrix--> sparse users x items --ratings--> Ratings --> similar items --> recommend(row)
+                                                                             └--> flipped lists --┘
 
 * `ratings.py`          ratings as they come in, and `rating_matrix`
+* `similar.py`          what is kept of similarities, and `recommend`
 * `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user
+* `lcf.py`              `DPLCFRecommender`: lists of which users flip bits; no holder is trusted
 
 What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
 estimator keeps rows.
@@ -14,16 +17,19 @@ estimator keeps rows.
 """
 
 from dpestim.recommend.item_similarity import DPItemSimilarity
+from dpestim.recommend.lcf import DPLCFRecommender
 from dpestim.recommend.ratings import rating_matrix
 
 __all__ = [
     "DPItemSimilarity",
+    "DPLCFRecommender",
     "rating_matrix",
 ]
 
 #: What its estimators are for, in the tables of the documentation.
-TASK = "Recommendations, central model"
+TASK = "Recommendations"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
     ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once"),
+    ("nobody is trusted, and users have an item or not", "DPLCFRecommender", "bits are flipped before they are sent"),
 )

@@ -14,6 +14,7 @@ from dpestim.central.base import CentralMechanism, checked_bounds
 from dpestim.central.stability.rows import checked_share
 from dpestim.privacy import Neighbours
 from dpestim.recommend.ratings import read_ratings
+from dpestim.recommend.similar import Best, FromSimilarItems
 from dpestim.rng import WordSource, check_random_state
 
 #: Ratings are integers from -STEPS to STEPS; residuals are cut at a quarter of that.
@@ -28,7 +29,7 @@ _HIDDEN, _DAMPED = 2.5, 0.1
 _OWN = 2.0
 
 
-class DPItemSimilarity(CentralMechanism):
+class DPItemSimilarity(FromSimilarItems, CentralMechanism):
     """Learn which items are rated alike, and recommend from it, with noise for all ratings of a user.
 
     Products of ratings of each pair of items are summed over users, and get noise. Items are similar whose sum stands
@@ -158,37 +159,6 @@ class DPItemSimilarity(CentralMechanism):
         below = np.asarray(held[users].multiply(abs(alike)).sum(axis=1)).ravel()
         return self._in_units(self._means[items] + own[users] + above / (below + _DAMPED))
 
-    def recommend(self, X, n=10):
-        """Return the items that users would rate highest, of those that they have not rated.
-
-        Parameters
-        ----------
-        X : sparse matrix of shape (n_users, n_items)
-            What the users have rated.
-        n : int, default=10
-            How many items.
-
-        Returns
-        -------
-        ndarray of shape (n_users, n)
-            Items, the best first; -1 where a user has rated all others.
-        """
-        check_is_fitted(self)
-        ratings, own, apart, held = self._seen(X)
-        if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= ratings.n_items:
-            raise ValueError("n must be an int from 1 to the number of items")
-        found = [np.empty((0, n), np.int64)]
-        for a in range(0, ratings.n_users, _BLOCK):
-            users = slice(a, a + _BLOCK)
-            scores = self._all_of(users, own, apart, held)
-            scores[held[users].nonzero()] = -np.inf
-            best = np.argsort(-scores, axis=1, kind="stable")[:, :n]
-            found.append(np.where(np.isinf(np.take_along_axis(scores, best, axis=1)), -1, best))
-        return np.concatenate(found)
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "neighbors_")
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # (columns are items of one kind, rated or not: no table)
@@ -233,7 +203,7 @@ class DPItemSimilarity(CentralMechanism):
         squares = law.add(_summed(ratings, each * r * r), source, 2 * COLUMNS)
         spread = np.sqrt(np.maximum(squares, 0) + 4 * law.sigma)
         left, right = ratings.matrix(each * r).T.tocsr(), ratings.matrix(r).tocsc()
-        best, column = _Best(ratings.n_items, self.n_neighbors), 3 * COLUMNS
+        best, column = Best(ratings.n_items, self.n_neighbors), 3 * COLUMNS
         blocks = [slice(a, min(a + _BLOCK, ratings.n_items)) for a in range(0, ratings.n_items, _BLOCK)]
         for k, rows in enumerate(blocks):
             for columns in blocks[k:]:
@@ -272,14 +242,6 @@ class DPItemSimilarity(CentralMechanism):
         means = (total + damping * level) / np.maximum(held + damping, max(damping, 1e-9))
         return np.clip(np.rint(means), -STEPS, STEPS).astype(np.int64)
 
-    @property
-    def _alike(self):
-        """Similarities of items (rows) to those that are kept, a sparse matrix."""
-        items, n = self.neighbors_, len(self._means)
-        # (a copy: SciPy sorts the places of a row where they are)
-        return sparse.csr_array((self.similarities_.ravel(), items.ravel(), np.arange(n + 1) * items.shape[1]),
-                                shape=(n, n), copy=True)
-
     def _seen(self, X):
         """Return (ratings, own means, residuals, what is rated) of users who are to be told something."""
         ratings = read_ratings(X, n_items=len(self._means), strict=self._is_strict())
@@ -313,28 +275,6 @@ class DPItemSimilarity(CentralMechanism):
                 {"epsilon": 70.0, "delta": 0.5, "bounds": (1.0, 5.0), "neighbours": "add_remove"},
                 {"epsilon": 4.0, "delta": 1e-6, "bounds": (0.0, 10.0), "damping": 0.0,
                  "means_fraction": 0.5}]
-
-
-class _Best:
-    """The items that are most similar to each, as blocks of similarities come."""
-
-    def __init__(self, n_items, k):
-        k = min(k, n_items - 1)
-        self.items, self.values = np.zeros((n_items, k), np.int32), np.zeros((n_items, k))
-
-    def see(self, rows, columns, block):
-        """Take the similarities of some items to others."""
-        numbers = np.arange(columns.start, columns.stop, dtype=np.int32)
-        values = np.concatenate([self.values[rows], block], axis=1)
-        items = np.concatenate([self.items[rows], np.broadcast_to(numbers, block.shape)], axis=1)
-        k = self.items.shape[1]
-        best = np.argpartition(-np.abs(values), k - 1, axis=1)[:, :k]
-        self.items[rows], self.values[rows] = (np.take_along_axis(a, best, axis=1) for a in (items, values))
-
-    def sorted(self):
-        """Return (items, similarities), the most similar first."""
-        order = np.argsort(-self.values, axis=1, kind="stable")
-        return np.take_along_axis(self.items, order, axis=1), np.take_along_axis(self.values, order, axis=1)
 
 
 def _norms(share):

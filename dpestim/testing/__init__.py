@@ -4,6 +4,7 @@
 an estimator can do decides which:
 
     lists        what randomises neighbour lists; list_patterns: what counts patterns from such reports
+    item_lists   lists of items whose bits are flipped: the law, exact means and variances
     itemsets     what finds items and sets of items of baskets, by groups that answer one after another
     law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
                  never repeated
@@ -71,6 +72,7 @@ from dpestim.testing import (
     graph_answers,
     graphs,
     groups,
+    item_lists,
     itemsets,
     law,
     learning,
@@ -120,6 +122,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "list generator": generators.ListGenerators,
              "lists": list_patterns.family,
              "ratings": ratings.Rated,
+             "item lists": item_lists.Itemised,
              "nodes": nodes.Nodes,
              "places": places.Places,
              "density": densities.Densities,

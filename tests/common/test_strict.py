@@ -23,6 +23,7 @@ OWN_CHECKS = {
     "graph",
     "graph answers",
     "graph generator",
+    "item lists",
     "keyvalue",
     "list generator",
     "lists",

@@ -20,6 +20,7 @@ from broken import (
     graph_answers,
     graphs,
     groups,
+    item_lists,
     itemsets,
     law,
     learning,
@@ -50,7 +51,7 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, ratings, statistics, rounds, mixed, pairs, learning,
+           shuffle, shuffled, stability, graphs, lists, ratings, item_lists, statistics, rounds, mixed, pairs, learning,
            synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
            coverage_of_runs, generators, list_patterns, places, densities, parts, trajectories, streams)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]
