@@ -68,7 +68,7 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
     (10, 1)
     """
 
-    _checked_as, _template, _protects = "item lists", "rows", "one item of a user's list; its number of items as often"
+    _checked_as, _template, _protects = "item lists", "rows", "one item of a user's list, or the whole list"
     _not_in_parts = "needs no parts: call privatize where the rows are, and aggregate the reports"
     _more_parameters = """
     n_items : int
