@@ -69,7 +69,8 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
     """
 
     _checked_as, _template, _protects = "item lists", "rows", "one item of a user's list, or the whole list"
-    _not_in_parts = "needs no parts: call privatize where the rows are, and aggregate the reports"
+    _not_in_parts = ("adds up reports, and reads no rows for that: call privatize where the rows are, and aggregate "
+                     "the reports")
     _more_parameters = """
     n_items : int
         The public number of items, from 2 to 20,000; it must be declared.
@@ -312,8 +313,9 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
 
     def _test_data(self, n_rows, seed=0):
         """Return lists of so many users."""
-        chances = np.random.default_rng(seed).random((n_rows, int(self.n_items)))
-        return sparse.csr_array((chances < 0.4).astype(float)), None
+        held = np.random.default_rng(seed).random((n_rows, int(self.n_items))) < 0.4
+        held[3::4, 0] = True  # (some entry is sure to be stored: checks write bad values over it)
+        return sparse.csr_array(held.astype(float)), None
 
     @classmethod
     def _test_params(cls):
