@@ -120,7 +120,7 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
         Parameters
         ----------
         X : sparse matrix of shape (n_users, n_items)
-            A user has the items that are stored, whatever the stored numbers are. `rating_matrix` makes one of a table.
+            A user has the items that are stored; no stored number is read. `rating_matrix` makes one of a table.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
         Parameters
         ----------
         reports : ndarray of uint8, or csr_array
-            Packed or sparse ones, whatever the parameter `reports` says.
+            Packed or sparse, for either value of the parameter `reports`.
 
         Returns
         -------

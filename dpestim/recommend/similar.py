@@ -18,19 +18,19 @@ class FromSimilarItems:
     """
 
     def recommend(self, X, n=10):
-        """Return the items that users would rate highest, of those that they have not rated.
+        """Return the items that suit users best, of those that are not in their rows.
 
         Parameters
         ----------
         X : sparse matrix of shape (n_users, n_items)
-            What the users have rated.
+            What the users have rated, or have.
         n : int, default=10
             How many items.
 
         Returns
         -------
         ndarray of shape (n_users, n)
-            Items, the best first; -1 where a user has rated all others.
+            Items, the best first; -1 where a user's row has all others.
         """
         check_is_fitted(self)
         ratings, *seen = self._seen(X)
