@@ -118,7 +118,8 @@ class TrajectorySynthesizer(CentralMechanism):
         self._pay()
         found = self._add(noises, tables, source)
         names = "lengths_", "starts_", "steps_"
-        return self._become({**learned, **dict(zip(names, found)), "bounds_": (lows, highs), "_kept_promise": promised})
+        return self._become({**learned, **dict(zip(names, found)), "bounds_": (lows, highs), "_kept_promise": promised,
+                             "_error": float(np.sqrt(noises[0].variance_steps))})
 
     def release(self, X, y=None):
         """Return (lengths, starts, steps) as `fit` keeps them; one release, of which nothing is kept."""
@@ -202,7 +203,7 @@ class TrajectorySynthesizer(CentralMechanism):
 
     def _result_parts(self, level):
         labels = list(range(1, len(self.lengths_) + 1))
-        error = np.full(len(labels), np.sqrt(self._noises()[0].variance_steps))
+        error = np.full(len(labels), self._error)
         return [Part("number of walks", (("cells of the walk", labels),), self.lengths_.astype(float), error)]
 
     def _test_data(self, n_rows, seed=0):

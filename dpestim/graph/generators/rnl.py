@@ -77,11 +77,12 @@ class RNLGenerator(GraphSampler, BitReports, ListEstimator):
         degrees = np.clip(mean + (degrees - mean) * spread / (spread + noise), mean / 10, n - 1)
         reported = np.sort(read.rows.astype(np.int64) * n + read.nodes)
         weights = degrees / degrees.mean() if n_edges else np.ones(n)
-        return {"n_edges_": n_edges, "degrees_": weights * mean, "n_nodes_": n, "_weights": weights,
-                "_rate": _rate_for(n_edges, weights, reported, float(law.q)), "_reported": reported}
+        rate = _rate_for(n_edges, weights, reported, float(law.q))
+        return {"n_edges_": n_edges, "degrees_": weights * mean, "n_nodes_": n, "_weights": weights, "_rate": rate,
+                "_reported": reported, "_flip": float(law.q)}
 
     def _draw(self, rng):
-        n, q, weights, reported = self.n_nodes_, float(self.bit_law_.q), self._weights, self._reported
+        n, q, weights, reported = self.n_nodes_, self._flip, self._weights, self._reported
 
         def chances(codes):
             return _chances(self._rate * weights[codes // n] * weights[codes % n], q)

@@ -7,12 +7,14 @@ import pytest
 from scipy import sparse
 
 from dpestim import config_context, graph
+from dpestim.geo import TrajectorySynthesizer
 from dpestim.graph import (
     AGMGenerator,
     ControlFlowCoverage,
     KStarEstimator,
     LDPGenGenerator,
     NodeDegreeDistribution,
+    RNLGenerator,
     RNLTransformer,
     SubgraphCount,
     TriangleEstimator,
@@ -127,3 +129,18 @@ def test_wrong_numbers_of_nodes_are_bad_input():
     reports[0, 1] = np.iinfo(np.int64).min
     with pytest.raises(ValueError, match="larger numbers"):
         KStarEstimator(1.0).aggregate(reports)
+
+
+@pytest.mark.parametrize(("est", "X"), [(RNLGenerator(1.0, random_state=0), RING),
+                                        (TrajectorySynthesizer(2.0, region=((0, 0), (1, 1)), units="metres", cells=2,
+                                                               max_length=2), np.full((5, 4), 0.3))])
+def test_what_is_drawn_and_told_after_a_fit_follows_no_parameter_that_changes(est, X):
+    def told():
+        if isinstance(est, RNLGenerator):
+            return [est.sample(k).toarray().tolist() for k in range(5)]
+        return str(est.result_)
+
+    est.fit(X)
+    before = told()
+    est.set_params(epsilon=9.0)
+    assert told() == before
