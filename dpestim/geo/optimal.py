@@ -111,11 +111,13 @@ class OptimalLaw(PlaceLaw):
         """Tell whether every ratio is at most e^(epsilon times the distance), in integers, for every pair of cells."""
         known = {}
         for x, row in enumerate(rows):
+            scaled = [p * WORD**2 for p in row]
             for y, other in enumerate(rows):
-                promised = self.relaxed_between(x, y)
-                if promised not in known:
-                    known[promised] = int(exp_lower(promised) * WORD**2) if promised else WORD**2
-                if not all(p > 0 and p * WORD**2 <= known[promised] * q for p, q in zip(row, other)):
+                apart = abs(x // self.n_second - y // self.n_second), abs(x % self.n_second - y % self.n_second)
+                if apart not in known:
+                    known[apart] = int(exp_lower(self.relaxed_between(x, y)) * WORD**2) if x != y else WORD**2
+                most = known[apart]
+                if not all(0 < p <= most * q for p, q in zip(scaled, other)):
                     return False
         return True
 
