@@ -44,8 +44,8 @@ print(f"{PEOPLE:,} people, {degrees.sum() // 2:,} relationships, {TRIANGLES:,} t
 
 EPSILONS, RELEASES = np.array([0.5, 1.0, 2.0, 4.0]), 15
 WAYS = {
-    "a curator, ladder": lambda epsilon, seed: SubgraphCount(epsilon, random_state=seed),
-    "a curator, smooth": lambda epsilon, seed: SubgraphCount(epsilon, method="smooth", random_state=seed),
+    "a curator, ladder": lambda epsilon, seed: SubgraphCount(epsilon, method="ladder", random_state=seed),
+    "a curator, smooth": lambda epsilon, seed: SubgraphCount(epsilon, random_state=seed),
     "nobody, two rounds": lambda epsilon, seed: TriangleEstimator(epsilon, method="two_rounds", random_state=seed),
     "nobody, one round": lambda epsilon, seed: TriangleEstimator(epsilon, random_state=seed),
 }

@@ -71,7 +71,7 @@ class SubgraphCount(TagsOfGraphs, CentralMechanism):
         neighbours; an edge and k nodes that are joined with both of its ends. Counts are cut at 2^62.
     k : int, default=2
         Of "k-star" and "k-triangle": from 2 to 10.
-    method : {"ladder", "smooth", "local"}, default="ladder"
+    method : {"smooth", "ladder", "local"}, default="smooth"
         How noise follows the graph; "local" takes a delta.
     delta : float, default=None
         The delta of "local", above 0 and below 1; None or 0 for the others, which need none.
@@ -89,7 +89,7 @@ class SubgraphCount(TagsOfGraphs, CentralMechanism):
         The number of nodes, which is public.
     """
 
-    def __init__(self, epsilon=1.0, *, pattern="triangle", k=2, method="ladder", delta=None, bound_fraction=0.5,
+    def __init__(self, epsilon=1.0, *, pattern="triangle", k=2, method="smooth", delta=None, bound_fraction=0.5,
                  ledger=None, random_state=None):
         self.epsilon = epsilon
         self.pattern = pattern
@@ -231,7 +231,7 @@ class SubgraphCount(TagsOfGraphs, CentralMechanism):
     @classmethod
     def _test_params(cls):
         return [
-            {"epsilon": 1.0},
+            {"epsilon": 1.0, "method": "ladder"},
             {"epsilon": 1.0, "pattern": "k-star", "k": 3, "method": "local", "delta": 1e-3, "bound_fraction": 0.4},
             {"epsilon": 2.0, "pattern": "triangle", "method": "smooth"},
             {"epsilon": 1.0, "pattern": "k-triangle"},

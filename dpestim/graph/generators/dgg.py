@@ -46,7 +46,7 @@ class DGGGenerator(GraphSampler, EitherReports):
 
     _checked_as = "list generator"
     method, lists = "laplace", "whole"
-    _more_parameters = CLUSTERING + "{n_jobs}\n"
+    _more_parameters = CLUSTERING + "    {n_jobs}\n"
     _more_attributes = """
     degrees_ : ndarray of shape (n_nodes,)
         The degree of each node in graphs that are drawn: integers from 0 to n_nodes - 1.

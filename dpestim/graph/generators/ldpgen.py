@@ -58,7 +58,7 @@ class LDPGenGenerator(GraphGenerator):
     """
 
     _least_nodes = 2
-    _more_parameters = CLUSTERING + """first_groups : int, default=10
+    _more_parameters = CLUSTERING + """    first_groups : int, default=10
         Groups of the first round, from 1 to 1000.
     first_fraction : float, default=0.5
         The part of epsilon, above 0 and below 1, that the first round spends.

@@ -74,12 +74,12 @@ class PrivGraphGenerator(GraphGenerator):
     """
     _more_attributes = """
     communities_ : ndarray of int of shape (n_nodes,)
-        The community of each node, from 0 to n_communities_ - 1.
+        The community of each node, from 0 to `n_communities_` - 1.
     n_communities_ : int
         The number of communities.
     within_degrees_ : ndarray of int of shape (n_nodes,)
         For each node, how many neighbours it has within its community, from noisy numbers.
-    between_edges_ : ndarray of shape (n_communities_, n_communities_)
+    between_edges_ : ndarray of shape (n_communities, n_communities)
         The number of edges between two different communities, from noisy numbers; 0 on the diagonal.
     n_nodes_ : int
         The number of nodes, which is public.

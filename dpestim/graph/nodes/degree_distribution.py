@@ -122,13 +122,13 @@ class NodeDegreeDistribution(NodeRelease):
         How edges are left out: one after the other, in an order that is drawn at random; or by largest flows.
     """ + PARAMETERS.lstrip("\n").lstrip()
     _more_attributes = """
-    cumulative_ : ndarray of shape (bound_ + 1,)
-        The nodes with at most 0, 1, ..., bound_ edges that are kept; it rises, from 0 on.
-    distribution_ : ndarray of shape (bound_ + 1,)
-        The share of nodes with 0, 1, ..., bound_ edges; the sum is 1.
+    cumulative_ : ndarray of shape (bound + 1,)
+        The nodes with at most 0, 1, ..., `bound_` edges that are kept; it rises, from 0 on.
+    distribution_ : ndarray of shape (bound + 1,)
+        The share of nodes with 0, 1, ..., `bound_` edges; the sum is 1.
     n_nodes_ : float
         The number of nodes with noise: the last of `cumulative_`.
-    noisy_cumulative_ : ndarray of shape (bound_ + 1,)
+    noisy_cumulative_ : ndarray of shape (bound + 1,)
         Integers, before the regression: unbiased for the graph that is left.
     standard_error_ : float
         The standard deviation of the noise of each of these.
@@ -160,7 +160,7 @@ class NodeDegreeDistribution(NodeRelease):
         return copy.copy(self).fit(X).cumulative_
 
     def confidence_interval(self, level=0.95):
-        """Return (low, high) of the exact number of nodes with at most 0, 1, ..., bound_ edges, for any graph.
+        """Return (low, high) of the exact number of nodes with at most 0, 1, ..., `bound_` edges, for any graph.
 
         The number of all nodes, the last one, has both ends. Of the others only `high` is known, and `low` is 0:
         edges that are left out let nodes have fewer edges, never more.
@@ -172,7 +172,7 @@ class NodeDegreeDistribution(NodeRelease):
 
         Returns
         -------
-        ndarray of shape (bound_ + 1, 2)
+        ndarray of shape (bound + 1, 2)
         """
         if isinstance(level, bool) or not 0 < level < 1:
             raise ValueError("level must be a number between 0 and 1")
