@@ -25,7 +25,7 @@ demo: $(VENV)/.built
 WORKERS := -n auto --dist loadgroup
 
 # (asserts as they are written: rewriting those of all files takes seconds; what fails runs again, and says more)
-# all but what is marked `ci`: third settings of mechanisms, examples of pages, and studies of accuracy that take long
+# all but what is marked `ci`: third settings of mechanisms, examples in docs, and studies of accuracy that take long
 test: $(VENV)/.built
 	$(BIN)/python -m pytest $(WORKERS) -m "not ci" --assert=plain || \
 		{ $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m "not ci"; false; }

@@ -17,6 +17,7 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.recommend.pairs import Pairs
 from dpestim.recommend.ratings import read_ratings
 from dpestim.recommend.similar import FromSimilarItems
+from dpestim.results import Part
 from dpestim.rng import WordSource, check_random_state
 
 #: The co-occurrences of so many items, and no more, are kept: 8 bytes a pair.
@@ -68,6 +69,7 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
     (10, 1)
     """
 
+    merges = "reports"
     _checked_as, _template, _protects = "item lists", "rows", "one item of a user's list, or the whole list"
     _not_in_parts = ("adds up reports, and reads no rows for that: call privatize where the rows are, and aggregate "
                      "the reports")
@@ -310,6 +312,9 @@ class DPLCFRecommender(FromSimilarItems, PrivateEstimator):
 
     def _all_of(self, users, held):
         return (held[users] @ self._alike.T).toarray() + _TIE * self.item_counts_ / self.n_users_
+
+    def _result_parts(self, level):
+        return [Part("users who have the item", (("item", list(range(len(self.item_counts_)))),), self.item_counts_)]
 
     def _test_data(self, n_rows, seed=0):
         """Return lists of so many users."""

@@ -131,6 +131,7 @@ def test_every_module_explains_itself():
             assert hasattr(module, exported), f"{name}.__all__ lists {exported}, which does not exist"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [n for n in modules() if "_core" not in n])
 def test_doctests(name):
     # (docstrings without an example are run, too, unless it is said, and each run looks at all files of all tracebacks)
