@@ -98,6 +98,7 @@ def test_medians_are_timed_beside_the_same_medians(benchmarks, monkeypatch):
     assert abs(plan["grids"][0].number(scale / plan["noise"].multiplier) - smooth) < 1e-10
 
 
+@pytest.mark.ci
 def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
     _, numbers, _, _ = benchmarks
     monkeypatch.setattr(numbers, "PEERS", {})
@@ -124,6 +125,7 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     assert [row.target for row in statistics.rows(settings)] == ["1x", "", "1x", ""]
 
 
+@pytest.mark.ci
 def test_models_and_what_comes_before_them_are_timed(benchmarks, monkeypatch):
     from benchmarks import fits
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+pytestmark = pytest.mark.ci  # (a script of benchmarks, run whole)
+
 N_RUNS, ALPHA = 6, 1e-6
 EPSILONS = (0.1, 1.0)
 
@@ -51,7 +53,6 @@ def plausible(ratio, n_squares):
     return low < ratio < high
 
 
-@pytest.mark.ci
 def test_errors_of_frequencies_are_those_of_the_law(results):
     rows = results["results"]["frequencies"]
     for row in rows:

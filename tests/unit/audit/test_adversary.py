@@ -217,6 +217,7 @@ def test_empty_buckets_are_counted_by_neighbouring_fractions(d, g):
     assert (own * g - (own - other) * empty_buckets(d, g)) / d == pytest.approx(followed, rel=1e-11)
 
 
+@pytest.mark.ci
 def test_many_values():
     """Of many values the mean under a uniform prior is exact, and another prior's is as close as the text says."""
     rng = np.random.default_rng(0)

@@ -43,6 +43,7 @@ def test_every_recipe_is_there():
     assert max(len(line) for number in CLASSES for line in BLOCKS[number].splitlines()) <= 120
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("number", CLASSES)
 def test_a_recipe_passes_every_check(class_of, number):
     cls = class_of(number, BLOCKS[number])

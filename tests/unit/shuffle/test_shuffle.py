@@ -327,7 +327,7 @@ def test_a_shuffler_whose_orders_may_be_uneven_is_refused():
     assert protocol.shuffle(messages, BucketShuffler(random_state=0)).shape == messages.shape
 
 
-@pytest.mark.parametrize(("r", "n"), [(1500, 20), (10_000, 60)])
+@pytest.mark.parametrize(("r", "n"), [(1500, 20), pytest.param(10_000, 60, marks=pytest.mark.ci)])
 def test_many_bits_of_few_users_keep_what_they_promise(r, n):
     """With probabilities as numbers, not logarithms, the bound was 1e-32 where equal bits of all others tell 0.005.
 
