@@ -1,7 +1,7 @@
 """A share of discrete Laplace noise, exactly: integers of which enough add up to that law (`owners.md`)."""
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -10,6 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.distributed.exact_poisson import PoissonCounts
 from dpestim.exact_reals import BitStream
 from dpestim.rng import Stage
 
@@ -23,7 +24,7 @@ _WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
-class PolyaShare:
+class PolyaShare(PoissonCounts):
     """The law NB(1 / honest, 1 - a) - NB(1 / honest, 1 - a), a = e^-rate: jumps +-g, each at the rate a^g / (honest g).
 
     Parameters
@@ -47,44 +48,14 @@ class PolyaShare:
         """How many jumps are proposed for an integer, on average: those of all levels, and of all beyond."""
         return Fraction(2 * (sum(self.weights) + 1), self.honest << _BITS)
 
-    @cached_property
-    def thresholds(self):
-        """The first 64 digits of the probabilities of at most 0, 1, 2, ... proposals, up to where they are all ones."""
-        found = []
-        while not found or found[-1] < _WORD:
-            found.append(threshold(self.at_most(len(found)), 64))
-        return np.array(found, np.uint64)
-
-    def at_most(self, k):
-        """Return the probability of at most k proposals, for comparisons."""
-        term = total = Fraction(1)
-        for i in range(1, k + 1):
-            term *= self.mean / i
-            total += term
-        return lambda n_digits: tuple(end * total for end in exp_bounds(self.mean, n_digits))
-
     def draw(self, source, size):
         """Return so many integers modulo 2^64, an array of uint64."""
         words = source.reader().dense(Stage.NOISE, _COUNTS, 0, 0, size)
-        counts = self.proposals(words, BitStream(source.reader(), _TIES, 0))
+        counts = self.counts(words, BitStream(source.reader(), _TIES, 0))
         out, stream = np.zeros(size, np.uint64), BitStream(source.reader(), _JUMPS, 0, _AHEAD)
         for at in np.flatnonzero(counts).tolist():
             out[at] = sum(self.jump(stream) for _ in range(counts[at])) & _WORD
         return out
-
-    def proposals(self, words, ties):
-        """Return how many jumps are proposed, by words and, where these tie with a threshold, by a stream."""
-        counts = np.searchsorted(self.thresholds, words, side="left")  # (how many thresholds a word is above)
-        for at in np.flatnonzero(self.thresholds[counts] == words).tolist():
-            counts[at] = self._settle(int(words[at]), ties)
-        return counts
-
-    def _settle(self, word, stream):
-        """Return how many jumps are proposed, where the first 64 digits of a real do not say so."""
-        real, k = Real(stream, word, 64), bisect_left(self.thresholds.tolist(), word)
-        while not real.is_below(self.at_most(k)):
-            k += 1
-        return k
 
     def jump(self, stream):
         """Return a jump that is proposed, 0 where it is rejected."""

@@ -52,10 +52,10 @@ def test_ties_are_settled_by_further_digits():
         assert stats.binomtest(found.count(k), 400, rest).pvalue > ALPHA
     ends = law.thresholds[:4]
     for after, more in ((0, 0), ((1 << 64) - 1, 1)):
-        assert (law.proposals(ends, Script([after] * 8)) == np.arange(4) + more).all()
-    assert (law.proposals(ends - np.uint64(1), None) == np.arange(4)).all()
-    assert (law.proposals(ends + np.uint64(1), None) == np.arange(1, 5)).all()
-    assert law.proposals(law.thresholds[-1:], Script([0] * 8))[0] >= len(law.thresholds) - 1
+        assert (law.counts(ends, Script([after] * 8)) == np.arange(4) + more).all()
+    assert (law.counts(ends - np.uint64(1), None) == np.arange(4)).all()
+    assert (law.counts(ends + np.uint64(1), None) == np.arange(1, 5)).all()
+    assert law.counts(law.thresholds[-1:], Script([0] * 8))[0] >= len(law.thresholds) - 1
     level, size = 1, 3
     law._accepts(level, size, Script([0]))
     low, first = law.accepted(level, size)(60)[0], law._known[size]
