@@ -1,15 +1,15 @@
 """Laws of sums of shares of noise, integer by integer, and the pair of laws that a change makes (`noise.md`).
 
 Each law is symmetric: an array of the probabilities of 0, 1, 2, ..., up to where less than 1e-20 is left. Each
-probability is within a relative `ERROR` of the exact one, however small it is.
+probability is within a relative `error_of` of the exact one, however small it is.
 """
 
 import math
 
 import numpy as np
 
-#: Every probability is within this of the exact one, relatively, and `shifted_pair` takes away as much.
-ERROR = 1e-11
+#: Every probability is within this of the exact one, relatively, and so much more for each integer of the law.
+_ERROR, _ERROR_STEP = 2e-12, 2.0**-50
 #: Probabilities below this part of the largest are no part of an array.
 _NOTHING = 1e-32
 #: Bits of the fixed point in which ratios of Bessel functions are worked out.
@@ -22,6 +22,11 @@ def _whole_law(weights):
     """Return probabilities of 0, 1, 2, ..., from weights in proportion to them."""
     weights = np.asarray(weights, np.float64)
     return weights / (2 * math.fsum(weights) - weights[0])
+
+
+def error_of(law):
+    """Return how far each probability of a law is from the exact one, relatively, at most."""
+    return _ERROR + _ERROR_STEP * len(law)
 
 
 def gaussian_law(sigma, n_shares):
@@ -82,5 +87,5 @@ def polya_law(rate, shares):
 
 def shifted_pair(law, change):
     """Return the probabilities of all outputs with and without a change; what is taken away betrays the change."""
-    both = np.concatenate([law[:0:-1], law]) * (1 - ERROR)
+    both = np.concatenate([law[:0:-1], law]) * (1 - error_of(law))
     return np.concatenate([both, np.zeros(change)]), np.concatenate([np.zeros(change), both])
