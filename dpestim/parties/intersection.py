@@ -1,0 +1,272 @@
+"""`PrivateIntersectionSize`: how many users two owners have in common, and nothing else (`intersection.md`)."""
+
+import hashlib
+import json
+import os
+import struct
+from dataclasses import replace
+from fractions import Fraction
+
+from sklearn.base import BaseEstimator
+
+from dpestim.parties.masked_sets import WIDTH, is_on_curve, masked, point_of, text_of
+from dpestim.parties.noise import BinomialShares
+from dpestim.privacy import Neighbours
+from dpestim.privacy.rounding import whole
+from dpestim.rng import WordSource
+
+#: Users of an owner at most, and bytes of the head of a message.
+_MOST, _HEAD = 1 << 22, 1 << 12
+_DIGEST = 32
+_VERSION = 1
+
+
+class PrivateIntersectionSize(BaseEstimator):
+    """Count the users that two owners have in common; neither learns the exact number, and no third party is there.
+
+    One owner is the "first", one the "second". Both call `start`, and hand each message to the `receive` of the other:
+    there are three. Each owner lives in its own process.
+
+    **Privacy.** (epsilon, delta) for the users of each owner against the other owner and everybody else, if both follow
+    the protocol (honest-but-curious) and the Diffie-Hellman problem on Curve25519 is hard. An owner that sends other
+    points than those of its users is not detected. Without `max_users` the sizes of both sets are public, and
+    neighbours are sets of which one user is replaced.
+
+    **Utility.** Unbiased before it is cut to possible sizes. The noise of both owners is in the number: its variance is
+    twice that of one trusted adder.
+
+    **Complexity.** Some 0.2 milliseconds for each user of either owner, and 96 bytes.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+    delta : float, default=1e-6
+        At least 1e-9.
+    role : {"first", "second"}, default="first"
+    max_users : int, default=None
+        How many users an owner has at most, a public number; both fill up to it. Neighbours are then sets of which one
+        has one user more, and sizes are not shown.
+    label : str, default=""
+        The name of this count, the same for both owners.
+    ledger : Ledger, default=None
+        Of this owner, charged by `start`, before anything is sent.
+    random_state : None, int or NumPy generator, default=None
+        None draws secure words. With an int whoever knows it knows the masks and the noise.
+
+    Attributes
+    ----------
+    size_ : int
+        The number of common users, with noise; both owners have the same, and may publish it.
+    guarantee_ : PrivacyGuarantee
+        For the users of this owner.
+    standard_error_ : float
+        Of the noise.
+
+    References
+    ----------
+    B. Huberman, M. Franklin, T. Hogg, Enhancing Privacy and Trust in Electronic Communities, EC 1999 (masks that
+    commute). The noise by dummies and the proof: ``intersection.md``.
+
+    Examples
+    --------
+    >>> from dpestim.parties import PrivateIntersectionSize
+    >>> clinic = PrivateIntersectionSize(2.0, delta=1e-4, role="first", random_state=0)
+    >>> insurer = PrivateIntersectionSize(2.0, delta=1e-4, role="second", random_state=1)
+    >>> one = clinic.start(range(200))
+    >>> insurer.start(range(100, 400))
+    >>> two = insurer.receive(one)
+    >>> three = clinic.receive(two)
+    >>> insurer.receive(three)
+    >>> clinic.size_ == insurer.size_, 75 < clinic.size_ < 125
+    (True, True)
+    """
+
+    def __init__(self, epsilon=1.0, *, delta=1e-6, role="first", max_users=None, label="", ledger=None,
+                 random_state=None):
+        self.epsilon, self.delta, self.role, self.max_users, self.label = epsilon, delta, role, max_users, label
+        self.ledger, self.random_state = ledger, random_state
+
+    def __getstate__(self):
+        """Refuse while messages are on their way: a copy would use the noise and the masks twice."""
+        if getattr(self, "_run", None) is not None:
+            raise TypeError("a PrivateIntersectionSize cannot be pickled or copied between its messages, because its "
+                            "noise would be used twice: wait for the last message")
+        return super().__getstate__()
+
+    def start(self, users):
+        """Charge the ledger; return the first message, bytes, as the first owner, and None as the second.
+
+        Parameters
+        ----------
+        users : iterable of str, bytes or int
+            Of this owner; who is in it twice counts once. Both owners write users in the same way.
+        """
+        if self.role not in ("first", "second"):
+            raise ValueError(f'role must be "first" or "second", got {self.role!r}')
+        if not isinstance(self.label, str):
+            raise ValueError("label must be a str, the same for both owners")
+        most = _MOST if self.max_users is None else whole(self.max_users, "max_users")
+        texts = {text_of(user) for user in users}
+        if most > _MOST or len(texts) > most:
+            raise ValueError(f"users must be at most {min(most, _MOST)}: raise max_users up to {_MOST}, or count parts "
+                             "of the users")
+        shares = BinomialShares(
+            2, 1, self.epsilon, self.delta,
+            neighbours=Neighbours.SUBSTITUTION if self.max_users is None else Neighbours.ADD_REMOVE)
+        run = _Run(shares, self._terms(shares), self.label.encode(), WordSource(self.random_state))
+        guarantee = replace(shares.guarantee, seeded=run.source.seeded)
+        if self.ledger is not None:
+            self.ledger.charge(guarantee, estimator=type(self).__name__, n_rows=None)
+        for name in ("size_", "standard_error_"):
+            vars(self).pop(name, None)
+        self.guarantee_, self._run = guarantee, run
+        fill = 0 if self.max_users is None else most - len(texts)
+        run.points = [run.point(b"user" + text) for text in texts] + [run.filler() for _ in range(fill)]
+        run.n_users = len(run.points)
+        if self.role == "second":
+            run.awaits = "points"
+            return None
+        # all dummies, of which the other owner takes each or not
+        run.points += [run.point(b"dummy" + str(at).encode()) for at in range(shares.scale)]
+        run.awaits = "both"
+        return _packed("points", run.terms, masked(run.points, run.secret))
+
+    def receive(self, message):
+        """Take a message of the other owner; return the next one, bytes, or None where there is no more.
+
+        Raises
+        ------
+        ValueError
+            For a message that is damaged, not the next one, or about other parameters; names the phase. Nothing is
+            changed then, so that the right message can still be received.
+        """
+        run = getattr(self, "_run", None)
+        if run is None:
+            raise ValueError("receive comes after start and before the last message: call start with the users")
+        head, points = _unpacked(message, run.awaits, run.terms)
+        if run.awaits == "points":
+            return self._answer(run, points)
+        if run.awaits == "both":
+            return self._count(run, points)
+        return self._end(run, head)
+
+    def _answer(self, run, theirs):
+        """Return the second message: points of the first owner under both masks, and own ones under one."""
+        n_dummies = run.shares.scale
+        run.n_theirs = len(theirs) - n_dummies
+        _check_size("points", run.n_theirs, self.max_users)
+        both = _masked("points", theirs, run.secret)
+        taken = run.coins()
+        chosen = [run.point(b"dummy" + str(at).encode()) for at in taken]
+        fill = [run.filler() for _ in range(n_dummies - len(taken))]
+        own = masked(run.points + chosen + fill, run.secret)
+        run.awaits, run.noise = "size", len(taken)
+        return _packed("both", run.terms, both + own, n_first=len(both))
+
+    def _count(self, run, points):
+        """Return the last message: the number of common points, with the noise of this owner."""
+        n_first = len(run.points)
+        run.n_theirs = len(points) - n_first - run.shares.scale
+        _check_size("both", run.n_theirs, self.max_users)
+        theirs = _masked("both", points[n_first:], run.secret)
+        common = len(set(points[:n_first]) & set(theirs))
+        noisy = common - run.shares.scale // 2 + int(run.shares.draw(run.source.part(1), 1)[0])
+        self._tell(run, noisy)
+        return _packed("size", run.terms, [], size=noisy)
+
+    def _end(self, run, head):
+        size = head.get("size")
+        most = run.n_users + run.n_theirs + 2 * run.shares.scale
+        if not isinstance(size, int) or isinstance(size, bool) or abs(size) > most:
+            raise ValueError("size: the message has no possible number: ask for it again")
+        self._tell(run, size)
+
+    def _tell(self, run, noisy):
+        self._most, self._shares, self._noisy = min(run.n_users, run.n_theirs), run.shares, noisy
+        self.size_ = min(max(noisy, 0), self._most)
+        self.standard_error_ = run.shares.variance**0.5
+        self._run = None
+
+    def confidence_interval(self, level=0.95):
+        """Return (low, high), which hold the number of common users with at least this probability.
+
+        Both are functions of what was published and of public sizes.
+        """
+        if getattr(self, "_noisy", None) is None or not hasattr(self, "size_"):
+            raise ValueError("confidence_interval comes after the last message: exchange messages first")
+        width = self._shares.half_width(level)
+        return tuple(min(max(end, 0), self._most) for end in (self._noisy - width, self._noisy + width))
+
+    def _terms(self, shares):
+        """Return a hash of what both owners must agree on."""
+        agreed = [_VERSION, str(Fraction(shares.epsilon)), str(Fraction(shares.delta)), self.max_users, self.label,
+                  shares.scale]
+        return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
+
+
+class _Run:
+    """What an owner keeps between messages."""
+
+    def __init__(self, shares, terms, label, source):
+        self.shares, self.terms, self.source = shares, terms, source
+        self._label = hashlib.sha256(label).digest()
+        # (parts of the source share no word: 0 masks, 1 noise, 2 fillers)
+        self.secret = os.urandom(32) if not source.seeded else source.part(0).key_for_workers()
+        self._fillers, self._n_fillers = source.part(2).key_for_workers(), 0
+
+    def point(self, text):
+        """Return the point of what both owners may have."""
+        return point_of(self._label + text)
+
+    def filler(self):
+        """Return the point of a secret that nobody else has: it is common to nobody."""
+        self._n_fillers += 1
+        return point_of(b"filler" + self._fillers + str(self._n_fillers).encode())
+
+    def coins(self):
+        """Return the dummies that are taken: so many as a share of the noise says, whichever they are."""
+        return range(int(self.shares.draw(self.source.part(1), 1)[0]) + self.shares.scale // 2)
+
+
+def _check_size(phase, found, max_users):
+    if found < 0 or (max_users is not None and found != max_users):
+        raise ValueError(f"{phase}: the message has another number of points than both owners agreed on: compare "
+                         "max_users and delta")
+
+
+def _masked(phase, points, secret):
+    """Return points of the other owner under the own mask too, or raise ValueError where they are none."""
+    if len(set(points)) < len(points) or not all(is_on_curve(int.from_bytes(point, "little")) for point in points):
+        raise ValueError(f"{phase}: points of the message must differ and be points of the curve, and they are not: "
+                         "ask for it again")
+    return masked(points, secret)
+
+
+def _packed(phase, terms, points, **more):
+    """Return a message: the length of its head, the head, points, and a digest of it all."""
+    head = json.dumps({"phase": phase, "terms": terms, "n_points": len(points), **more}).encode()
+    body = struct.pack(">I", len(head)) + head + b"".join(points)
+    return body + hashlib.sha256(body).digest()
+
+
+def _unpacked(message, phase, terms):
+    """Return (the head, the points) of a message, or raise ValueError."""
+    if not isinstance(message, bytes | bytearray | memoryview):
+        raise ValueError(f"{phase}: message must be bytes as the other owner sent them")
+    message = bytes(message)
+    body = message[:-_DIGEST]
+    n_head = struct.unpack(">I", body[:4])[0] if len(body) >= 4 else _HEAD + 1
+    good = n_head <= _HEAD and hashlib.sha256(body).digest() == message[-_DIGEST:]
+    try:
+        head = json.loads(body[4 : 4 + n_head]) if good else None
+    except ValueError:
+        head = None
+    points = body[4 + n_head :]
+    n_points = head.get("n_points") if isinstance(head, dict) else None
+    if not isinstance(n_points, int) or n_points * WIDTH != len(points):
+        raise ValueError(f"{phase}: the message is damaged: ask for it again")
+    if head.get("phase") != phase:
+        raise ValueError(f"{phase}: this message comes next, and another one came: hand over messages in their order")
+    if head.get("terms") != terms:
+        raise ValueError(f"{phase}: both owners must have the same epsilon, delta, max_users and label: compare them")
+    return head, [points[at : at + WIDTH] for at in range(0, len(points), WIDTH)]
