@@ -7,8 +7,7 @@ import struct
 from dataclasses import replace
 from fractions import Fraction
 
-from sklearn.base import BaseEstimator
-
+from dpestim.base import PrivateEstimator
 from dpestim.parties.masked_sets import WIDTH, is_on_curve, masked, point_of, text_of
 from dpestim.parties.noise import BinomialShares
 from dpestim.privacy import Neighbours
@@ -21,7 +20,7 @@ _DIGEST = 32
 _VERSION = 1
 
 
-class PrivateIntersectionSize(BaseEstimator):
+class PrivateIntersectionSize(PrivateEstimator):
     """Count the users that two owners have in common; neither learns the exact number, and no third party is there.
 
     One owner is the "first", one the "second". Both call `start`, and hand each message to the `receive` of the other:
@@ -49,7 +48,7 @@ class PrivateIntersectionSize(BaseEstimator):
     label : str, default=""
         The name of this count, the same for both owners.
     ledger : Ledger, default=None
-        Of this owner, charged by `start`, before anything is sent.
+        Of this owner, charged by `start`, before anything is sent. None: the ledger of the block, if there is one.
     random_state : None, int or NumPy generator, default=None
         None draws secure words. With an int whoever knows it knows the masks and the noise.
 
@@ -115,11 +114,9 @@ class PrivateIntersectionSize(BaseEstimator):
             neighbours=Neighbours.SUBSTITUTION if self.max_users is None else Neighbours.ADD_REMOVE)
         run = _Run(shares, self._terms(shares), self.label.encode(), WordSource(self.random_state))
         guarantee = replace(shares.guarantee, seeded=run.source.seeded)
-        if self.ledger is not None:
-            self.ledger.charge(guarantee, estimator=type(self).__name__, n_rows=None)
-        for name in ("size_", "standard_error_"):
-            vars(self).pop(name, None)
-        self.guarantee_, self._run = guarantee, run
+        self._charge(guarantee, None)
+        self._become({"guarantee_": guarantee})
+        self._run, self._noisy = run, None
         fill = 0 if self.max_users is None else most - len(texts)
         run.points = [run.point(b"user" + text) for text in texts] + [run.filler() for _ in range(fill)]
         run.n_users = len(run.points)
@@ -192,7 +189,7 @@ class PrivateIntersectionSize(BaseEstimator):
 
         Both are functions of what was published and of public sizes.
         """
-        if getattr(self, "_noisy", None) is None or not hasattr(self, "size_"):
+        if getattr(self, "_noisy", None) is None:
             raise ValueError("confidence_interval comes after the last message: exchange messages first")
         width = self._shares.half_width(level)
         return tuple(min(max(end, 0), self._most) for end in (self._noisy - width, self._noisy + width))

@@ -76,7 +76,7 @@ def test_what_the_first_owner_counts_is_private_by_enumeration(monkeypatch):
 
     The count of the first owner, before its own noise, is all that depends on the other set; sizes are the same.
     """
-    scale = owners()[0].__class__ and BinomialShares(2, 1, **SMALL).scale
+    scale = BinomialShares(2, 1, **SMALL).scale
     weights = stats.binom.pmf(np.arange(scale + 1), scale, 0.5)
     laws, lengths = [], set()
     for users in (["a", "b"], ["a", "c"]):
@@ -151,6 +151,9 @@ def test_ledgers_pay_before_anything_is_sent():
     with pytest.raises(ValueError, match="ledger"):
         second.start(range(3))
     assert not hasattr(second, "_run")
+    with Ledger(3.0, delta=0.1) as of_block:
+        owners()[0].start(range(3))
+    assert of_block.spent().epsilon == 3
     with pytest.raises(ValueError, match="users must be names"):
         owners()[0].start([1.5])
     for users in ([None], [True], [math.nan], np.array([1.0])):
