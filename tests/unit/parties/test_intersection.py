@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from dpestim.accounting import Ledger
-from dpestim.parties import BinomialShares, PrivateIntersectionSize, masked_sets
+from dpestim.parties import BinomialShares, PrivateIntersectionSize, intersection, masked_sets
 from dpestim.privacy import Neighbours
 
 SMALL = {"epsilon": 3.0, "delta": 0.05}
@@ -197,3 +197,36 @@ def test_bad_parameters():
                           ({"delta": 0}, "delta must be"), ({"max_users": 0}, "max_users must be")):
         with pytest.raises(ValueError, match=match):
             PrivateIntersectionSize(**params).start(["a"])
+
+
+def test_order_of_points_tells_nothing():
+    """Points are sorted: whose point is where does not follow from the order of the users."""
+    first, second = owners()
+    one, two, _ = exchanged(first, second, range(9), range(4, 9))
+    n_first = len(points_in(one))
+    for points in (points_in(one), points_in(two)[:n_first], points_in(two)[n_first:]):
+        assert points == sorted(points)
+
+
+def test_points_that_are_none_are_refused():
+    _, second = owners()
+    second.start(range(3))
+    one = owners()[0].start(range(3))
+    points = points_in(one)
+    twist = next(u for u in range(2, 50) if not masked_sets.is_on_curve(u)).to_bytes(32, "little")
+    above = (9 + (1 << 255) - 19).to_bytes(32, "little")  # (the base point, written otherwise)
+    terms = second._run.terms
+    for bad in (twist, above, bytes(32), points[1]):
+        with pytest.raises(ValueError, match="points: points of the message must differ and be points of the curve"):
+            second.receive(intersection._packed("points", terms, [bad, *points[1:]]))
+    for few in ([], points[:5]):
+        with pytest.raises(ValueError, match="points: the message has another number"):
+            second.receive(intersection._packed("points", terms, few))
+    second.receive(one)
+    for bad in (None, True, 10**9, "3"):
+        with pytest.raises(ValueError, match="size: the message has no possible number"):
+            second.receive(intersection._packed("size", terms, [], size=bad))
+    _, second = owners(max_users=4)
+    second.start(range(3))
+    with pytest.raises(ValueError, match="points: the message has another number"):
+        second.receive(intersection._packed("points", second._run.terms, points))  # (one of 3 users, not 4)

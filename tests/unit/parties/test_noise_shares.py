@@ -165,3 +165,19 @@ def test_half_width_covers(cls):
         inside = 2 * law[: width + 1].sum() - law[0]
         assert inside >= 0.9 - 1e-6
         assert width == 0 or inside - 2 * law[width] < 0.9 + 1e-6
+
+
+def test_polya_shares_are_about_all_integers_that_change():
+    shares = made(PolyaShares, change=2, n_changed=3, honest=5)
+    a = math.exp(-1 / 6)
+    assert shares.variance == pytest.approx(2 * a / (1 - a) ** 2)
+    assert shares.privacy_against(1).epsilon > 1
+
+
+def test_large_skellam_shares_are_sums_of_several_poisson_numbers():
+    shares = made(SkellamShares, change=60)
+    assert shares.scale > 2048
+    drawn = shares.draw(WordSource(5), 4000)
+    score = (drawn.astype(float) ** 2).sum() / shares.variance_of_share
+    assert ALPHA < stats.chi2.cdf(score, 4000) < 1 - ALPHA
+    assert abs(drawn.mean()) < 5 * math.sqrt(shares.variance_of_share / 4000)
