@@ -23,3 +23,14 @@ class DecodeError(ValueError):
 
 class CollectionError(ValueError):
     """The state file of a collector cannot be used: it is missing, damaged, foreign, read-only, or its disk is full."""
+
+
+class PartiesError(ValueError):
+    """A protocol of several parties cannot go on: `phase` is where it ended, and nothing was returned."""
+
+    def __init__(self, phase, what):
+        super().__init__(f"{phase}: {what}")
+        self.phase, self.what = phase, what
+
+    def __reduce__(self):
+        return type(self), (self.phase, self.what)
