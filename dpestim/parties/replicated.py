@@ -117,16 +117,19 @@ class Computer:
         received = yield words
         return received
 
+    def _hidden(self, words, column):
+        """Return words of this party under a mask, which those of all three parties cancel."""
+        own, following = self._words(column, words.shape)
+        return words + (own - following) if column == _SUMS else words ^ own ^ following
+
     def multiply(self, x, y):
         """Return shares of products modulo 2^64."""
-        own, following = self._words(_SUMS, np.broadcast_shapes(x.first.shape, y.first.shape))
-        mine = x.first * y.first + x.first * y.second + x.second * y.first + (own - following)
+        mine = self._hidden(x.first * y.first + x.first * y.second + x.second * y.first, _SUMS)
         return Shared(mine, (yield from self._exchange(mine)))
 
     def both(self, x, y):
         """Return shares of bits that are 1 in both."""
-        own, following = self._words(_BITS, np.broadcast_shapes(x.first.shape, y.first.shape))
-        mine = x.first & (y.first ^ y.second) ^ x.second & y.first ^ own ^ following
+        mine = self._hidden(x.first & (y.first ^ y.second) ^ x.second & y.first, _BITS)
         return Shared(mine, (yield from self._exchange(mine)))
 
     def open_sum(self, x):
@@ -163,7 +166,7 @@ class Computer:
 
     def sum_of(self, x):
         """Return shares, of a sum, of a number whose bits are shared."""
-        drawn, nothing = self.random(x.first.shape), np.zeros_like(x.first)
+        drawn, nothing = self._drawn_for(x), np.zeros_like(x.first)
         held = {self.place: drawn.first, (self.place + 1) % 3: drawn.second}
         minus = [self.placed(np.uint64(0) - held.get(place, nothing), place) for place in (1, 2)]
         rest = yield from self.add_three(x, *minus)
@@ -173,6 +176,10 @@ class Computer:
             return Shared(drawn.first, drawn.second)
         share = rest.first ^ rest.second ^ last
         return Shared(share, drawn.second) if self.place == 0 else Shared(drawn.first, share)
+
+    def _drawn_for(self, x):
+        """Return shares of random words, of which shares 1 and 2 become those of a sum."""
+        return self.random(x.first.shape)
 
     def inverted(self, bits):
         """Return bits that are 1 where these are 0."""
