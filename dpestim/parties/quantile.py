@@ -157,8 +157,8 @@ honest : int, default=None
                 points = np.zeros(0)
             points = points.tolist()
         if not 2 <= len(points) <= most:
-            raise ValueError(f"domain must be a range or a list of public numbers, sorted and distinct, from 2 to {most} "
-                             f'of them with method="{self.method}"')
+            raise ValueError("domain must be a range or a list of public numbers, sorted and distinct, from 2 to "
+                             f'{most} of them with method="{self.method}"')
         return points
 
     def _rows(self, X):

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class WeightLaw:
         total = sum(map(int, weights))
         for sum_ in np.cumsum(weights):  # (as many numbers u below 2^n_bits have floor(u total / 2^n_bits) < sum)
             ends.append(-(-(int(sum_) << n_bits) // total))
-        return [Fraction(high - low, 1 << n_bits) for low, high in zip(ends[:-1], ends[1:], strict=True)]
+        return [Fraction(high - low, 1 << n_bits) for low, high in pairwise(ends)]
 
 
 def weight_law(epsilon, target, n_points, replaces):
@@ -129,8 +130,8 @@ def weight_law(epsilon, target, n_points, replaces):
         if best is not None and best.epsilon >= _ENOUGH * epsilon:
             break
     if best is None:
-        raise ValueError("epsilon must be larger for a domain of so many points, because weights have a limited number "
-                         "of steps: take fewer points, or method=\"bisection\"")
+        raise ValueError(f"epsilon must be larger for a domain of {n_points} points, because the steps of weights are "
+                         'not fine enough: take fewer points, or method="bisection"')
     return best
 
 

@@ -1,7 +1,8 @@
 """Integers modulo 2^64 shared among three parties, of whom two are honest: sums, products, bits and comparisons.
 
-A number is the sum of three shares, party i has shares i and i + 1. Programs are generators without input or output: each
-round yields the words that go to the party before, and is sent those of the party after. The proof: ``replicated.md``.
+A number is the sum of three shares, party i has shares i and i + 1. Programs are generators without input or output:
+each round yields the words that go to the party before, and is sent those of the party after. The proof:
+``replicated.md``.
 
     Shared       two of the three shares of an array: of a sum (+), or of bits (^)
     Computer     a computing party, its keys and the gates
@@ -203,7 +204,7 @@ class Computer:
     def shifted_down(self, bits, by, n_bits):
         """Return bits that are moved down by a number below 2^n_bits, whose bits are the lowest of `by`."""
         for place in range(n_bits):
-            moved = bits.each(lambda words, shift=np.uint64(1 << place): words >> shift)
+            moved = bits.each(lambda words, shift=1 << place: words >> np.uint64(shift))
             bits = yield from self.chosen(by.spread(place), moved, bits)
         return bits
 

@@ -1,4 +1,4 @@
-"""Messages between two parties, under keys that only these have: sealed, numbered, and of a size that is known before."""
+"""Messages between two parties, under keys that only these have: sealed, numbered, of a size that is known before."""
 
 import struct
 from typing import NamedTuple
