@@ -32,8 +32,7 @@ SKLEARN_UNITS = """
     model_selection naive_bayes named_scores numbers one_pass personalized pipeline pools postprocessing
     preprocessing privatized progress ranges rectangles relations reservations running_subjects secure_quantile
     share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees statistics_users
-    trees
-    verdicts
+    trees verdicts
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),

@@ -114,18 +114,28 @@ def test_what_a_party_sees_of_a_gate_has_the_same_law_for_all_inputs(gate, size)
 # ---------------------------------------------------------------- the law
 
 
+def outcomes(law, rows, points):
+    """Return the share of each place among all numbers of 8 bits that can be drawn, by the protocol."""
+    limbs = np.arange(1 << LIMB)[np.newaxis]
+    above, under = (shared(part, at) for at, part in enumerate(law.scores(*ranks(rows, points))))
+    programs = [quantile_program(computer, law, *parts) for computer, *parts in
+                zip(computers(), above, under, shared(limbs, 2), strict=True)]
+    return [Fraction(int(n), 1 << LIMB) for n in np.bincount(run_rounds(programs)[0], minlength=len(points))]
+
+
+def test_points_far_from_the_target_have_equal_weights():
+    law, points, rows = weight_law(Fraction(2), Fraction(1, 2), 4, True), np.array([0, 1, 9, 10]), [5] * 2000
+    assert set(law.weights(*ranks(rows, points)).tolist()) == {1 << law.low}
+    assert outcomes(law, rows, points) == [Fraction(1, 4)] * 4
+
+
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(3, 4)])
 def test_choices_have_the_law_of_the_central_mechanism(q):
     """Exactly: all numbers that can be drawn, of 8 bits, go through the protocol; and 88 bits are counted."""
     points, rows = np.arange(6), np.array([1, 1, 2, 3, 3, 3, 4, 5, 7])
     law = weight_law(Fraction(2), q, len(points), False)
     weights = law.weights(*ranks(rows, points))
-    limbs = np.arange(1 << LIMB)[np.newaxis]
-    above, under = (shared(part, at) for at, part in enumerate(law.scores(*ranks(rows, points))))
-    programs = [quantile_program(computer, law, *parts) for computer, *parts in
-                zip(computers(), above, under, shared(limbs, 2), strict=True)]
-    places = run_rounds(programs)[0]
-    assert [Fraction(int(n), 1 << LIMB) for n in np.bincount(places, minlength=6)] == law.probabilities(weights, LIMB)
+    assert outcomes(law, rows, points) == law.probabilities(weights, LIMB)
     # of all 88 bits the law is that of weights, and weights are those of the central mechanism
     below, up_to, n = ranks(rows, points)
     units = np.maximum(0, np.maximum(q.denominator * below - q.numerator * n, q.numerator * n - q.denominator * up_to))
@@ -138,21 +148,49 @@ def test_choices_have_the_law_of_the_central_mechanism(q):
 
 @pytest.mark.parametrize("replaces", [False, True])
 def test_neighbours_are_within_epsilon_exactly(replaces):
-    points, epsilon = np.arange(3), Fraction(1)
-    most = 0.0
-    for q in (Fraction(1, 2), Fraction(1, 5), Fraction(1)):
-        law = weight_law(epsilon, q, len(points), replaces)
+    """By enumeration, with few rows, with more rows than the range of weights, and with both ends far."""
+    most, settings = 0.0, [([], (0, 1, 2)), ([0] * 30, (0, 1, 2)), ([1] * 40 + [3] * 15, (0, 2))]
+    for q, (more, points) in product((Fraction(1, 2), Fraction(1, 5), Fraction(1)), settings):
+        law = weight_law(Fraction(1), q, len(points), replaces)
         assert 0.95 <= law.epsilon <= 1
-        # also where weights are small: far more records than the range of weights
-        for copies in (0, 30):
-            for rows in product([-1, 0, 1, 2], repeat=2):
-                base = [0] * copies + list(rows)
-                near = [[*base[:-1], other] for other in (-1, 0, 1, 2)] if replaces else [base[:-1]]
-                one = law.probabilities(law.weights(*ranks(base, points)))
-                for there in near:
-                    two = law.probabilities(law.weights(*ranks(there, points)))
-                    most = max(most, *(abs(np.log(float(a / b))) for a, b in zip(one, two, strict=True)))
-    assert 0.4 < most <= 1
+
+        def chances(rows, law=law, points=points):
+            return law.probabilities(law.weights(*ranks(rows, np.array(points))))
+
+        for rows in product([-1, 0, 1, 3], repeat=2):
+            base = [*more, *rows]
+            near = [[*base[:-1], other] for other in (-1, 0, 1, 3)] if replaces else [base[:-1]]
+            most = max(most, *(abs(np.log(float(a / b))) for there in near
+                               for a, b in zip(chances(base), chances(there), strict=True)))
+    assert 0.9 < most <= 1
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 20])
+@pytest.mark.parametrize("n_points", [2, 1 << 12, 1 << 16])
+def test_weights_of_any_domain_keep_what_was_declared(epsilon, n_points):
+    try:
+        law = weight_law(Fraction(epsilon), Fraction(1, 2), n_points, True)
+    except ValueError:
+        assert (epsilon, n_points) == (0.01, 1 << 16)
+        return
+    steps = np.arange(law.cap + 1)
+    weights = law.weights_of(steps).astype(float)
+    there = weights[np.minimum(steps + law.factor * 2, law.cap)]
+    assert 0.8 * epsilon < 2 * np.log(np.max(weights / there)) <= epsilon
+    assert law.moved == 2
+    assert n_points * int(weights[0]) <= 1 << 54
+    assert weights[-1] == 1 << law.low == weights.min()
+    assert np.all(np.diff(weights) <= 0)
+    # the largest sums of an exact share of a weight do not leave 63 bits
+    assert (1 << 54) * ((1 << LIMB) - 1) + (1 << 54) < 1 << 63
+
+
+def test_noise_of_steps_has_its_share_of_epsilon():
+    for relation, moved in (("substitution", 4), ("add_remove", 3)):
+        plan = SecureQuantile(1.0, q=0.75, domain=range(1000), method="bisection", neighbours=relation)._planned(5)
+        assert (plan.n_steps, plan.share.rate, plan.share.honest) == (10, Fraction(1, 10 * moved), 4)
+    rows = np.array([1.0, 2.0, 2.0, 9.0])
+    assert [int(plan.count(rows, at)[0]) for at in (0, 2, 9)] == [-12, 0, 4]
 
 
 # ---------------------------------------------------------------- the view of a party, of the whole protocol
