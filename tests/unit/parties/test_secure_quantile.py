@@ -13,8 +13,9 @@ from dpestim.central import ExponentialMechanism
 from dpestim.exceptions import PartiesError
 from dpestim.parties import QuantileOwner, SecureQuantile
 from dpestim.parties.quantile_law import LIMB, quantile_program, weight_law
-from dpestim.parties.quantile_owner import exchange
+from dpestim.parties.quantile_owner import QuantilePlan, exchange
 from dpestim.parties.replicated import _BITS, _SUMS, Computer, Shared, run_rounds, split
+from dpestim.parties.sealed import Line, new_secret
 
 KEYS = [bytes([place]) * 32 for place in range(3)]
 
@@ -109,6 +110,17 @@ def test_what_a_party_sees_of_a_gate_has_the_same_law_for_all_inputs(gate, size)
         assert all(np.array_equal(*laws) for laws in zip(first, views(Enumerated, gate, size, x, y), strict=True))
     bare = views(Bare, gate, size, 0, 0)
     assert not all(np.array_equal(*laws) for laws in zip(bare, views(Bare, gate, size, 1, 1), strict=True))
+
+
+def test_no_mask_is_used_twice_and_party_1_is_not_shown_share_0():
+    computer, seen = computers()[0], []
+    drawn = [words.tobytes() for column in range(3) for _ in range(2) for words in computer._words(column, (2,))]
+    assert len(set(drawn)) == 12
+    numbers = np.arange(5)
+    programs = [each.sum_of(parts) for each, parts in zip(computers(), shared(numbers), strict=True)]
+    run_rounds(programs, lambda place, words: seen.append(words) if place == 1 else None)
+    assert not seen[-1].any()
+    assert all(words.any() for words in seen[:-1])
 
 
 # ---------------------------------------------------------------- the law
@@ -290,7 +302,7 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
     """Message by message: a lost one ends in no result where it matters, and a changed one in an error of its phase."""
     made, count = owners(epsilon=80, method=method), [0]
     exchange(made, ROWS, lambda waiting: count.__setitem__(0, count[0] + len(waiting)) or waiting)
-    every = sorted({*range(0, 15, 4), *range(count[0] - 2, count[0]), *range(15, count[0], max(1, count[0] // 3))})
+    every = sorted({*range(0, 15, 5), *range(count[0] - 2, count[0]), *range(15, count[0], max(1, count[0] // 2))})
     for lost in every:
         for changes in (False, True):
             made, at = owners(epsilon=80, method=method), [0]
@@ -315,6 +327,77 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
             values = {owner.value for owner in made}
             assert None in values
             assert values <= {None, 3, 4}
+
+
+def test_directions_and_messages_have_words_of_their_own():
+    (one, key), (two, other) = (new_secret(bytes([n]) * 32) for n in (1, 2))
+    lines = Line(one, other, 0, 1, b"terms"), Line(two, key, 1, 0, b"terms")
+    sealed = [line.seal(np.zeros(2, np.uint64)) for line in lines * 2]
+    assert len({message.sealed for message in sealed}) == 4
+    assert [message.number for message in sealed] == [0, 0, 1, 1]
+    assert lines[0].common == lines[1].common
+    lines[1].keep(sealed[2], "shares")  # (the second first)
+    assert not lines[1].ready()
+    lines[1].keep(sealed[0], "shares")
+    assert not lines[1].open((2,), "shares").any()
+    with pytest.raises(PartiesError, match="size"):
+        lines[1].open((3,), "shares")
+    with pytest.raises(PartiesError, match="ahead"):
+        lines[1].keep(sealed[0]._replace(number=99), "shares")
+
+
+@pytest.mark.parametrize("method", ["exponential", "bisection"])
+def test_each_share_has_masks_and_each_step_noise_of_its_own(method, monkeypatch):
+    masks, sources = [], []
+
+    class Noise:
+        def draw(self, source, size):
+            sources.append(source.key_for_workers())
+            return np.full(size, 1000, np.uint64)
+
+    def watched(words, drawn):
+        masks.extend([bytes(drawn[0]), bytes(drawn[1])])
+        return split(words, drawn)
+
+    monkeypatch.setattr("dpestim.parties.quantile_owner.split", watched)
+    made = owners(epsilon=80, method=method)
+    start = QuantilePlan.__init__
+    monkeypatch.setattr(QuantilePlan, "__init__", lambda self, *given: start(self, *given) or setattr(
+        self, "share", Noise()))
+    exchange(made, ROWS)
+    steps = 3 if method == "bisection" else 1
+    assert len(set(masks)) == len(masks) == 2 * 4 * steps
+    assert all(any(mask) for mask in masks)
+    if method == "bisection":  # noise of 4000 says each time that the target is below
+        assert len(set(sources)) == len(sources) == 4 * steps
+        assert {owner.value for owner in made} == {0}
+
+
+def test_uniform_numbers_are_drawn():
+    every = set()
+    for session in range(12):
+        law, points = weight_law(Fraction(2), Fraction(1, 2), 4, True), np.array([0, 1, 9, 10])
+        parts = [shared(part) for part in law.scores(*ranks([5] * 2000, points))]
+        keys = [bytes([place, session]) * 16 for place in range(3)]
+        sessions = [Computer(place, keys[place], keys[(place + 1) % 3]) for place in range(3)]
+        programs = [quantile_program(each, law, *own) for each, *own in zip(sessions, *parts, strict=True)]
+        every.add(int(run_rounds(programs)[0][0]))
+    assert len(every) >= 3  # (fewer have a probability below 6 / 2^12, once: sessions are fixed)
+
+
+def test_computing_owners_that_say_different_results_are_found():
+    made = owners(epsilon=80)
+    true = made[1]._rounds
+
+    def lying(program):
+        place = yield from true(program)
+        return place ^ 1
+
+    made[1]._rounds = lying
+    with pytest.raises(PartiesError, match="different results") as error:
+        exchange(made, ROWS)
+    assert error.value.phase == "result"
+    assert made[3].value is None
 
 
 def test_owners_of_other_parameters_have_no_result():
