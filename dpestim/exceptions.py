@@ -26,11 +26,12 @@ class CollectionError(ValueError):
 
 
 class PartiesError(ValueError):
-    """A protocol of several parties cannot go on: `phase` is where it ended, and nothing was returned."""
+    """A protocol of many parties cannot go on, so that there is no result; `phase` names where it ended."""
 
     def __init__(self, phase, what):
-        super().__init__(f"{phase}: {what}")
+        super().__init__(f"phase {phase!r}: {what}")
         self.phase, self.what = phase, what
 
     def __reduce__(self):
+        """Return the two arguments: by default, pickle would pass the text alone."""
         return type(self), (self.phase, self.what)
