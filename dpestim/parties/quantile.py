@@ -35,7 +35,7 @@ class SecureQuantile(CentralMechanism):
     that is at most a few percent smaller (`law_`). By bisection each of log2 |domain| steps has noise, of the standard
     deviation 1.4 log2 |domain| / epsilon ranks, for domains of any size.
 
-    **Complexity.** With weights about 240 rounds among the three, and 430 words each for a point of the domain (1,000
+    **Complexity.** With weights about 240 rounds among the three, and 140 words each for a point of the domain (1,000
     points, epsilon 1). By bisection log2 |domain| steps of one word.
 
     {parameters}
