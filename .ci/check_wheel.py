@@ -30,9 +30,9 @@ SKLEARN_UNITS = """
     domain encode federated graph_answers heavy_hitters importances inputs inspection intersection lcf ledger linear
     list_patterns lists local local_bayes logistic margins missing_numbers missing_values mixed model_audits
     model_selection naive_bayes named_scores numbers one_pass personalized pipeline pools postprocessing
-    preprocessing privatized progress ranges rectangles relations reservations running_subjects share_budget
-    shuffled sketches softmax sparse_vector stability statistics statistics_guarantees statistics_users trees
-    verdicts
+    preprocessing privatized progress ranges rectangles relations reservations running_subjects secure_quantile
+    share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees statistics_users
+    trees verdicts
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),

@@ -1,0 +1,108 @@
+"""Messages between two parties, under keys that only these have: sealed, numbered, of a size that is known before."""
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from dpestim.exceptions import PartiesError
+
+#: What a message in bytes begins with: a mark, sender, receiver and number.
+_HEAD = struct.Struct("<4sIIQ")
+_MARK = b"dpQ1"
+#: How many messages a sender may be ahead.
+_AHEAD = 8
+_TAG_BYTES = 16
+
+
+class Message(NamedTuple):
+    """What a party sends another: words under a key of both; `number` counts those of one sender to one receiver."""
+
+    sender: int
+    receiver: int
+    number: int
+    sealed: bytes
+
+    def to_bytes(self):
+        """Return the message as bytes."""
+        return _HEAD.pack(_MARK, *self[:3]) + self.sealed
+
+    @classmethod
+    def from_bytes(cls, data):
+        """Return the message of bytes, or raise ValueError."""
+        if len(data) < _HEAD.size or data[:4] != _MARK:
+            raise ValueError("data must be bytes of a message: send them unchanged")
+        return cls(*_HEAD.unpack(data[: _HEAD.size])[1:], bytes(data[_HEAD.size :]))
+
+
+class Line:
+    """What a party has with one other: keys for both directions, and the messages that came early.
+
+    Parameters
+    ----------
+    secret : X25519PrivateKey
+    other_key : bytes
+    me, other : int
+        Places in the list of all parties.
+    terms : bytes
+        A hash of all that the parties agree on; of other terms no message can be opened.
+    """
+
+    def __init__(self, secret, other_key, me, other, terms):
+        try:
+            agreed = secret.exchange(X25519PublicKey.from_public_bytes(other_key))
+        except ValueError:
+            raise PartiesError("keys", f"the key of party {other} is no key of a party: ask for it again") from None
+        both = HKDF(SHA256(), 96, salt=terms, info=b"dpestim parties").derive(agreed)
+        up, down = both[:32], both[32:64]  # (from the lower place to the higher one, and back)
+        out, into = (up, down) if me < other else (down, up)
+        self._out, self._into = AESGCM(out), AESGCM(into)
+        #: A secret of both for random words.
+        self.common = both[64:]
+        self._me, self._other, self._sent, self._read, self._early = me, other, 0, 0, {}
+
+    def seal(self, words):
+        """Return the next message to the other, of words."""
+        number, self._sent = self._sent, self._sent + 1
+        data = np.ascontiguousarray(words, "<u8").tobytes()
+        return Message(self._me, self._other, number, self._out.encrypt(_nonce(number), data, None))
+
+    def keep(self, message, phase):
+        """Keep a message until it is its turn; what came twice is dropped."""
+        if not self._read <= message.number < self._read + _AHEAD:
+            if 0 <= message.number < self._read:
+                return
+            raise PartiesError(phase, f"party {self._other} is too many messages ahead")
+        self._early.setdefault(message.number, message.sealed)
+
+    def ready(self):
+        """Tell whether the next message is there."""
+        return self._read in self._early
+
+    def open(self, shape, phase):
+        """Return the words of the next message, of this shape."""
+        sealed, size = self._early.pop(self._read), int(np.prod(shape))
+        if len(sealed) != 8 * size + _TAG_BYTES:
+            raise PartiesError(phase, f"a message of party {self._other} has another size: compare the parameters")
+        try:
+            data = self._into.decrypt(_nonce(self._read), sealed, None)
+        except InvalidTag:
+            raise PartiesError(phase, f"a message of party {self._other} was changed, or is about other parameters: "
+                                      "compare the parameters and the list of keys") from None
+        self._read += 1
+        return np.frombuffer(data, "<u8").astype(np.uint64).reshape(shape)
+
+
+def new_secret(key):
+    """Return a secret of 32 random bytes, and its public key."""
+    secret = X25519PrivateKey.from_private_bytes(key)
+    return secret, secret.public_key().public_bytes_raw()
+
+
+def _nonce(number):
+    return number.to_bytes(12, "little")
