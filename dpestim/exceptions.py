@@ -23,3 +23,15 @@ class DecodeError(ValueError):
 
 class CollectionError(ValueError):
     """The state file of a collector cannot be used: it is missing, damaged, foreign, read-only, or its disk is full."""
+
+
+class PartiesError(ValueError):
+    """A protocol of many parties cannot go on, so that there is no result; `phase` names where it ended."""
+
+    def __init__(self, phase, what):
+        super().__init__(f"phase {phase!r}: {what}")
+        self.phase, self.what = phase, what
+
+    def __reduce__(self):
+        """Return the two arguments: by default, pickle would pass the text alone."""
+        return type(self), (self.phase, self.what)

@@ -33,7 +33,8 @@ LAYERS = {
     "recommend": 7, "ensemble": 7, "decomposition": 7,
     "accuracy": 8, "audit": 8, "pipeline": 8, "collection": 8, "verify": 8,
     "distributed": 9, "inspection": 9, "model_selection": 9,
-    "commands": 10, "pytest_plugin": 10, "__main__": 11,
+    "parties": 10,
+    "commands": 11, "pytest_plugin": 11, "__main__": 12,
 }
 
 
