@@ -55,6 +55,14 @@ class SumServer:
         """The places of parties that have not answered in this phase."""
         return sorted(self._awaited - self._got.keys())
 
+    def is_signed(self, message):
+        """Tell whether the sender of a message is a party of the directory, and has signed it."""
+        try:
+            self._directory.check(message, self._context)
+        except PartiesError:
+            return False
+        return message.sender != SERVER
+
     def receive(self, message):
         """Return the messages that follow; PartiesError, after which there is no result."""
         if self.phase == "failed":
