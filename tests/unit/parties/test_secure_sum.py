@@ -145,7 +145,8 @@ def test_a_wrong_share_is_no_wrong_sum():
 
         def lying(message, reveal=reveal, liar=liar):
             said, = reveal(message)
-            said.arrays["shares"] = said.arrays["shares"] ^ np.uint8(1)
+            said.arrays["shares"] = said.arrays["shares"].copy()
+            said.arrays["shares"][said.fields["of"].index(3)] ^= 1
             return [liar._identity.signed(said, liar._context)]
         liar._on_reveal = lying
 
@@ -172,10 +173,39 @@ class Fork(SumServer):
     def _to(self, place, phase, fields, arrays=None):
         if phase == "shares" and place == self.terms.n_parties - 1:
             fields, arrays = {"from": fields["from"][1:]}, {"texts": arrays["texts"][1:]}
+        if phase == "reveal":  # (and hides that the last party has signed another set)
+            fields = {**fields, "agreed": fields["agreed"][:-1]}
         return super()._to(place, phase, fields, arrays)
 
 
-@pytest.mark.parametrize("kind", [Split, Fork])
+class Few(SumServer):
+    """An active server that shows fewer signatures than the quorum."""
+
+    def _to(self, place, phase, fields, arrays=None):
+        if phase == "reveal":
+            fields = {**fields, "agreed": fields["agreed"][:2]}
+        return super()._to(place, phase, fields, arrays)
+
+
+class Small(SumServer):
+    """An active server that tells all the same survivors, too few of them."""
+
+    def _to(self, place, phase, fields, arrays=None):
+        if phase in ("agree", "reveal"):
+            fields = {**fields, "survivors": [0, 1]}
+        return super()._to(place, phase, fields, arrays)
+
+
+class Empty(SumServer):
+    """An active server that passes on no shares, so that there would be no masks."""
+
+    def _to(self, place, phase, fields, arrays=None):
+        if phase == "shares":
+            fields, arrays = {"from": []}, {"texts": arrays["texts"][:0]}
+        return super()._to(place, phase, fields, arrays)
+
+
+@pytest.mark.parametrize("kind", [Split, Fork, Few, Small, Empty])
 def test_an_active_server_is_caught(kind):
     """No honest party reveals a share, and so there is nothing to unmask; an honest-but-curious one is not checked."""
     parties, server, _ = made(4, 3, active=True, dropout=0.25)
@@ -184,7 +214,8 @@ def test_an_active_server_is_caught(kind):
 
     def through(frame):
         message = decode(frame, 100_000)
-        if message.phase == "reveal" and message.sender != SERVER:
+        if message.phase == ("masked" if kind is Empty else "agree" if kind is Small else "reveal") and (
+                message.sender != SERVER):
             revealed.append(message.sender)
         return [frame]
     with pytest.raises(PartiesError):
@@ -298,6 +329,16 @@ def test_what_is_not_masked_for_is_removed_in_a_graph():
     total = run_together(parties, server, through)
     assert server.survivors == [0, *range(4, 60)]
     assert total.tolist() == vectors[server.survivors].sum(0).tolist()
+
+
+def test_one_neighbour_may_drop_out_before_it_shared_and_one_after():
+    """No vector has the mask of the two, so that it may not be removed."""
+    parties, server, vectors = made(5, 2, dropout=0.4)
+
+    def through(frame):
+        message = decode(frame, 100_000)
+        return [] if (message.phase, message.sender) in (("shares", 1), ("masked", 2)) else [frame]
+    assert run_together(parties, server, through).tolist() == vectors[[0, 3, 4]].sum(0).tolist()
 
 
 def test_a_function_makes_the_vector_when_it_is_due():
