@@ -18,6 +18,7 @@
     inspection       `privacy_card`: what was collected, and what is and is not protected, as a page; displays that plot
     model_selection  `PrivateSearchCV`: choosing parameters under one total epsilon, the choice included
     naive_bayes      classifiers that need one pass: noisy counts and moments in each class, in the central model
+    parties          sums among processes that trust nobody, over sockets: masks, shares of seeds, dropouts
     pipeline         `check_pipeline`: which step is private, and which leaks; `share_budget`; `PrivatePipeline` refuses
     postprocessing   pure functions of estimates, which cost no privacy
     preprocessing    scalers, imputers, bins, encoders before a private model, in the central model
@@ -36,11 +37,11 @@
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
 
-Layers, of which each imports only those below it: commands -> distributed, inspection, model_selection -> accuracy,
-audit, verify, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing, feature_selection,
-naive_bayes, tree, cluster, covariance, synthesis, graph, geo, stream -> statistics, shuffle -> local, central ->
-accounting, testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng, noise, parallel,
-datasets -> _core (which knows numbers and bits, and no epsilon).
+Layers, of which each imports only those below it: commands -> parties -> distributed, inspection, model_selection ->
+accuracy, audit, verify, pipeline, collection -> ensemble, decomposition -> linear_model, preprocessing,
+feature_selection, naive_bayes, tree, cluster, covariance, synthesis, graph, geo, stream -> statistics, shuffle ->
+local, central -> accounting, testing, models, postprocessing, anonymity -> privacy, base, passes, inputs, links, rng,
+noise, parallel, datasets -> _core (which knows numbers and bits, and no epsilon).
 """
 
 import importlib
@@ -51,7 +52,7 @@ from dpestim.version import __version__
 _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "cluster", "collection", "covariance",
                 "datasets", "decomposition", "distributed", "ensemble", "feature_selection", "geo", "graph",
                 "inspection",
-                "linear_model", "local", "model_selection", "naive_bayes", "pipeline", "postprocessing",
+                "linear_model", "local", "model_selection", "naive_bayes", "parties", "pipeline", "postprocessing",
                 "preprocessing", "privacy", "recommend", "shuffle", "statistics", "stream", "synthesis", "testing",
                 "tree", "verify")
 _CONFIG = ("config_context", "get_config", "set_config")

@@ -1,17 +1,30 @@
-"""Several parties who trust nobody: sums, quantiles, common users and models.
+"""Several parties who trust nobody: sums, models, quantiles and common users. A server learns the result alone.
 
-    PolyaShares, DiscreteGaussianShares, SkellamShares, BinomialShares
-        shares of noise, of which those of enough honest parties protect every record
-    PrivateIntersectionSize
-        how many users two owners have in common
-    SecureQuantile, QuantileOwner
-        a quantile of the records of several owners, by the exponential mechanism inside three parties
+    terms.py         `SumTerms`: what all agree on: how many may drop out or collude, the graph of neighbours
+    keys.py          `Identity`, `Directory`: who signs; keys that two parties agree on
+    wire.py          messages as bytes, of which nothing is pickled
+    party.py         `SumParty`: messages in, messages out
+    server.py        `SumServer`: messages in, messages out
+    session.py       `serve`, `join`: over sockets, with TLS
+    together.py      `run_together`: all in one process
+    noise.py         `PolyaShares`, `DiscreteGaussianShares`, `SkellamShares`, `BinomialShares`: noise that nobody knows
+    quantile.py      `SecureQuantile`, `QuantileOwner`: a quantile, by the exponential mechanism inside three parties
+    intersection.py  `PrivateIntersectionSize`: how many users two owners have in common
+
+The proofs, who learns what and what is not protected: the ``.md`` files beside the code.
 """
 
 from dpestim.parties.intersection import PrivateIntersectionSize
+from dpestim.parties.keys import Directory, Identity
 from dpestim.parties.noise import BinomialShares, DiscreteGaussianShares, PolyaShares, SkellamShares
+from dpestim.parties.party import SumParty
 from dpestim.parties.quantile import SecureQuantile
 from dpestim.parties.quantile_owner import QuantileOwner
+from dpestim.parties.server import SumServer
+from dpestim.parties.session import Certificate, join, serve
+from dpestim.parties.terms import SumTerms
+from dpestim.parties.together import run_together
 
-__all__ = ["BinomialShares", "DiscreteGaussianShares", "PolyaShares", "PrivateIntersectionSize", "QuantileOwner",
-           "SecureQuantile", "SkellamShares"]
+__all__ = ["BinomialShares", "Certificate", "Directory", "DiscreteGaussianShares", "Identity",
+           "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "SecureQuantile", "SkellamShares",
+           "SumParty", "SumServer", "SumTerms", "join", "run_together", "serve"]

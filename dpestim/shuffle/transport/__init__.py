@@ -8,6 +8,8 @@ sent which. The party that runs the shuffler is trusted to do so; these classes 
     bucket.py       `BucketShuffler`: whole buckets through a network, touched in an order that depends on n alone
     iblt.py         `IBLTShuffler`: tables that can be added up and taken apart: a shuffler from a secure sum
     secure_sum.py   `SecureSum`: sums under pairwise masks with recovery of dropouts, a functional simulation
+    neighbours.py   who is a neighbour of whom in a secure sum
+    shamir.py       shares of seeds
 
 The proof beside each says what it hides from whom, and what it does not. The number of messages is public.
 """

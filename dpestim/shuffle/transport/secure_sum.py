@@ -3,16 +3,14 @@
 import hashlib
 from collections import namedtuple
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Real
 
 import numpy as np
 
 from dpestim.rng import Stage, WordReader, WordSource, check_random_state
 from dpestim.shuffle.transport.messages import MOST_MESSAGES, check_integer
-
-#: Shares are points of polynomials over the integers modulo this prime.
-_PRIME = (1 << 127) - 1
+from dpestim.shuffle.transport.neighbours import around_ring, graph_of
+from dpestim.shuffle.transport.shamir import coefficients, recover, split
 
 #: What the users of one sum hold: their secrets, whose neighbour is who, and the shares that neighbours keep.
 _Round = namedtuple("_Round", "mask_secrets self_seeds neighbours mask_shares self_shares threshold")
@@ -77,7 +75,7 @@ class SecureSum:
         check_integer("n", n, 2, MOST_MESSAGES)
         # 0.3 of 10 is meant to be 3, though the float lies below
         gone, corrupt = (int(Fraction(x).limit_denominator(10**6) * n) for x in (self.dropout, self.corrupt))
-        return _graph(int(n), gone, corrupt)
+        return graph_of(int(n), gone, corrupt)
 
     def sum(self, vectors, dropped=()):
         """Return the sum of the vectors (n, L) of those who did not drop out, modulo 2**bits.
@@ -99,7 +97,7 @@ class SecureSum:
         for user in range(len(vectors)):
             shares = (around.mask_shares if gone[user] else around.self_shares)[user]
             kept = np.flatnonzero(~gone[around.neighbours[user]])[: around.threshold]
-            seed = _recover([(int(at) + 1, shares[at]) for at in kept])
+            seed = recover([(int(at) + 1, shares[at]) for at in kept])
             if not gone[user]:
                 total -= _mask(b"self", len(total), seed)
                 continue
@@ -139,16 +137,10 @@ class SecureSum:
         reader = WordSource(self.random_state).reader()
         # a ring in a random order, each user next to k / 2 on either side; the order by words of 128 bits
         lots = reader.dense(Stage.SUBSET, 0, 0, 0, 2 * n).reshape(n, 2)
-        ring = np.lexsort(lots.T)
-        steps = np.delete(np.arange(-(k // 2), k - k // 2 + 1), k // 2)
-        neighbours = np.empty((n, k), np.int64)
-        neighbours[ring] = ring[(np.arange(n)[:, np.newaxis] + steps) % n]
-        drawn = reader.dense(Stage.SEED, 0, 0, 0, 4 * n * threshold).reshape(2, n, threshold, 2).astype(object)
-        numbers = (drawn[..., 0] << 64 | drawn[..., 1]) % _PRIME  # coefficients, the secret first
-        points = np.arange(1, k + 1).astype(object)
-        shares = np.zeros((2, n, k), object)
-        for power in range(threshold - 1, -1, -1):
-            shares = (shares * points + numbers[:, :, power, np.newaxis]) % _PRIME
+        neighbours = around_ring(lots, k)
+        drawn = reader.dense(Stage.SEED, 0, 0, 0, 4 * n * threshold).reshape(2, n, threshold, 2)
+        numbers = coefficients(drawn)
+        shares = split(numbers, k)
         return _Round(numbers[0, :, 0], numbers[1, :, 0], neighbours, *shares, threshold)
 
     def _masked(self, around, user, vector):
@@ -182,42 +174,3 @@ def _pair_mask(user, other, secret, other_secret, size):
     """
     secrets = (secret, other_secret) if user < other else (other_secret, secret)
     return one_sided(user, other, _mask(b"pair", size, *secrets))
-
-
-def _recover(points):
-    """Return the value at 0 of the polynomial through these points, modulo the prime."""
-    total = 0
-    for x, y in points:
-        over = under = 1
-        for other, _ in points:
-            if other != x:
-                over, under = over * other % _PRIME, under * (other - x) % _PRIME
-        total += y * over * pow(under, -1, _PRIME)
-    return total % _PRIME
-
-
-@lru_cache(maxsize=64)
-def _graph(n, dropped, corrupt):
-    """Return the fewest neighbours and the threshold that fail with probability at most 2^-40 (secure_sum.md)."""
-    from scipy.stats import hypergeom
-
-    def best(k):
-        thresholds = np.arange(1, k + 1)
-        unsafe = hypergeom.sf(thresholds - 1, n - 1, corrupt, k)  # as many corrupt neighbours
-        lost = hypergeom.cdf(thresholds - 1, n - 1, n - 1 - min(dropped, n - 1), k)  # fewer survivors
-        parted = (min(n, dropped + corrupt) / n) ** (k // 2)
-        failure = n * (unsafe + lost + parted)
-        at = int(np.argmin(failure))
-        return failure[at] <= 2.0**-40, int(thresholds[at])
-
-    low, high = 1, 2  # halves of k; those of low are too few
-    while 2 * high < n - 1 and not best(2 * high)[0]:
-        low, high = high, 2 * high
-    if 2 * high >= n - 1 and (n < 4 or not best(2 * ((n - 2) // 2))[0]):
-        # all are neighbours: nothing is left to chance
-        return n - 1, max(1, min(n - 1, corrupt + 1))
-    high = min(high, (n - 2) // 2)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if best(2 * middle)[0] else (middle, high)
-    return 2 * high, best(2 * high)[1]
