@@ -7,7 +7,8 @@ How data flows::
 
 * `ratings.py`          ratings as they come in, and `rating_matrix`
 * `similar.py`          what is kept of similarities, and `recommend`
-* `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user
+* `base.py`             what is released with noise: whom it protects, integers of ratings, means of items
+* `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user, or one
 * `lcf.py`              `DPLCFRecommender`: lists of which users flip bits; no holder is trusted
 
 What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
@@ -30,6 +31,6 @@ __all__ = [
 TASK = "Recommendations"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once"),
+    ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once, or one"),
     ("nobody is trusted, and users have an item or not", "DPLCFRecommender", "bits are flipped before they are sent"),
 )

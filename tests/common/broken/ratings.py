@@ -23,6 +23,13 @@ class KnowsTheMeans(DPItemSimilarity):
         return np.round(ratings.matrix(x.astype(float)).sum(axis=0) / max(1, ratings.n_users)).astype(np.int64)
 
 
+class DoesNotFall(DPItemSimilarity):
+    """Where one rating is protected, all users weigh the same, however many items they rated."""
+
+    def _weights(self, n_items):
+        return super()._weights(n_items)[:1] * (n_items + 1)
+
+
 class ReadsAllRows(DPItemSimilarity):
     """A prediction is moved by the rows of others."""
 
@@ -43,6 +50,7 @@ _SETTING = DPItemSimilarity._test_params()[0]
 BROKEN = [
     (OneWeightForAll, _SETTING, "check_ratings_keep_epsilon"),
     (KnowsTheMeans, _SETTING, "check_ratings_keep_epsilon"),
+    (DoesNotFall, DPItemSimilarity._test_params()[1], "check_ratings_keep_epsilon"),
     (ReadsAllRows, _SETTING, "check_rows_are_the_users_own"),
     (RecommendsAnything, _SETTING, "check_rows_are_the_users_own"),
 ]
