@@ -27,13 +27,9 @@ class RatingMechanism(CentralMechanism):
     """Base of what learns from ratings by one release; a sub-class has `_learn`, `_seen`, `_all_of` and `_some_of`."""
 
     _checked_as, _template = "ratings", "neighbours"
+    #: Whether `neighbours="rating"` is offered.
+    _for_one_rating = False
     _texts = {
-        "neighbours": """\
-            neighbours : {"substitution", "add_remove", "rating"}, default=None
-                The neighbouring relation: all ratings of one user are replaced, or one user is added or removed with
-                all ratings, or one rating is added or removed. None: the relation of the block
-                (`dpestim.config_context`), else of the ledger, else "substitution".
-            """,
         "parameters of ratings": """\
             delta : float
                 The delta of (epsilon, delta)-differential privacy, above 0 and below 1; it must be declared.
@@ -112,10 +108,9 @@ class RatingMechanism(CentralMechanism):
 
     def _relation(self):
         """Return whom a release protects: one rating, if `neighbours` says so, or the ledger does."""
-        name = self.neighbours
+        name = self.neighbours if self._for_one_rating else "another"
         if name is None:
-            ledger = self._find_ledger()
-            name = getattr(ledger, "neighbours", None)
+            name = getattr(self._find_ledger(), "neighbours", None)
         if isinstance(name, str) and name == Neighbours.RATING.value:
             return Neighbours.RATING
         return super()._relation()
@@ -153,6 +148,10 @@ class RatingMechanism(CentralMechanism):
 
     def _item_means(self, ratings, x, law, source):
         """Return the damped noisy means of items, in steps."""
+        return self._means_and_weights(ratings, x, law, source)[0]
+
+    def _means_and_weights(self, ratings, x, law, source):
+        """Return (means of items, the noisy sum of weights of ratings of each, that of a user with one being 1)."""
         first = norms(float(self.means_fraction))[0]
         # counts (times STEPS) and sums of a user of n ratings, each of weight 1 / sqrt(n): of norm sqrt(2) together;
         # where one rating differs, each has the weight of a user with one
@@ -167,7 +166,7 @@ class RatingMechanism(CentralMechanism):
         level = total.sum() / max(held.sum(), off * math.sqrt(len(held)))
         damping = self.damping + off + 2 * off * off / max(float(held.mean()), 1.0)
         means = (total + damping * level) / np.maximum(held + damping, max(damping, 1e-9))
-        return np.clip(np.rint(means), -STEPS, STEPS).astype(np.int64)
+        return np.clip(np.rint(means), -STEPS, STEPS).astype(np.int64), held
 
     def _in_units(self, steps):
         return np.clip(in_units(steps, self._bounds), *self._bounds)

@@ -57,6 +57,13 @@ class DPItemSimilarity(FromSimilarItems, RatingMechanism):
     [[0, 0, 0, 0]]
     """
 
+    _for_one_rating = True
+    _texts = {"neighbours": """\
+        neighbours : {"substitution", "add_remove", "rating"}, default=None
+            The neighbouring relation: all ratings of one user are replaced, or one user is added or removed with all
+            ratings, or one rating is added or removed. None: the relation of the block (`dpestim.config_context`), else
+            of the ledger, else "substitution".
+        """}
     _not_in_parts = ("needs the ratings of a user at once, and means of all items before products: fit it to the whole "
                      "table on one machine")
     _more_parameters = """

@@ -21,9 +21,12 @@ class Rated(Releases):
     def __init__(self, estimator):
         super().__init__(estimator)
         self.relation = estimator._relation().value
-        self.wrong = {"bounds": (None, 5, (5, 1), ("a", "b"), (0, math.inf)), "n_neighbors": (0, 1.5, True, "2", None),
-                      "damping": (-1, math.nan, "1", None), "means_fraction": (0, 1, "a", None),
-                      "delta": (None, 0, 1, -1e-9, math.nan, "0"), "neighbours": ("edge", 1)}
+        counts = (0, 1.5, True, "2", None)
+        self.wrong = {"bounds": (None, 5, (5, 1), ("a", "b"), (0, math.inf)), "n_neighbors": counts,
+                      "n_components": (*counts, 33), "n_iter": (*counts, 51), "damping": (-1, math.nan, "1", None),
+                      "means_fraction": (0, 1, "a", None), "delta": (None, 0, 1, -1e-9, math.nan, "0"),
+                      "neighbours": ("edge", 1)}
+        self.wrong = {name: values for name, values in self.wrong.items() if name in estimator.get_params()}
 
     def checks(self):
         """Return the checks of what takes ratings."""

@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 
-from dpestim.recommend import DPItemSimilarity, item_similarity
+from dpestim.recommend import DPItemSimilarity, DPMatrixFactorization, factorization, item_similarity
 
 
 class OneWeightForAll(DPItemSimilarity):
@@ -46,8 +46,35 @@ class RecommendsAnything(DPItemSimilarity):
         return ratings, own, apart, held * 0
 
 
+class LongFactors(DPMatrixFactorization):
+    """Factors of users are not cut."""
+
+    def _sums(self, *args):
+        with mock.patch.object(factorization, "grid", lambda found, start: np.rint(300 * found).astype(np.int64)):
+            return super()._sums(*args)
+
+
+class KnowsTheFactors(DPMatrixFactorization):
+    """Factors of items are those of sums without noise."""
+
+    def _sums(self, *args):
+        self._exact = super()._sums(*args)
+        return self._exact
+
+    def _learn(self, *args):
+        def exact(squares, products, *rest):
+            return solved(*self._exact, *rest)
+
+        solved = factorization.solved
+        with mock.patch.object(factorization, "solved", exact):
+            return super()._learn(*args)
+
+
 _SETTING = DPItemSimilarity._test_params()[0]
+_FACTORS = DPMatrixFactorization._test_params()[0]
 BROKEN = [
+    (LongFactors, _FACTORS, "check_ratings_keep_epsilon"),
+    (KnowsTheFactors, _FACTORS, "check_ratings_keep_epsilon"),
     (OneWeightForAll, _SETTING, "check_ratings_keep_epsilon"),
     (KnowsTheMeans, _SETTING, "check_ratings_keep_epsilon"),
     (DoesNotFall, DPItemSimilarity._test_params()[1], "check_ratings_keep_epsilon"),
