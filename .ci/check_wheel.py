@@ -27,7 +27,7 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_UNITS = """
     adaptive adassp answers base_rate boosting clusters collected_numbers columns config covariance detaching
-    domain encode federated graph_answers heavy_hitters importances inputs inspection lcf ledger linear
+    domain encode factorization federated graph_answers heavy_hitters importances inputs inspection lcf ledger linear
     list_patterns lists local local_bayes logistic margins missing_numbers missing_values mixed model_audits
     model_selection naive_bayes named_scores numbers one_pass personalized pipeline pools postprocessing
     preprocessing privatized progress ranges rectangles relations reservations running_subjects share_budget

@@ -9,7 +9,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dpestim.accounting import Ledger
-from dpestim.recommend import DPMatrixFactorization, factorization
+from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
+from dpestim.central.additive.law import COLUMNS
+from dpestim.recommend import DPMatrixFactorization, base, factorization
 from dpestim.recommend.ratings import read_ratings
 
 
@@ -51,19 +53,43 @@ def test_no_floats_let_a_user_leave_the_norm_that_the_noise_is_for(k, start):
     assert (integers**2).sum(axis=1).max() > 0.3 * factorization.NORM_OF_USER**2
 
 
-def test_a_user_moves_the_sums_of_a_round_by_its_share_at_most_and_nearly_that_much():
-    """Of users of 1 to 300 ratings with factors of any length, the squared norm of all that a user adds."""
-    share, largest = 1 << 31, 0
-    rng = np.random.default_rng(0)
-    factors = rng.normal(0, 30, (300, 3))
-    for n in (1, 2, 3, 10, 100, 300):
-        for values in (rng.integers(-64, 65, n), np.sign(factors[:n, 0]) * 64):
-            ratings = read_ratings(sparse.csr_array((values + 0.0, (np.zeros(n, int), np.arange(n))), shape=(1, 300)))
-            squares, products = model()._sums(ratings, values.astype(np.int64), factors, share, False)
-            moved = sum(int(v) ** 2 for v in (*squares.flat, *products.flat))
-            assert moved <= share**2
-            largest = max(largest, moved)
-    assert largest > 0.25 * share**2
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("n", [1, 2, 7, 300])
+def test_one_user_moves_all_that_is_asked_by_the_declared_norm_at_most_and_nearly_that_much(n, rounds, monkeypatch):
+    """Of a user whose factors and ratings are as long as may be, by the answers of a whole fit without noise."""
+    asked = []
+
+    def add(law, exact, source, column=0):
+        asked.append((column, exact))
+        return exact
+
+    def longest(starts, items, r, factors):
+        found = np.zeros((len(items), factors.shape[1]))
+        found[:, 0] = 1e9
+        return np.full(len(items), -1e9), found
+
+    monkeypatch.setattr(DiscreteGaussianLaw, "add", add)
+    monkeypatch.setattr(factorization, "without_itself", longest)
+    user = sparse.csr_array((np.full(n, 5.0), (np.zeros(n, int), np.arange(n))), shape=(1, 300))
+    model(n_iter=rounds).fit(user)
+    assert len(asked) == 2 + 2 * rounds
+    # (a block of noise has so many columns: none is drawn twice)
+    assert sorted(column // COLUMNS for column, _ in asked) == list(range(len(asked)))
+    moved = sum(int(v) ** 2 for _, exact in asked for v in exact.flat)
+    assert 0.97 * base.NORM**2 < moved <= base.NORM**2
+
+
+def test_factors_of_a_rating_are_those_of_the_other_ratings_of_its_user():
+    X = tastes(30, 12)
+    ratings, factors = read_ratings(X), np.random.default_rng(0).normal(0, 10, (12, 2))
+    r = ratings.values - 3
+    own, found = factorization.without_itself(ratings.starts, ratings.items, r, factors)
+    for place in (0, 5, len(r) - 1):
+        user = int(np.searchsorted(ratings.starts, place, side="right")) - 1
+        others = np.array([j for j in range(*ratings.starts[user:user + 2]) if j != place])
+        alone = factorization.of_users(np.array([0, len(others)]), ratings.items[others], r[others], factors)
+        assert np.allclose(own[place], alone[0])
+        assert np.allclose(found[place], alone[1])
 
 
 def test_blocks_change_nothing(monkeypatch):
