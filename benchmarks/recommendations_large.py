@@ -48,8 +48,8 @@ def main(names):
             model = getattr(recommend, name)(1.0, delta=1e-6, bounds=(1, 5), neighbours=neighbours)
             begun, used = time.perf_counter(), time.process_time()
             model.fit(X)
-            print(f"{name} {neighbours}: {time.perf_counter() - begun:.1f} s, {time.process_time() - used:.1f} s of the "
-                  f"processor, peak {peak():,.0f} MB", flush=True)
+            print(f"{name} {neighbours}: {time.perf_counter() - begun:.1f} s, {time.process_time() - used:.1f} s of "
+                  f"the processor, peak {peak():,.0f} MB", flush=True)
 
 
 if __name__ == "__main__":
