@@ -29,6 +29,8 @@ _WHO = {
     Neighbours.NODE: "one node of a graph, such as a person with all relationships; the number of nodes is not public",
     Neighbours.EVENT: "one event of a stream; a user with many events is protected less, and when steps end is public",
     Neighbours.USER: "all events of one user of a stream, up to the declared number of them; when steps end is public",
+    Neighbours.RATING: "one rating of one user; a user with many ratings is protected less, and who the users are is "
+                       "public",
 }
 _ALWAYS = (
     "Facts about groups: the release informs about groups of people, and readers can apply these facts to a member.",

@@ -152,8 +152,9 @@ class PrivacyGuarantee(Table):
         * list to edge: an edge is an entry of the lists of two users, so it costs as much as a replacement does;
         * node to edge: as much again, because a node is removed and added with one edge less;
         * user to event: the same, because an event is one of a user;
-        * to local, to add_remove, to list, to node, to edge, to event or to user from anything else, and from these of
-          graphs and streams to anything else: nothing follows (a mechanism may publish the number of records).
+        * to local, to add_remove, to list, to node, to edge, to event, to user or to rating from anything else, and
+          from these of graphs, streams and ratings to anything else: nothing follows (a mechanism may publish the
+          number of records).
         """
         neighbours = Neighbours(neighbours)
         if neighbours is self.neighbours:
@@ -162,7 +163,7 @@ class PrivacyGuarantee(Table):
             return replace(self, neighbours=neighbours)
         of_graphs = self.neighbours in (Neighbours.EDGE, Neighbours.LIST, Neighbours.NODE)
         of_two = of_graphs and self.neighbours is not Neighbours.EDGE and neighbours is Neighbours.EDGE
-        apart = of_graphs or self.neighbours in (Neighbours.EVENT, Neighbours.USER)
+        apart = of_graphs or self.neighbours in (Neighbours.EVENT, Neighbours.USER, Neighbours.RATING)
         if not of_two and (neighbours is not Neighbours.SUBSTITUTION or apart):
             mend = 'set neighbours="add_remove" of the estimator, if it has that parameter, or ' if (
                 neighbours is Neighbours.ADD_REMOVE) else ""

@@ -22,6 +22,8 @@ class Neighbours(Enum):
     EVENT = "event"
     #: all events of one user of a stream; the steps are public
     USER = "user"
+    #: one rating of one user more or less; the users and items are public
+    RATING = "rating"
 
     @property
     def sentence(self):
@@ -35,6 +37,7 @@ class Neighbours(Enum):
             Neighbours.NODE: "graphs of which one has one node more, with all its edges",
             Neighbours.EVENT: "streams of the same steps that differ in one event",
             Neighbours.USER: "streams of the same steps that differ in the events of one user",
+            Neighbours.RATING: "ratings of the same users of which one has one rating more",
         }[self]
 
 

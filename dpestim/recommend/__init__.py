@@ -7,7 +7,9 @@ How data flows::
 
 * `ratings.py`          ratings as they come in, and `rating_matrix`
 * `similar.py`          what is kept of similarities, and `recommend`
-* `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user
+* `base.py`             what is released with noise: whom it protects, integers of ratings, means of items
+* `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user, or one
+* `factorization.py`    `DPMatrixFactorization`: factors of items from noisy sums; those of users stay with the users
 * `lcf.py`              `DPLCFRecommender`: lists of which users flip bits; no holder is trusted
 
 What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
@@ -16,6 +18,7 @@ estimator keeps rows.
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from dpestim.recommend.factorization import DPMatrixFactorization
 from dpestim.recommend.item_similarity import DPItemSimilarity
 from dpestim.recommend.lcf import DPLCFRecommender
 from dpestim.recommend.ratings import rating_matrix
@@ -23,6 +26,7 @@ from dpestim.recommend.ratings import rating_matrix
 __all__ = [
     "DPItemSimilarity",
     "DPLCFRecommender",
+    "DPMatrixFactorization",
     "rating_matrix",
 ]
 
@@ -30,6 +34,8 @@ __all__ = [
 TASK = "Recommendations"
 #: Which one to take, (if, name, because), in the order in which to ask; the tables list those that are not named here.
 GUIDE = (
-    ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once"),
+    ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user, or one, are protected"),
+    ("ratings are predicted, and there are tens of thousands of users", "DPMatrixFactorization",
+     "a few factors of each item need less noise than all pairs of items"),
     ("nobody is trusted, and users have an item or not", "DPLCFRecommender", "bits are flipped before they are sent"),
 )

@@ -21,9 +21,12 @@ class Rated(Releases):
     def __init__(self, estimator):
         super().__init__(estimator)
         self.relation = estimator._relation().value
-        self.wrong = {"bounds": (None, 5, (5, 1), ("a", "b"), (0, math.inf)), "n_neighbors": (0, 1.5, True, "2", None),
-                      "damping": (-1, math.nan, "1", None), "means_fraction": (0, 1, "a", None),
-                      "delta": (None, 0, 1, -1e-9, math.nan, "0"), "neighbours": ("edge", 1)}
+        counts = (0, 1.5, True, "2", None)
+        self.wrong = {"bounds": (None, 5, (5, 1), ("a", "b"), (0, math.inf)), "n_neighbors": counts,
+                      "n_components": (*counts, 33), "n_iter": (*counts, 51), "damping": (-1, math.nan, "1", None),
+                      "means_fraction": (0, 1, "a", None), "delta": (None, 0, 1, -1e-9, math.nan, "0"),
+                      "neighbours": ("edge", 1)}
+        self.wrong = {name: values for name, values in self.wrong.items() if name in estimator.get_params()}
 
     def checks(self):
         """Return the checks of what takes ratings."""
@@ -76,35 +79,53 @@ class Rated(Releases):
 
 
 def check_ratings_keep_epsilon(rated):
-    """Whatever one user rates: all answers that a fit hears keep epsilon and delta, and what is learned is of these."""
+    """Whatever a user rates, or one rating is: a fit's answers keep epsilon and delta, what is learned is of these."""
     est = rated.estimator
-    replaces = est._relation() is Neighbours.SUBSTITUTION
-    low, high = est.bounds
+    relation = est._relation()
     for n in SHARED:
         shared = est._test_data(max(n, 1))[0][:n].tocsr()
-        d = est._test_data(1)[0].shape[1]
-        users = [_user([], [], d)]
-        for k in range(1, d + 1):
-            users += [_user(range(k), [value] * k, d) for value in (low, high, (low + high) / 2, 1e300)]
-            users += [_user(range(d - k, d), [(low, high)[i % 2] for i in range(k)], d)]
+        users = _users(est)
         told = []
-        heard = [hear(rated.fresh(), sparse.vstack([shared, user], format="csr"), None, told) for user in users]
-        if not replaces:
+        heard = [hear(rated.fresh(), sparse.vstack([shared, _user(user)], format="csr"), None, told) for user in users]
+        if relation is Neighbours.RATING:
+            pairs = [(k, users.index(other)) for k, user in enumerate(users) for other in _with_one_less(user)
+                     if other in users]
+        elif relation is Neighbours.SUBSTITUTION:
+            pairs = [(k, other) for k in range(len(users)) for other in (0, len(users) - 1, 5)]
+        else:
             heard.append(hear(rated.fresh(), shared, None, told))
-        others = [heard[0], heard[-1], heard[5]] if replaces else heard[-1:]
-        for asked, learned in heard:
+            pairs = [(k, len(users)) for k in range(len(heard))]
+        for _, learned in heard:
             require(same_state(learned, heard[0][1]), "what is learned must be a function of what was drawn")
             require(layout(learned) == layout(heard[0][1]), "what a fit leaves behind must be laid out alike")
-            for before, _ in others:
-                require_kept(est, asked, before)
-                moved = sum(int(a - b) ** 2 for (_, one), (_, two) in zip(asked, before)
-                            for a, b in zip(one.flat, two.flat))
-                require(moved <= asked[0][0].sensitivity**2, "a user must not move the sums further than declared")
+        for k, other in pairs:
+            asked, before = heard[k][0], heard[other][0]
+            require_kept(est, asked, before)
+            moved = sum(int(a - b) ** 2 for (_, one), (_, two) in zip(asked, before)
+                        for a, b in zip(one.flat, two.flat))
+            require(moved <= asked[0][0].sensitivity**2, "neighbours must not move the sums further than declared")
 
 
-def _user(items, values, n_items):
-    items = list(items)
-    return sparse.csr_array((np.array(values, float), items, [0, len(items)]), shape=(1, n_items))
+def _users(est):
+    """Return rows of ratings (None is not rated): all lengths from both ends, at the bounds, in the middle, beyond."""
+    d, (low, high) = est._test_data(1)[0].shape[1], est.bounds
+    users = [(None,) * d]
+    for k in range(1, d + 1):
+        users += [(value,) * k + (None,) * (d - k) for value in (low, high, (low + high) / 2, 1e300)]
+        users += [(None,) * (d - k) + tuple((low, high)[i % 2] for i in range(k))]
+    if est._relation() is Neighbours.RATING:
+        users += [other for user in (users[-1], users[-4]) for other in _with_one_less(user)]
+    return list(dict.fromkeys(users))
+
+
+def _with_one_less(user):
+    return [(*user[:j], None, *user[j + 1:]) for j, value in enumerate(user) if value is not None]
+
+
+def _user(user):
+    items = [item for item, value in enumerate(user) if value is not None]
+    values = np.array([user[item] for item in items], float)
+    return sparse.csr_array((values, items, [0, len(items)]), shape=(1, len(user)))
 
 
 def check_rows_are_the_users_own(rated):

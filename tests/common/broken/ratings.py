@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 
-from dpestim.recommend import DPItemSimilarity, item_similarity
+from dpestim.recommend import DPItemSimilarity, DPMatrixFactorization, factorization, item_similarity
 
 
 class OneWeightForAll(DPItemSimilarity):
@@ -23,6 +23,13 @@ class KnowsTheMeans(DPItemSimilarity):
         return np.round(ratings.matrix(x.astype(float)).sum(axis=0) / max(1, ratings.n_users)).astype(np.int64)
 
 
+class DoesNotFall(DPItemSimilarity):
+    """Where one rating is protected, all users weigh the same, however many items they rated."""
+
+    def _weights(self, n_items):
+        return super()._weights(n_items)[:1] * (n_items + 1)
+
+
 class ReadsAllRows(DPItemSimilarity):
     """A prediction is moved by the rows of others."""
 
@@ -39,10 +46,38 @@ class RecommendsAnything(DPItemSimilarity):
         return ratings, own, apart, held * 0
 
 
+class LongFactors(DPMatrixFactorization):
+    """Factors of users are not cut."""
+
+    def _sums(self, *args):
+        with mock.patch.object(factorization, "grid", lambda found, start: np.rint(300 * found).astype(np.int64)):
+            return super()._sums(*args)
+
+
+class KnowsTheFactors(DPMatrixFactorization):
+    """Factors of items are those of sums without noise."""
+
+    def _sums(self, *args):
+        self._exact = super()._sums(*args)
+        return self._exact
+
+    def _learn(self, *args):
+        def exact(squares, products, *rest):
+            return solved(*self._exact, *rest)
+
+        solved = factorization.solved
+        with mock.patch.object(factorization, "solved", exact):
+            return super()._learn(*args)
+
+
 _SETTING = DPItemSimilarity._test_params()[0]
+_FACTORS = DPMatrixFactorization._test_params()[0]
 BROKEN = [
+    (LongFactors, _FACTORS, "check_ratings_keep_epsilon"),
+    (KnowsTheFactors, _FACTORS, "check_ratings_keep_epsilon"),
     (OneWeightForAll, _SETTING, "check_ratings_keep_epsilon"),
     (KnowsTheMeans, _SETTING, "check_ratings_keep_epsilon"),
+    (DoesNotFall, DPItemSimilarity._test_params()[1], "check_ratings_keep_epsilon"),
     (ReadsAllRows, _SETTING, "check_rows_are_the_users_own"),
     (RecommendsAnything, _SETTING, "check_rows_are_the_users_own"),
 ]

@@ -1,5 +1,6 @@
 """Ratings: how tables become matrices, how well similar items predict, and sums of blocks."""
 
+import itertools
 import math
 import warnings
 
@@ -9,7 +10,10 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from dpestim.recommend import DPItemSimilarity, item_similarity, rating_matrix
+from dpestim.accounting import Ledger
+from dpestim.inspection import privacy_card
+from dpestim.privacy import Neighbours
+from dpestim.recommend import DPItemSimilarity, base, item_similarity, rating_matrix
 from dpestim.testing import ratings as family
 
 TABLE = [("ann", "tea", 5), ("bob", "tea", 0), ("bob", "milk", 4)]
@@ -80,7 +84,7 @@ def test_blocks_change_nothing_but_noise(monkeypatch):
 
 def test_each_block_gets_noise(monkeypatch):
     monkeypatch.setattr(item_similarity, "_BLOCK", 2)
-    family.check_ratings_keep_epsilon(family.Rated(DPItemSimilarity(**DPItemSimilarity._test_params()[1])))
+    family.check_ratings_keep_epsilon(family.Rated(DPItemSimilarity(**DPItemSimilarity._test_params()[2])))
 
 
 def test_what_is_asked_wrongly_is_refused():
@@ -111,5 +115,65 @@ def test_ratings_outside_the_bounds_count_as_the_nearest():
 @pytest.mark.parametrize("bounds", [(0.0, 5e-324), (1.0, math.nextafter(1, 2)), (3.0, math.nextafter(3, 4)), (1, 5)])
 def test_no_bounds_let_a_rating_leave_the_range_that_the_noise_is_for(bounds):
     values = np.array([-np.inf, -1.0, *bounds, sum(bounds) / 2, 1e300, np.inf])
-    steps = item_similarity._steps(values, bounds).tolist()
-    assert -item_similarity.STEPS <= min(steps) <= max(steps) <= item_similarity.STEPS
+    steps = base.steps_of(values, bounds).tolist()
+    assert -base.STEPS <= min(steps) <= max(steps) <= base.STEPS
+
+
+@pytest.mark.parametrize("most", [1_677_721, 15_005_998])
+def test_weights_for_one_rating_keep_the_norm_that_the_noise_is_for(most):
+    """The squared move of products by one rating, at its largest."""
+    weights = item_similarity.falling_weights(most, 3_000)
+    assert weights[:2] == [most, most]
+    for k in range(1, 3_000):
+        v, w = weights[k:k + 2]
+        assert (v - w) ** 2 * k * (k + 1) // 2 + w * w * (k + 1) <= most**2
+        assert w * w * (k + 1) > 0.8 * most**2
+
+
+def test_a_rating_moves_products_by_the_norm_at_most_and_nearly_that_much():
+    """By brute force over all signs of residuals of all users of up to five ratings, in units of the largest one."""
+    most = 15_005_998
+    weights = item_similarity.falling_weights(most, 5)
+    largest = []
+    for n in range(5):
+        for signs in itertools.product((-1, 0, 1), repeat=n):
+            before, after = (weights[len(r)] * np.outer(r, r).astype(object) for r in (signs, (*signs, 1)))
+            after[:n, :n] -= before
+            largest.append(int((after[np.triu_indices(n + 1)] ** 2).sum()))
+    assert 0.999 * most**2 < max(largest) <= most**2
+
+
+def test_one_rating_protected_predicts_better_and_says_so():
+    X = tastes(1_500, 12)
+    rows, items = X.nonzero()
+    errors = []
+    for neighbours in ("add_remove", "rating"):
+        model = DPItemSimilarity(0.5, delta=1e-6, bounds=(1, 5), neighbours=neighbours, random_state=0).fit(X)
+        errors.append(np.mean((model.predict(X, (rows, items)) - X.data) ** 2))
+    assert errors[1] < 0.8 * errors[0]
+    assert model.privacy_.neighbours is Neighbours.RATING
+    assert "k ratings of a user" in model.privacy_.notes[0]
+    assert "one rating of one user" in str(privacy_card(model))
+    with pytest.raises(ValueError, match="no bound for substitution"):
+        model.privacy_.to("substitution")
+
+
+def test_a_ledger_of_ratings_makes_one_rating_what_is_protected():
+    ledger = Ledger(1.0, delta=1e-5, neighbours="rating")
+    model = DPItemSimilarity(0.5, delta=1e-6, bounds=(1, 5), ledger=ledger, random_state=0).fit(tastes(50, 4))
+    assert model.privacy_.neighbours is Neighbours.RATING
+    assert float(ledger.spent().epsilon) == 0.5
+    with pytest.raises(ValueError, match="rating neighbours"):
+        DPItemSimilarity(0.1, delta=1e-6, bounds=(1, 5), neighbours="add_remove", ledger=ledger).fit(tastes(50, 4))
+    assert float(ledger.spent().epsilon) == 0.5
+    few = Ledger(1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="rating neighbours"):
+        DPItemSimilarity(0.1, delta=1e-6, bounds=(1, 5), neighbours="rating", ledger=few).fit(tastes(50, 4))
+
+
+def test_too_many_items_for_weights_of_one_rating_are_refused_before_the_charge():
+    ledger = Ledger(1.0, delta=1e-5, neighbours="rating")
+    model = DPItemSimilarity(0.5, delta=1e-6, bounds=(1, 5), means_fraction=0.999999, ledger=ledger)
+    with pytest.raises(ValueError, match="lower means_fraction"):
+        model.fit(sparse.csr_array((3, 2_000)))
+    assert float(ledger.spent().epsilon) == 0
