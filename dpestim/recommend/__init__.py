@@ -9,6 +9,8 @@ How data flows::
 * `similar.py`          what is kept of similarities, and `recommend`
 * `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user
 * `lcf.py`              `DPLCFRecommender`: lists of which users flip bits; no holder is trusted
+* `own_factors.py`      what a device works out of its user's ratings at known factors of items
+* `local_factorization.py`  `LDPMatrixFactorization`: factors of items in rounds; no holder is trusted
 
 What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
 estimator keeps rows.
@@ -18,11 +20,14 @@ estimator keeps rows.
 
 from dpestim.recommend.item_similarity import DPItemSimilarity
 from dpestim.recommend.lcf import DPLCFRecommender
+from dpestim.recommend.local_factorization import FactorRound, LDPMatrixFactorization
 from dpestim.recommend.ratings import rating_matrix
 
 __all__ = [
     "DPItemSimilarity",
     "DPLCFRecommender",
+    "FactorRound",
+    "LDPMatrixFactorization",
     "rating_matrix",
 ]
 
@@ -32,4 +37,6 @@ TASK = "Recommendations"
 GUIDE = (
     ("items are recommended by how users rated", "DPItemSimilarity", "all ratings of a user are protected at once"),
     ("nobody is trusted, and users have an item or not", "DPLCFRecommender", "bits are flipped before they are sent"),
+    ("nobody is trusted, and 100,000 users or more rate", "LDPMatrixFactorization",
+     "all ratings of a user are protected, and devices answer in rounds"),
 )
