@@ -20,7 +20,8 @@ estimator keeps rows.
 
 from dpestim.recommend.item_similarity import DPItemSimilarity
 from dpestim.recommend.lcf import DPLCFRecommender
-from dpestim.recommend.local_factorization import FactorRound, LDPMatrixFactorization
+from dpestim.recommend.local_factorization import LDPMatrixFactorization
+from dpestim.recommend.own_factors import FactorRound
 from dpestim.recommend.ratings import rating_matrix
 
 __all__ = [

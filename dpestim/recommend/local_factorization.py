@@ -1,7 +1,7 @@
 """Factors of items from directions that users randomise, in rounds (`local_factorization.md`)."""
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -18,7 +18,7 @@ from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.recommend.own_factors import blocks_of, directions, of_users, own_factors
+from dpestim.recommend.own_factors import FactorRound, blocks_of, directions, of_users, own_factors
 from dpestim.recommend.ratings import read_ratings
 from dpestim.recommend.similar import FromSimilarItems
 from dpestim.results import Part
@@ -37,31 +37,6 @@ _CELLS = 1 << 22
 _FREE = ("ledger", "random_state", "n_jobs")
 
 
-@dataclass(frozen=True, eq=False)
-class FactorRound:
-    """What the server of `LDPMatrixFactorization` tells the users of one round: all of it is public.
-
-    Parameters
-    ----------
-    number : int
-        From 0; it also says which words of a seed are those of this round.
-    item_means : ndarray of shape (n_items,)
-        Means of items, for ratings that are scaled to [-1, 1].
-    item_factors : ndarray of shape (n_items, n_factors), or (n_items, 0)
-        Factors of items. Without columns users answer with directions of means.
-
-    Examples
-    --------
-    >>> from dpestim.recommend import LDPMatrixFactorization
-    >>> LDPMatrixFactorization(1.0, bounds=(1, 5), n_items=2).next_round().item_factors.shape
-    (2, 0)
-    """
-
-    number: int
-    item_means: np.ndarray
-    item_factors: np.ndarray
-
-
 class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     """Learn means and factors of items in rounds, from directions that each user's device randomises.
 
@@ -77,7 +52,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     14 ratings a user: see the user guide, beside means of items without noise. The noise of "duchi" is larger by a
     factor of the number of entries of a direction.
 
-    **Complexity.** O(ratings * n_factors^2 + n_users * n_items * n_factors) time; a report is two numbers.
+    **Complexity.** O(ratings * n_components^2 + n_users * n_items * n_components) time; a report is two numbers.
 
     {parameters}
     References
@@ -94,7 +69,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     >>> rng = np.random.default_rng(0)
     >>> likes = (np.arange(20_000)[:, None] + np.arange(12)) % 2  # half of the users like items of odd numbers
     >>> ratings = csr_array((1 + 4 * likes) * (rng.random(likes.shape) < 0.5))
-    >>> model = LDPMatrixFactorization(3.0, bounds=(1, 5), n_items=12, n_factors=1, random_state=0).fit(ratings)
+    >>> model = LDPMatrixFactorization(3.0, bounds=(1, 5), n_items=12, n_components=1, random_state=0).fit(ratings)
     >>> mine = csr_array(([5.0, 5.0, 1.0], ([0, 0, 0], [1, 3, 4])), shape=(1, 12))
     >>> sorted(model.recommend(mine, 4)[0].tolist())
     [5, 7, 9, 11]
@@ -107,8 +82,8 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     bounds : (low, high)
         Public range of ratings; others are clipped.
     n_items : int
-        The public number of items; it must be declared. n_items * n_factors is at most 65,536.
-    n_factors : int, default=4
+        The public number of items; it must be declared. n_items * n_components is at most 65,536.
+    n_components : int, default=4
         Factors of an item, from 1 to 64.
     n_rounds : int, default=12
         Rounds of a `fit`, from 2 to 65,536. The first third learns means of items, and the others learn factors.
@@ -121,7 +96,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     _more_attributes = """
     item_means_ : ndarray of shape (n_items,)
         Means of items, in units of ratings.
-    item_factors_ : ndarray of shape (n_items, n_factors)
+    item_factors_ : ndarray of shape (n_items, n_components)
         Factors of items, for ratings that are scaled to [-1, 1]; 0 before the rounds of factors.
     n_rounds_ : int
         Rounds that were closed by a step.
@@ -130,12 +105,12 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     #: The round that is open, the `MeanEstimator` of its reports, averages, the promise, and the parameters of round 0.
     _round = _group = _averages = _made = _frozen = None
 
-    def __init__(self, epsilon=1.0, *, bounds=None, n_items=None, n_factors=4, n_rounds=12, mechanism="privunit",
+    def __init__(self, epsilon=1.0, *, bounds=None, n_items=None, n_components=4, n_rounds=12, mechanism="privunit",
                  ledger=None, random_state=None, n_jobs=None):
         self.epsilon = epsilon
         self.bounds = bounds
         self.n_items = n_items
-        self.n_factors = n_factors
+        self.n_components = n_components
         self.n_rounds = n_rounds
         self.mechanism = mechanism
         self.ledger = ledger
@@ -288,12 +263,12 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
         bounds = checked_bounds(self.bounds)
         if bounds is None:
             raise ValueError("bounds must be declared: the public range of ratings, for instance (1, 5)")
-        for name, least, most in (("n_factors", 1, _FACTORS), ("n_items", 2, _MOST), ("n_rounds", 2, _ROUNDS)):
+        for name, least, most in (("n_components", 1, _FACTORS), ("n_items", 2, _MOST), ("n_rounds", 2, _ROUNDS)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
                 raise ValueError(f"{name} must be an int from {least} to {most}")
-        if self.n_items * self.n_factors > _MOST:
-            raise ValueError(f"n_items * n_factors must be at most {_MOST}: take fewer factors")
+        if self.n_items * self.n_components > _MOST:
+            raise ValueError(f"n_items * n_components must be at most {_MOST}: take fewer factors")
         if not isinstance(self.mechanism, str) or self.mechanism not in _MECHANISMS:
             raise ValueError('mechanism must be "privunit" or "duchi"')
         check_random_state(self.random_state)
@@ -316,7 +291,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
         if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= number < Groups.most_rounds:
             raise ValueError("round_.number must be an int of at least 0")
         arrays, error = attempt(lambda: [np.asarray(a, np.float64) for a in (round_.item_means, round_.item_factors)])
-        if error or arrays[0].shape != (m,) or arrays[1].shape not in ((m, 0), (m, int(self.n_factors))):
+        if error or arrays[0].shape != (m,) or arrays[1].shape not in ((m, 0), (m, int(self.n_components))):
             raise ValueError(f"round_ must have means and factors of {m} items, all of them numbers")
         if not all(np.isfinite(a).all() for a in arrays):
             raise ValueError("round_ must have finite numbers: take what next_round returns")
@@ -370,7 +345,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     def _open(self):
         """Open the first round; from now on parameters of the model are as they are now."""
         self._check()
-        m, d = int(self.n_items), int(self.n_factors)
+        m, d = int(self.n_items), int(self.n_components)
         self._frozen = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
         self._round = FactorRound(0, np.zeros(m), np.zeros((m, 0)))
         self._averages = np.zeros(m), np.zeros((m, d))
@@ -381,8 +356,8 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     def _step(self):
         """Close the round: a step along the mean direction, as long as its noise, which is known, allows."""
         round_, group = self._round, self._group
-        on_factors = round_.item_factors.shape[1] > 0
-        begun = self._n_means() if on_factors else 0
+        on_components = round_.item_factors.shape[1] > 0
+        begun = self._n_means() if on_components else 0
         k = round_.number - begun + 1
         columns = self._client(round_)._columns_now()
         noise = (4.0 * columns.laws[0].sampled_variance(len(columns), columns.n_sampled) if columns.n_sampled
@@ -390,7 +365,7 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
         length = min(_LONGEST, _STRAY * np.sqrt(group.n_users_ / (k * noise)))
         step, share = length * np.nan_to_num(group.mean_), (1 + _TAIL) / (k + _TAIL)
         means, factors = self._averages
-        if on_factors:
+        if on_components:
             now = round_.item_factors + step.reshape(factors.shape)
             factors = (1 - share) * factors + share * now
             self._round = replace(round_, number=round_.number + 1, item_factors=now)
@@ -450,8 +425,9 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
 
     @classmethod
     def _test_params(cls):
-        return [{"epsilon": 1.0, "bounds": (1, 5), "n_items": 4, "n_factors": 1, "n_rounds": 3},
-                {"epsilon": 1.5, "bounds": (0, 4), "n_items": 3, "n_factors": 2, "n_rounds": 2, "mechanism": "duchi"}]
+        return [{"epsilon": 1.0, "bounds": (1, 5), "n_items": 4, "n_components": 1, "n_rounds": 3},
+                {"epsilon": 1.5, "bounds": (0, 4), "n_items": 3, "n_components": 2, "n_rounds": 2,
+                 "mechanism": "duchi"}]
 
 
 _STATE = ("_round", "_group", "_averages", "_made", "_frozen", "item_means_", "item_factors_", "n_rounds_")

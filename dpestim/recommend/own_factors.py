@@ -3,6 +3,7 @@
 It happens on the user's device. What it returns for a user depends on the user's row and on what is published.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,10 +16,35 @@ _OWN, _RIDGE = 2.0, 1.0
 _CELLS = 1 << 22
 
 
-def blocks_of(ratings, n_factors):
+@dataclass(frozen=True, eq=False)
+class FactorRound:
+    """What the server of `LDPMatrixFactorization` tells the users of one round: all of it is public.
+
+    Parameters
+    ----------
+    number : int
+        From 0; it also says which words of a seed are those of this round.
+    item_means : ndarray of shape (n_items,)
+        Means of items, for ratings that are scaled to [-1, 1].
+    item_factors : ndarray of shape (n_items, n_components), or (n_items, 0)
+        Factors of items. Without columns users answer with directions of means.
+
+    Examples
+    --------
+    >>> from dpestim.recommend import LDPMatrixFactorization
+    >>> LDPMatrixFactorization(1.0, bounds=(1, 5), n_items=2).next_round().item_factors.shape
+    (2, 0)
+    """
+
+    number: int
+    item_means: np.ndarray
+    item_factors: np.ndarray
+
+
+def blocks_of(ratings, n_components):
     """Return slices of users whose ratings and factors take little memory."""
-    width = (n_factors + 2) ** 2
-    ends = ratings.starts[1:] * (n_factors + 2) + np.arange(1, ratings.n_users + 1) * width
+    width = (n_components + 2) ** 2
+    ends = ratings.starts[1:] * (n_components + 2) + np.arange(1, ratings.n_users + 1) * width
     cuts = np.flatnonzero(np.diff(ends // _CELLS)) + 1
     edges = [0, *cuts.tolist(), ratings.n_users]
     return [slice(a, b) for a, b in pairwise(edges) if a < b]

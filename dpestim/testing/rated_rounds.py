@@ -24,7 +24,7 @@ class RatedRounds(Releases):
 
     model = relation = "local"
     wrong = {"bounds": (None, 5, (5, 1), ("a", "b")), "n_items": (None, 1, 2.5, True, "4", 10**6),
-             "n_factors": (0, 65, 1.5, True, "2", None), "n_rounds": (0, 1, 2.5, True, "4", None),
+             "n_components": (0, 65, 1.5, True, "2", None), "n_rounds": (0, 1, 2.5, True, "4", None),
              "mechanism": (None, "pm", 1)}
 
     def checks(self):
@@ -79,7 +79,7 @@ class RatedRounds(Releases):
         rng, m = np.random.default_rng(0), est.n_items
         first = est.next_round()
         means = rng.uniform(-0.5, 0.5, m)
-        return first, type(first)(7, means, rng.normal(size=(m, est.n_factors)))
+        return first, type(first)(7, means, rng.normal(size=(m, est.n_components)))
 
 
 def check_reports_say_the_direction(rounds):

@@ -25,7 +25,7 @@ def tastes(n_users, n_items, seed=0):
 
 def test_factors_predict_better_than_means_of_items_and_means_better_than_none():
     X, new = tastes(20_000, 10), tastes(500, 10, seed=1)
-    model = LDPMatrixFactorization(3.0, bounds=(1, 5), n_items=10, n_factors=2, random_state=0).fit(X)
+    model = LDPMatrixFactorization(3.0, bounds=(1, 5), n_items=10, n_components=2, random_state=0).fit(X)
     rows, items = new.nonzero()
     hidden = np.arange(len(rows)) % 4 == 0
     known = sparse.csr_array((new.data[~hidden], (rows[~hidden], items[~hidden])), shape=new.shape)
@@ -60,28 +60,28 @@ def test_least_squares_of_a_user_and_blocks(monkeypatch):
     assert np.allclose(np.concatenate(parts), whole)
 
 
-@pytest.mark.parametrize("n_factors", [0, 2])
-def test_directions_are_the_gradient_of_the_length_of_what_is_left(n_factors):
+@pytest.mark.parametrize("n_components", [0, 2])
+def test_directions_are_the_gradient_of_the_length_of_what_is_left(n_components):
     """By differences: the damped problem of the user is solved anew at each (its numbers are at a minimum)."""
     X = tastes(1, 5)
     ratings, rng = read_ratings(X), np.random.default_rng(1)
-    means, factors = rng.normal(size=5), rng.normal(size=(5, n_factors))
+    means, factors = rng.normal(size=5), rng.normal(size=(5, n_components))
 
     def loss(means, factors):
         own, left = own_factors.own_factors(ratings, X.data, slice(0, 1), means, factors)
-        return left @ left + own[0] ** 2 @ np.array([2.0, *[1.0] * n_factors])
+        return left @ left + own[0] ** 2 @ np.array([2.0, *[1.0] * n_components])
 
     def loss_of(numbers):
-        return loss(means, numbers.reshape(factors.shape)) if n_factors else loss(numbers, factors)
+        return loss(means, numbers.reshape(factors.shape)) if n_components else loss(numbers, factors)
 
-    at = factors.ravel() if n_factors else means
+    at = factors.ravel() if n_components else means
     slopes = np.array([(loss_of(at + h) - loss_of(at - h)) / 2e-6 for h in np.eye(len(at)) * 1e-6])
     found = own_factors.directions(ratings, X.data, slice(0, 1), means, factors)[0]
     assert np.allclose(found, -slopes / np.linalg.norm(slopes), atol=1e-5)
 
 
 def test_few_users_leave_rounds_empty_and_odd_ratings_stay_finite():
-    model = LDPMatrixFactorization(1.0, bounds=(1, 5), n_items=3, n_factors=1, random_state=0).fit(tastes(2, 3))
+    model = LDPMatrixFactorization(1.0, bounds=(1, 5), n_items=3, n_components=1, random_state=0).fit(tastes(2, 3))
     assert model.n_rounds_ <= 2
     assert np.isfinite(model.predict(tastes(2, 3))).all()
     with config_context(strict=True):
@@ -93,7 +93,7 @@ def test_few_users_leave_rounds_empty_and_odd_ratings_stay_finite():
 
 def test_all_rounds_of_a_fit_are_paid_once_and_answers_by_round():
     X = tastes(60, 4)
-    model = LDPMatrixFactorization(0.5, bounds=(1, 5), n_items=4, n_factors=1)
+    model = LDPMatrixFactorization(0.5, bounds=(1, 5), n_items=4, n_components=1)
     with Ledger(1.5) as ledger:
         clone(model).fit(X)
         clone(model).privatize(X)
@@ -106,7 +106,7 @@ def test_all_rounds_of_a_fit_are_paid_once_and_answers_by_round():
 def test_frames_pickles_and_a_round_that_is_sent():
     table = pd.DataFrame({"user": ["ann", "bob", "bob"], "item": ["tea", "tea", "milk"], "rating": [5, 1, 4]})
     X = rating_matrix(table, ["milk", "tea", "beer"])
-    device = LDPMatrixFactorization(2.0, bounds=(1, 5), n_items=3, n_factors=1, random_state=0)
+    device = LDPMatrixFactorization(2.0, bounds=(1, 5), n_items=3, n_components=1, random_state=0)
     server = clone(device)
     told = pickle.loads(pickle.dumps(server.next_round()))
     reports = device.privatize(X, FactorRound(told.number, told.item_means.tolist(), told.item_factors.tolist() and
@@ -117,7 +117,7 @@ def test_frames_pickles_and_a_round_that_is_sent():
     with pytest.raises(ValueError, match="one for each item"):
         device.privatize(X[:, :2])
     with pytest.raises(ValueError, match="take fewer factors"):
-        LDPMatrixFactorization(bounds=(1, 5), n_items=2_000, n_factors=40).next_round()
+        LDPMatrixFactorization(bounds=(1, 5), n_items=2_000, n_components=40).next_round()
     with pytest.raises(ValueError, match="pairs must be"):
         server.predict(X, ([0], [3]))
 
