@@ -122,7 +122,7 @@ def factorized(task, means, n_components=4, n_rounds=12):
                 square[:, a, b] = np.bincount(ratings.items, known[:, a] * known[:, b], task.n_items)
         overall = ratings.values.mean()
         right[:, 0] += 5 * overall
-        square[:, range(n_components + 1), range(n_components + 1)] += [5] + [10] * n_components
+        square[:, range(n_components + 1), range(n_components + 1)] += [5] + [100] * n_components
         solved = np.linalg.solve(square, right[:, :, None])[:, :, 0]
         means, factors = solved[:, 0], solved[:, 1:]
     own, _ = own_factors.own_factors(ratings, ratings.values, everybody, means, factors)

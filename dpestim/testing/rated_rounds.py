@@ -8,6 +8,8 @@ from scipy import sparse
 
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.learning.groups import Groups
+from dpestim.local.numbers.duchi import DuchiTransformer
+from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.recommend.own_factors import directions
 from dpestim.recommend.ratings import Ratings
@@ -73,6 +75,12 @@ class RatedRounds(Releases):
         """Return the type and shape of reports."""
         return released.dtype, released.shape
 
+    def law(self, epsilon, size):
+        """Return what should randomise directions of so many entries, whatever the estimator takes."""
+        if self.estimator.mechanism == "privunit":
+            return PrivUnitTransformer(epsilon, radius=1.0, center=np.zeros(size))
+        return DuchiTransformer(epsilon, bounds=(-np.ones(size), np.ones(size)), strategy="sample")
+
     def rounds(self):
         """Return a round of means and one of factors."""
         est = self.fresh()
@@ -97,10 +105,10 @@ def check_reports_say_the_direction(rounds):
                                     shape=(USERS, m))
             reports = rounds.fresh().privatize(many, round_)
 
-            def off(epsilon, reports=reports, wanted=wanted, round_=round_):
+            def off(epsilon, reports=reports, wanted=wanted):
                 with warnings.catch_warnings():  # (reports of another epsilon may be impossible, which warns)
                     warnings.simplefilter("ignore")
-                    mean = MeanEstimator(rounds.fresh(epsilon=epsilon)._client(round_)).aggregate(reports)
+                    mean = MeanEstimator(rounds.law(epsilon, len(wanted))).aggregate(reports)
                 return np.abs((mean.mean_ - wanted) / mean.standard_error_).max()
 
             epsilon = rounds.estimator.epsilon

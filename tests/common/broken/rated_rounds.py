@@ -15,6 +15,13 @@ class AnswersTooWell(LDPMatrixFactorization):
         return LDPMatrixFactorization._answers(twin, *args)
 
 
+class HasAnotherLaw(LDPMatrixFactorization):
+    """Has a law of twice the epsilon, for devices and the server alike."""
+
+    def _client(self, round_):
+        return super()._client(round_).set_params(epsilon=2 * self.epsilon)
+
+
 class LooksAtOthers(LDPMatrixFactorization):
     """Answers with the mean of all ratings of the call taken away."""
 
@@ -64,6 +71,7 @@ _FIRST, _SECOND = LDPMatrixFactorization._test_params()
 BROKEN = [
     (AnswersTooWell, _FIRST, "check_reports_say_the_direction"),
     (AnswersTooWell, _SECOND, "check_reports_say_the_direction"),
+    (HasAnotherLaw, _FIRST, "check_reports_say_the_direction"),
     (LooksAtOthers, _FIRST, "check_reports_are_the_users_own"),
     (RepeatsWords, _FIRST, "check_reports_are_the_users_own"),
     (ChargesLate, _FIRST, "check_release_charges"),
