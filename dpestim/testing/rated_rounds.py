@@ -6,14 +6,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from dpestim.local.estimates.mean import MeanEstimator
-from dpestim.local.learning.groups import Groups
-from dpestim.local.numbers.duchi import DuchiTransformer
-from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.recommend.own_factors import directions
-from dpestim.recommend.ratings import Ratings
-from dpestim.rng import WordSource
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
 from dpestim.testing.tools import Book, refuses, require, same_state
 
@@ -75,12 +68,6 @@ class RatedRounds(Releases):
         """Return the type and shape of reports."""
         return released.dtype, released.shape
 
-    def law(self, epsilon, size):
-        """Return what should randomise directions of so many entries, whatever the estimator takes."""
-        if self.estimator.mechanism == "privunit":
-            return PrivUnitTransformer(epsilon, radius=1.0, center=np.zeros(size))
-        return DuchiTransformer(epsilon, bounds=(-np.ones(size), np.ones(size)), strategy="sample")
-
     def rounds(self):
         """Return a round of means and one of factors."""
         est = self.fresh()
@@ -98,17 +85,19 @@ def check_reports_say_the_direction(rounds):
         for k, row in enumerate(([low] * m, [high, *[0.0] * (m - 1)])):
             items = np.arange(m) if k == 0 else np.arange(1)
             row = np.array(row, float)[items]
-            one = Ratings(np.array([0, len(items)]), items, (2 * row - low - high) / (high - low), m)
-            wanted = directions(one, one.values, slice(0, 1), round_.item_means, round_.item_factors)[0]
-            require(np.isclose(np.linalg.norm(wanted), 1), "a direction must have length 1")
+            wanted = _direction((2 * row - low - high) / (high - low), items, round_)
             many = sparse.csr_array((np.tile(row, USERS), np.tile(items, USERS), len(items) * np.arange(USERS + 1)),
                                     shape=(USERS, m))
             reports = rounds.fresh().privatize(many, round_)
 
-            def off(epsilon, reports=reports, wanted=wanted):
+            def off(epsilon, reports=reports, wanted=wanted, round_=round_):
+                server = rounds.fresh(epsilon=epsilon)
+                server.next_round()
+                server._round = round_
                 with warnings.catch_warnings():  # (reports of another epsilon may be impossible, which warns)
                     warnings.simplefilter("ignore")
-                    mean = MeanEstimator(rounds.law(epsilon, len(wanted))).aggregate(reports)
+                    mean = server.aggregate(reports)._group
+                require(mean.transformer.privacy_.epsilon == canonical_epsilon(epsilon), "the law has another epsilon")
                 return np.abs((mean.mean_ - wanted) / mean.standard_error_).max()
 
             epsilon = rounds.estimator.epsilon
@@ -132,10 +121,16 @@ def check_reports_are_the_users_own(rounds):
 def check_a_fit_is_its_rounds(rounds):
     """A fit is the verbs of server and users; users pay, the server does not; state is kept in pickles."""
     X, book = rounds.data, Book()
-    whole, server, users = rounds.fresh(ledger=Book()).fit(X), rounds.fresh(), rounds.fresh(ledger=book)
-    server.set_params(ledger=Book())
-    groups = Groups(0, server.n_rounds, False).of_rows(WordSource(users.random_state), X.shape[0])
-    require(min(map(len, groups)) > 0, "each round must have users")
+    server, users, whole, groups = rounds.fresh(ledger=Book()), rounds.fresh(ledger=book), rounds.fresh(), []
+
+    def heard(ratings, values, members, *rest, answers=whole._answers):
+        groups.append(members)
+        return answers(ratings, values, members, *rest)
+
+    whole._answers = heard
+    whole.fit(X)
+    require(len(groups) == whole.n_rounds and sorted(np.concatenate(groups).tolist()) == list(range(X.shape[0])),
+            "each user must answer in one round")
     for members in groups:
         round_ = server.next_round()
         reports = users.privatize(X[members], round_)
@@ -176,6 +171,18 @@ def check_recommendations_are_the_users_own(rounds):
         require(set(items[items >= 0].tolist()) == set(range(m)) - set(X[[u]].nonzero()[1].tolist()),
                 "what was rated must not be recommended, and all else must be")
     require(same_state(_learned(est), before), "what was learned must not change")
+
+
+def _direction(x, items, round_):
+    """Return the direction of a user, by a solver of its own: damping is in rows of its own."""
+    means, factors = round_.item_means, round_.item_factors
+    d = factors.shape[1]
+    known = np.column_stack([np.ones(len(items)), factors[items]])
+    left = np.concatenate([x - means[items], np.zeros(1 + d)])
+    own = np.linalg.lstsq(np.vstack([known, np.diag([np.sqrt(2.0)] + [1.0] * d)]), left, rcond=None)[0]
+    found = np.zeros((len(means), max(1, d)))
+    found[items] = (left[: len(items)] - known @ own)[:, None] * (own[1:] if d else 1.0)
+    return found.ravel() / np.linalg.norm(found)
 
 
 def _learned(est):
