@@ -11,6 +11,8 @@ How data flows::
 * `item_similarity.py`  `DPItemSimilarity`: noisy products of ratings, for all ratings of a user, or one
 * `factorization.py`    `DPMatrixFactorization`: factors of items from noisy sums; those of users stay with the users
 * `lcf.py`              `DPLCFRecommender`: lists of which users flip bits; no holder is trusted
+* `own_factors.py`      what a device works out of its user's ratings at known factors of items
+* `local_factorization.py`  `LDPMatrixFactorization`: factors of items in rounds; no holder is trusted
 
 What is published is about items. What a user is told is worked out of that and of the user's own row, so that no
 estimator keeps rows.
@@ -21,12 +23,16 @@ estimator keeps rows.
 from dpestim.recommend.factorization import DPMatrixFactorization
 from dpestim.recommend.item_similarity import DPItemSimilarity
 from dpestim.recommend.lcf import DPLCFRecommender
+from dpestim.recommend.local_factorization import LDPMatrixFactorization
+from dpestim.recommend.own_factors import FactorRound
 from dpestim.recommend.ratings import rating_matrix
 
 __all__ = [
     "DPItemSimilarity",
     "DPLCFRecommender",
     "DPMatrixFactorization",
+    "FactorRound",
+    "LDPMatrixFactorization",
     "rating_matrix",
 ]
 
@@ -38,4 +44,6 @@ GUIDE = (
     ("ratings are predicted, and there are tens of thousands of users", "DPMatrixFactorization",
      "a few factors of each item need less noise than all pairs of items"),
     ("nobody is trusted, and users have an item or not", "DPLCFRecommender", "bits are flipped before they are sent"),
+    ("nobody is trusted, and 100,000 users or more rate", "LDPMatrixFactorization",
+     "all ratings of a user are protected, and devices answer in rounds"),
 )

@@ -5,6 +5,7 @@ an estimator can do decides which:
 
     lists        what randomises neighbour lists; list_patterns: what counts patterns from such reports
     item_lists   lists of items whose bits are flipped: the law, exact means and variances
+    rated_rounds  ratings of which users report directions in rounds: means, words, that a fit is its verbs
     itemsets     what finds items and sets of items of baskets, by groups that answer one after another
     law          any law: a distribution, the kernel that follows it, reports that hold nothing else, words that are
                  never repeated
@@ -85,6 +86,7 @@ from dpestim.testing import (
     places,
     promises,
     queries,
+    rated_rounds,
     ratings,
     rows,
     servers,
@@ -123,6 +125,7 @@ _FAMILIES = {"noise": central.Noise, "choice": choices.Choices, "queries": queri
              "lists": list_patterns.family,
              "ratings": ratings.Rated,
              "item lists": item_lists.Itemised,
+             "rated rounds": rated_rounds.RatedRounds,
              "nodes": nodes.Nodes,
              "places": places.Places,
              "density": densities.Densities,

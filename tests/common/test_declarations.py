@@ -15,13 +15,14 @@ from dpestim.base import all_estimators
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.selection.exponential import ExponentialMechanism
 from dpestim.preprocessing import DomainEncoder
+from dpestim.recommend import LDPMatrixFactorization
 from dpestim.recommend.base import RatingMechanism
 from dpestim.stream.base import StreamMechanism
 from dpestim.testing.tools import Book, same_state
 
 PARAMETERS = ("bounds", "categories", "classes", "target_bounds", "keys")
 #: What has the range of an answer, of candidates, of a step, or of all ratings, and no columns.
-WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism, RatingMechanism, StreamMechanism)
+WITHOUT_COLUMNS = (AdditiveMechanism, ExponentialMechanism, LDPMatrixFactorization, RatingMechanism, StreamMechanism)
 ROWS = 40
 
 

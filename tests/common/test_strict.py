@@ -28,6 +28,7 @@ OWN_CHECKS = {
     "list generator",
     "lists",
     "nodes",
+    "rated rounds",
     "ratings",
     "stream",
 }

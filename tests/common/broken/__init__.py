@@ -33,6 +33,7 @@ from broken import (
     parts,
     places,
     queries,
+    rated_rounds,
     ratings,
     relaxed,
     rounds,
@@ -51,7 +52,7 @@ from broken import (
 )
 
 MODULES = (law, frequencies, relaxed, numbers, balls, rows, contract, servers, groups, central, choices, queries,
-           shuffle, shuffled, stability, graphs, lists, ratings, item_lists, statistics, rounds, mixed, pairs, learning,
-           synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes, graph_answers,
-           coverage_of_runs, generators, list_patterns, places, densities, parts, trajectories, streams)
+           shuffle, shuffled, stability, graphs, lists, ratings, item_lists, rated_rounds, statistics, rounds,
+           mixed, pairs, learning, synthesis, trees, boosting, answers, encoders, surveys, views, itemsets, nodes,
+           graph_answers, coverage_of_runs, generators, list_patterns, places, densities, parts, trajectories, streams)
 BROKEN = [entry for module in MODULES for entry in module.BROKEN]

@@ -188,7 +188,7 @@ BLOCKS = {
     "docs/guide/distributed.md": 5,
     "docs/guide/frequencies.md": 9,
     "docs/guide/graphs.md": 10,
-    "docs/guide/recommendations.md": 2,
+    "docs/guide/recommendations.md": 3,
     "docs/guide/parties.md": 4,
     "docs/guide/large_domains.md": 9,
     "docs/guide/learning.md": 5,
