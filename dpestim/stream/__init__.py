@@ -14,8 +14,9 @@ How data flow::
 * `counter.py`    `StreamCounter`: counts and sums
 * `histogram.py`  `ContinualHistogram`: a total for each cell
 * `haar.py`       `HaarRelease`: each step by noisy Haar coefficients
+* `rows.py`       what streams of rows share
 * `sparse.py`     `SVTRelease`: a new row only where the stream has moved
-* `w_event.py`    `WEventRelease`: one budget within any w steps
+* `w_event.py`    `WEventRelease`: one budget within any w steps (`sampled.py`: at times that follow from releases)
 
 What is protected is said by the relation of the guarantee: `Neighbours.EVENT`, or `Neighbours.USER` where the number of
 events of a user is bounded by ``user_events``. Ledgers of streams are those with ``neighbours="event"`` or ``"user"``.
