@@ -3,6 +3,7 @@
 import math
 import pickle
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -131,15 +132,34 @@ def test_no_declared_change_protects_the_whole_row(cls):
     assert 0 < spec.loss(*rows, est._noise(0)) <= 1
 
 
-@pytest.mark.parametrize("window", [1, 2, 5, 40])
-def test_no_window_of_adaptive_steps_costs_more_than_epsilon_and_much_of_it_is_used(window):
-    spec = WEventRelease(1.0, window=window, method="adaptive", bounds=(0, 50))._spec()
+@pytest.mark.parametrize("method", ["bd", "ba", "adaptive"])
+@pytest.mark.parametrize("window", [1, 3, 40])
+def test_no_window_of_steps_that_are_taken_costs_more_than_epsilon_and_much_of_it_is_used(window, method):
+    spec = WEventRelease(1.0, window=window, method=method, bounds=(0, 5000), change=1)._spec()
     worst = []
-    for k, rows in enumerate((np.zeros((200, 2), np.int64), np.random.default_rng(0).integers(0, 51, (200, 2)))):
+    for k, rows in enumerate((np.zeros((150, 2), np.int64), np.random.default_rng(0).integers(0, 5001, (150, 2)))):
         costs = spec.take(spec.begin(), rows, WEventRelease()._noise(k))["more"]["_costs"]
-        worst.append(max(sum(costs[t : t + window], Fraction(0)) for t in range(200)))
-    assert max(worst) <= 1
-    assert min(worst) > Fraction(1, 2)
+        worst.append(max(sum(costs[t : t + window], Fraction(0)) for t in range(150)))
+    most = 1 if method == "adaptive" else Fraction(1, 2)
+    assert max(worst) <= most
+    assert max(worst) > Fraction(2, 5) * most
+
+
+def test_a_row_is_compared_with_noise_of_the_threshold_and_of_the_query():
+    """Given the first release, the second row is new as often as sums of both laws say, added up here."""
+    est, _, shown, rows, _ = CASES[0]
+    spec, z = est._spec(), np.arange(-13, 14)
+    first, query = (np.exp(-float(law.rate_of_decay) * np.abs(z)) * np.tanh(float(law.rate_of_decay) / 2)
+                    for law in (spec.law.threshold, spec.law.query))
+    above = z[None, :] - z[:, None]  # (noise of the query, less that of the threshold)
+    found = law_of(spec, rows, 13, shown)
+    for value in {values[0] for _, values in found}:
+        own = {key: chance for key, chance in found.items() if key[1][0] == value}
+        shares = [sum(chance for (fresh, _), chance in own.items() if fresh[1] == new) for new in (True, False)]
+        reached = (first[:, None] * query)[above >= spec.limit - abs(rows[1] - value)].sum()
+        rate = float(spec.law.number.rate_of_decay)  # (of the new row integers up to SHOWN are enumerated)
+        known = np.tanh(rate / 2) * np.exp(-rate * np.abs(np.arange(-SHOWN, SHOWN + 1))).sum()
+        assert np.isclose(shares[0] / known / (shares[0] / known + shares[1]), reached, atol=1e-3)
 
 
 def test_adaptive_releases_are_sparse_where_nothing_moves_and_go_on_after_a_restart():
@@ -149,6 +169,9 @@ def test_adaptive_releases_are_sparse_where_nothing_moves_and_go_on_after_a_rest
     assert few.renewed_.sum() < 75 < 250 < many.renewed_.sum()
     assert np.abs(few.values_[60:] - 400).mean() < 0.25 * np.abs(
         WEventRelease(2.0, **{**made, "method": "ba"}, random_state=0).fit(still).values_[60:] - 400).mean()
+    widths, moved = few._widths, few._widths.half(0.8) - replace(few._widths, off=0.0).half(0.8)
+    assert np.allclose(moved[few.renewed_], widths.off[few.renewed_])  # (what the filter has moved is in the interval)
+    assert widths.off[few.renewed_][1:].min() > 0
     again = pickle.loads(pickle.dumps(few))
     assert again.partial_fit(still).shape == (300, 4)
     gaps = np.diff(np.flatnonzero(few.renewed_))
