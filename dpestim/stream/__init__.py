@@ -14,8 +14,10 @@ How data flow::
 * `counter.py`    `StreamCounter`: counts and sums
 * `histogram.py`  `ContinualHistogram`: a total for each cell
 * `haar.py`       `HaarRelease`: each step by noisy Haar coefficients
+* `rows.py`       what streams of rows share
 * `sparse.py`     `SVTRelease`: a new row only where the stream has moved
-* `w_event.py`    `WEventRelease`: one budget within any w steps
+* `w_event.py`    `WEventRelease`: one budget within any w steps (`sampled.py`: at times that follow from releases)
+* `local.py`      `LocalStream`: reports of users at every step, by the longitudinal mechanisms of `dpestim.local`
 
 What is protected is said by the relation of the guarantee: `Neighbours.EVENT`, or `Neighbours.USER` where the number of
 events of a user is bounded by ``user_events``. Ledgers of streams are those with ``neighbours="event"`` or ``"user"``.
@@ -26,11 +28,13 @@ events of a user is bounded by ``user_events``. Ledgers of streams are those wit
 from dpestim.stream.counter import StreamCounter
 from dpestim.stream.haar import HaarRelease
 from dpestim.stream.histogram import ContinualHistogram
+from dpestim.stream.local import LocalStream
 from dpestim.stream.plotting import StreamDisplay
 from dpestim.stream.sparse import SVTRelease
 from dpestim.stream.w_event import WEventRelease
 
-__all__ = ["ContinualHistogram", "HaarRelease", "SVTRelease", "StreamCounter", "StreamDisplay", "WEventRelease"]
+__all__ = ["ContinualHistogram", "HaarRelease", "LocalStream", "SVTRelease", "StreamCounter", "StreamDisplay",
+           "WEventRelease"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Streams"

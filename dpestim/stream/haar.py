@@ -9,8 +9,8 @@ import numpy as np
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.stream.base import StreamMechanism
-from dpestim.stream.reading import MOST_CELLS, Steps, checked_count, steps_of
+from dpestim.stream.reading import Steps, steps_of
+from dpestim.stream.rows import RowStream, check_rate
 from dpestim.stream.widths import ChernoffWidths
 
 
@@ -96,7 +96,7 @@ class HaarOf:
                    for law, a, b in zip(self.laws, self.coefficients(one), self.coefficients(two)))
 
 
-class HaarRelease(StreamMechanism):
+class HaarRelease(RowStream):
     """Release every step of a stream, a row of counts, by noisy Haar coefficients.
 
     Noise on sums of neighbouring cells and on differences of halves adds up less in ranges of cells than noise on each
@@ -167,12 +167,8 @@ class HaarRelease(StreamMechanism):
 
     # ---------------------------------------------------------------- inside
 
-    def _budget(self):
-        self._spec()
-        return canonical_epsilon(self.epsilon), Fraction(0), None
-
     def _spec(self):
-        cells = checked_count("n_cells", self.n_cells, MOST_CELLS, none=False)
+        cells = self._cells()
         if cells < 2 or cells & (cells - 1):
             raise ValueError("n_cells must be a power of two, from 2 to 65,536: add cells that are always 0")
         if self.weights not in ("haar", "equal"):
@@ -184,16 +180,8 @@ class HaarRelease(StreamMechanism):
         if max(abs(steps.low), abs(steps.high)) * cells >= 1 << 60:
             raise ValueError("bounds must be closer for n_cells cells: take a coarser resolution")
         spec = HaarOf(steps, canonical_epsilon(self.epsilon), self._events(), self.weights, self.shrink, limit)
-        if min(law.rate_of_decay for law in spec.laws) < Fraction(1, 1 << 50):
-            raise ValueError("epsilon is too small, because the noise would exceed 64-bit integers: take a larger one")
+        check_rate(lambda: min(law.rate_of_decay for law in spec.laws))
         return spec
-
-    def _labels(self):
-        return (("cell", list(range(self.values_.shape[1]))),)
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of zeros and ones."""
-        return np.random.default_rng(seed).integers(0, 2, (n_rows, self.n_cells)), None
 
     @classmethod
     def _test_params(cls):

@@ -64,8 +64,8 @@ def steps_of(bounds, change, resolution, width=None, *, rows=False):
     if low.denominator != 1 or high.denominator != 1 or max(abs(low), abs(high)) >= _MOST:
         raise ValueError("bounds must be multiples of resolution, below 2^40 times it: declare another resolution")
     low, high = int(low), int(high)
-    if change is None:
-        return Steps(low, high, unit, high - low, width)
+    if change is None:  # (all that there is)
+        return Steps(low, high, unit, (high - low) * (width if rows else 1), width)
     moved = canonical_amount(change, "change")
     if not 0 < moved < math.inf:
         raise ValueError("change must be None or a number above 0: the most that one event changes a step")

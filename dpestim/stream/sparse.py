@@ -8,8 +8,9 @@ import numpy as np
 from dpestim.central.selection.sparse_vector import SparseVectorLaw
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
-from dpestim.stream.base import StreamMechanism
-from dpestim.stream.reading import MOST_CELLS, Steps, checked_count, steps_of
+from dpestim.stream.reading import Steps, checked_count
+from dpestim.stream.rows import RepeatedRows, check_rate
+from dpestim.stream.widths import RepeatedWidths
 
 #: Columns of noise: of the threshold, of queries and of numbers.
 _THRESHOLD, _QUERY, _NUMBER = range(3)
@@ -36,7 +37,7 @@ class SparseOf:
 
     def take(self, state, steps, noise):
         """Return what is known of the next steps."""
-        values, fresh = np.empty(steps.shape), np.zeros(len(steps), bool)
+        values, laws = np.empty(steps.shape), []
         if state["noise"] is None:
             state["noise"] = int(noise.take(self.law.threshold, _THRESHOLD, 1)[0])
         for t, row in enumerate(steps):
@@ -44,10 +45,16 @@ class SparseOf:
                     row, state, noise)):
                 state["latest"] = row + noise.take(self.law.number, _NUMBER, len(row))
                 state["released"] += 1
-                fresh[t] = True
+                laws.append(self.law.number)
+            else:
+                laws.append(None if state["released"] < self.law.max_positives else ())
             values[t] = state["latest"]
-        more = {"renewed_": fresh, "n_releases_": state["released"]}
-        return {"values": values * float(self.steps.unit), "more": more}
+        # (where it was compared, it is less than limit - 1 + noise of the threshold - noise of the query from the row)
+        far = [np.inf if law == () else self.limit - 1 for law in laws]
+        widths = RepeatedWidths(self.steps, values, [law or None for law in laws], far,
+                                (self.law.threshold, self.law.query))
+        more = {"renewed_": np.array([bool(law) for law in laws]), "n_releases_": state["released"]}
+        return {"values": values * float(self.steps.unit), "widths": widths, "more": more}
 
     def _is_far(self, row, state, noise):
         far = int(np.abs(row - state["latest"]).sum())
@@ -70,7 +77,7 @@ class SparseOf:
         return total + rates[_THRESHOLD] * shift + rates[_QUERY] * sum(shift + moved for moved in compared)
 
 
-class SVTRelease(StreamMechanism):
+class SVTRelease(RepeatedRows):
     """Release a row of numbers at every step, and look for a new one only where the stream has moved far.
 
     Until the noisy L1 distance of a row and the latest release reaches a threshold, the latest release is repeated,
@@ -81,8 +88,9 @@ class SVTRelease(StreamMechanism):
     and its pickles, where the data are. The curator, who holds the data, must be trusted.
 
     **Utility.** A release has noise of scale 2 max_releases change / epsilon in each cell. How far a repeated one is
-    from the truth is at most about the threshold, in the L1 norm, but for the noise of comparisons, and nobody knows
-    how far: there are no intervals. Take it for streams that change seldom, and `StreamCounter` for events that add up.
+    from the truth is at most about the threshold, in the L1 norm, but for the noise of comparisons: intervals are for
+    that, and after the last release they are as wide as the bounds. Take it for streams that change seldom, and
+    `StreamCounter` for events that add up.
 
     **Complexity.** O(cells) time and memory a step.
 
@@ -104,34 +112,19 @@ class SVTRelease(StreamMechanism):
     """
 
     _more_parameters = """
-    n_cells : int, default=2
-        The number of numbers of a row, up to 65,536.
-    bounds : (low, high), default=(0, 1)
-        The public range of a number; values are clipped to it. The ends must be multiples of `resolution`.
-    change : float, default=None
-        The most by which one user changes one row, in the L1 norm, after values are rounded: a user who moves from one
-        cell to another changes two. None: one number, from one end of the bounds to the other.
-    resolution : float, default=1
-        Values are rounded down to multiples of it. Rows are protected as they are after that: a user who changes
-        fractions of it in several cells may change more units than the sum of these fractions.
+    {rows}
+    {row values}
     threshold : float, default=1.0
         The L1 distance from the latest release at which a new one is made; public.
     max_releases : int, default=10
         Releases at most, the first one included.
     """
     _more_attributes = """
-    values_ : ndarray
-        The releases of the latest call.
-    value_ : ndarray
-        The release of the latest step.
-    n_steps_ : int
-        Steps so far.
-    renewed_ : ndarray of bool
-        At which steps of the latest call the release is a new one.
+    {latest releases}
+    {renewed}
     n_releases_ : int
         New releases so far.
     """
-    _no_intervals = "how far the stream has moved since the latest release is private"
     _quantity = "latest release"
     _test_wrong = {"n_cells": (0, None, True), "threshold": (-1, "a", None), "max_releases": (0, None, 1.5)}
 
@@ -152,39 +145,19 @@ class SVTRelease(StreamMechanism):
     def _relation(self):
         return Neighbours.USER
 
-    def _events(self):
-        return 1
-
-    def _budget(self):
-        self._spec()
-        return canonical_epsilon(self.epsilon), Fraction(0), None
-
     def _spec(self):
-        cells = checked_count("n_cells", self.n_cells, MOST_CELLS, none=False)
-        steps = steps_of(self.bounds, self.change, self.resolution, cells, rows=True)
+        steps = self._rows()
         limit = canonical_amount(self.threshold, "threshold") / steps.unit
         if not limit < 1 << 50:
             raise ValueError("threshold must be a number of at least 0 and below 2^50 units of resolution")
         count = checked_count("max_releases", self.max_releases, 1 << 16, none=False)
         law = SparseVectorLaw(canonical_epsilon(self.epsilon), steps.change, 0, count, False, Fraction(1, 2))
-        try:
-            least = min(each.rate_of_decay for each in (law.threshold, law.query, law.number))
-        except ValueError:
-            least = 0
-        if least < Fraction(1, 1 << 50):
-            raise ValueError("epsilon is too small, because the noise would exceed 64-bit integers: take a larger one")
+        check_rate(lambda: min(each.rate_of_decay for each in (law.threshold, law.query, law.number)))
         return SparseOf(steps, law, int(limit))
 
     def _notes(self):
         return (f"User level: a user may change every row, by at most {float(self._spec().steps.change):g} units of "
                 "resolution in the L1 norm. The steps at which something is released are public.",)
-
-    def _labels(self):
-        return (("cell", list(range(self.values_.shape[1]))),)
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of zeros and ones."""
-        return np.random.default_rng(seed).integers(0, 2, (n_rows, self.n_cells)), None
 
     @classmethod
     def _test_params(cls):

@@ -1,6 +1,5 @@
 """Rows of a stream for ever: whatever a user does within w successive steps is protected (w-event privacy)."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,13 +8,14 @@ import numpy as np
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
-from dpestim.stream.base import StreamMechanism
-from dpestim.stream.reading import MOST_CELLS, Steps, checked_count, steps_of
+from dpestim.stream.reading import Steps, checked_count
+from dpestim.stream.rows import RepeatedRows, check_rate
+from dpestim.stream.sampled import SampledOf
+from dpestim.stream.w_event_budget import LEAST, short
+from dpestim.stream.widths import RepeatedWidths
 
 #: Columns of noise: of distances, and of rows.
 _FAR, _ROW = range(2)
-#: "bd" publishes nothing for less than this part of epsilon.
-_LEAST = Fraction(1, 1 << 20)
 _LONGEST = 1 << 16
 
 
@@ -51,13 +51,13 @@ class WEventOf:
         """Return what a publication at the next step may cost (0: it is not allowed)."""
         if self.method == "bd":
             before = sum(state["spent"][-(self.window - 1):] if self.window > 1 else ())
-            return _short((self.epsilon / 2 - before) / 2, self.epsilon)
+            return short((self.epsilon / 2 - before) / 2, self.epsilon)
         since = state["steps"] + 1 - (state["last"] + max(state["shares"] - 1, 0))
         return self._share * min(since, self.window) if since > 0 else Fraction(0)
 
     def take(self, state, steps, noise):
         """Return what is known of the next steps."""
-        values, costs = np.empty(steps.shape), []
+        values, costs, far_off = np.empty(steps.shape), [], []
         for t, row in enumerate(steps):
             far = int(np.abs(row - state["latest"]).sum()) + int(noise.take(self.law(self._share), _FAR, 1)[0])
             cost = self.offered(state)
@@ -70,8 +70,12 @@ class WEventOf:
             state["steps"] += 1
             state["spent"] = [*state["spent"], cost][-self.window :]
             costs.append(cost)
+            far_off.append(far)
             values[t] = state["latest"]
-        return {"values": values * float(self.steps.unit),
+        # (the noisy distance is paid for, and may be told)
+        widths = RepeatedWidths(self.steps, values, [self.law(cost) if cost else None for cost in costs], far_off,
+                                (self.law(self._share),))
+        return {"values": values * float(self.steps.unit), "widths": widths,
                 "more": {"renewed_": np.array([cost > 0 for cost in costs]), "_costs": costs}}
 
     def loss(self, one, two, noise):
@@ -87,19 +91,12 @@ class WEventOf:
         return total
 
 
-def _short(amount, epsilon):
-    """Return an amount with four binary digits, rounded down, or 0 where it is not worth a publication."""
-    if amount < epsilon * _LEAST:
-        return Fraction(0)
-    step = Fraction(2) ** (math.floor(math.log2(amount)) - 4)
-    return math.floor(amount / step) * step
-
-
-class WEventRelease(StreamMechanism):
+class WEventRelease(RepeatedRows):
     """Release a row of numbers at every step of a stream without an end, for one budget within any w steps.
 
-    Half of the budget says at each step how far the row is from the latest release, the other half pays for new
-    releases, where these are worth their noise; elsewhere the latest one is repeated.
+    "bd" and "ba" spend half of the budget on how far each row is from the latest release, and the other half on new
+    releases, where these are worth their noise. "adaptive" spends all of it on new releases, whose times follow from
+    earlier releases, and filters these. At all other steps the latest release is repeated.
 
     **Privacy.** Pure epsilon in the central model, for all releases together, for streams that differ within any
     `window` successive steps, by `change` in the L1 norm of each row (w-event privacy). A user who is in longer
@@ -107,8 +104,10 @@ class WEventRelease(StreamMechanism):
     who holds the data, must be trusted.
 
     **Utility.** "bd" gives half of what is left to each new release: good where changes come in groups. "ba" saves what
-    was not used, up to `window` shares: good where they come seldom. How far a repeated release is from the truth is
-    private: there are no intervals.
+    was not used, up to `window` shares: good where they come seldom. "adaptive" errs less than both where rows drift or
+    where noise is large, and more where rows jump and noise is small: it looks at nothing between two releases. Its
+    filter makes it biased. Intervals hold at every step. Those of a repeated row are as wide as its noisy distance from
+    the exact one, and as wide as the bounds for "adaptive".
 
     **Complexity.** O(cells + window) time a step, O(cells + window) memory.
 
@@ -116,7 +115,9 @@ class WEventRelease(StreamMechanism):
     References
     ----------
     Kellaris, Papadopoulos, Xiao, Papadias (2014), "Differentially private event sequences over infinite streams",
-    PVLDB 7(12). The proof: ``w_event.md``.
+    PVLDB 7(12). Wang, Zhang, Lu, Wang, Qin, Ren (2018), "Real-time and spatio-temporal crowd-sourced social network
+    data publishing with differential privacy", IEEE TDSC 15(4), for "adaptive", whose rule for budgets has a floor of
+    ours, and whose filter estimates how much rows move. The proof: ``w_event.md``.
 
     Examples
     --------
@@ -129,32 +130,17 @@ class WEventRelease(StreamMechanism):
     """
 
     _more_parameters = """
-    n_cells : int, default=2
-        The number of numbers of a row, up to 65,536.
+    {rows}
     window : int, default=10
         The number of successive steps within which neighbours differ, up to 65,536.
-    method : {"bd", "ba"}, default="ba"
-        How the budget is shared: distributed, or absorbed.
-    bounds : (low, high), default=(0, 1)
-        The public range of a number; values are clipped to it. The ends must be multiples of `resolution`.
-    change : float, default=None
-        The most by which one user changes one row, in the L1 norm, after values are rounded: a user who moves from one
-        cell to another changes two. None: one number, from one end of the bounds to the other.
-    resolution : float, default=1
-        Values are rounded down to multiples of it. Rows are protected as they are after that: a user who changes
-        fractions of it in several cells may change more units than the sum of these fractions.
+    method : {"bd", "ba", "adaptive"}, default="ba"
+        How the budget is shared: distributed, absorbed, or among releases whose times follow from earlier releases.
+    {row values}
     """
     _more_attributes = """
-    values_ : ndarray
-        The releases of the latest call.
-    value_ : ndarray
-        The release of the latest step.
-    n_steps_ : int
-        Steps so far.
-    renewed_ : ndarray of bool
-        At which steps of the latest call the release is a new one.
+    {latest releases}
+    {renewed}
     """
-    _no_intervals = "how far the stream has moved since the latest release is private"
     _quantity = "latest release"
     _test_wrong = {"n_cells": (0, None, True), "window": (0, None, 1.5)}
 
@@ -175,41 +161,26 @@ class WEventRelease(StreamMechanism):
     def _relation(self):
         return Neighbours.EVENT
 
-    def _events(self):
-        return 1
-
-    def _budget(self):
-        self._spec()
-        return canonical_epsilon(self.epsilon), Fraction(0), None
-
     def _spec(self):
-        cells = checked_count("n_cells", self.n_cells, MOST_CELLS, none=False)
         window = checked_count("window", self.window, _LONGEST, none=False)
-        if self.method not in ("ba", "bd"):
-            raise ValueError('method must be "ba" or "bd"')
-        steps = steps_of(self.bounds, self.change, self.resolution, cells, rows=True)
-        spec = WEventOf(steps, canonical_epsilon(self.epsilon), window, self.method)
-        least = min(spec.epsilon / (2 * window), spec.epsilon * _LEAST) / max(1, steps.change)
-        if least < Fraction(1, 1 << 50):
-            raise ValueError("epsilon is too small, because the noise would exceed 64-bit integers: take a larger one")
-        return spec
+        if self.method not in ("ba", "bd", "adaptive"):
+            raise ValueError('method must be "ba", "bd" or "adaptive"')
+        steps, epsilon = self._rows(), canonical_epsilon(self.epsilon)
+        check_rate(lambda: min(epsilon / (2 * window), epsilon * LEAST) / max(1, steps.change))
+        if self.method == "adaptive":
+            return SampledOf(steps, epsilon, window)
+        return WEventOf(steps, epsilon, window, self.method)
 
     def _notes(self):
         return (f"w-event privacy: it holds for streams that differ within {self._spec().window} successive steps, by "
                 f"at most {self._spec().steps.change} units of resolution in the L1 norm of each row. Over longer "
                 "stretches epsilon counts once for each such number of steps.",)
 
-    def _labels(self):
-        return (("cell", list(range(self.values_.shape[1]))),)
-
-    def _test_data(self, n_rows, seed=0):
-        """Return rows of zeros and ones."""
-        return np.random.default_rng(seed).integers(0, 2, (n_rows, self.n_cells)), None
-
     @classmethod
     def _test_params(cls):
         return [
             {"epsilon": 8.0, "n_cells": 2, "window": 3},
             {"epsilon": 8.0, "n_cells": 2, "window": 2, "method": "bd", "bounds": (0, 2), "change": 1},
+            {"epsilon": 8.0, "n_cells": 1, "window": 3, "method": "adaptive"},
             {"epsilon": 8.0, "n_cells": 3, "window": 1, "resolution": 0.5},
         ]

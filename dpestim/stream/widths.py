@@ -1,6 +1,7 @@
 """Half widths of intervals of releases: of normal noise, and of sums of integers with a known law."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -82,3 +83,29 @@ class ChernoffWidths:
         s = min(self.rates) * np.linspace(0.001, 0.999, 400)
         moments = sum(-np.log1p(-((s / rate) ** 2)) for rate in self.rates)
         return float(((moments - math.log((1 - level) / 2)) / s).min()) * self.unit
+
+
+@dataclass
+class RepeatedWidths:
+    """Of rows that are new at some steps, and repeated at others, in integers of `steps`.
+
+    `laws` is that of the noise of each new row, None where it is repeated; a repeated row is at most `far` plus noise
+    of all `misses` from the exact one, in the L1 norm. Half of 1 - level is for either: which one a step is depends on
+    the same noise. `off` is how far what is told of a new row was moved afterwards. No width is larger than the bounds
+    need.
+    """
+
+    steps: object
+    values: np.ndarray
+    laws: Sequence
+    far: Sequence
+    misses: tuple
+    off: np.ndarray | float = 0.0
+
+    def half(self, level):
+        """Return half widths at a level."""
+        wide = _half(self.misses, self.misses[0], 0, level)  # (one tail of the noise: half of what both have)
+        found = [max(0, far + wide) if law is None else _half((law,), law, 0, (1 + level) / 2)
+                 for law, far in zip(self.laws, self.far)]
+        most = np.maximum(self.values - self.steps.low, self.steps.high - self.values)
+        return np.minimum(np.array(found, float)[:, None] + self.off, most) * float(self.steps.unit)

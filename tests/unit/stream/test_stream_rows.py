@@ -69,8 +69,6 @@ def test_a_sparse_release_is_renewed_where_the_stream_moves_and_stops_after_the_
     assert est.n_releases_ == 3
     assert np.array_equal(est.values_[-1], est.values_[40])
     assert est.privacy_.neighbours is Neighbours.USER
-    with pytest.raises(AttributeError, match="no intervals"):
-        est.confidence_interval()
 
 
 def test_what_moves_at_every_step_costs_no_more_than_epsilon():
