@@ -57,7 +57,7 @@ def test_counts_follow_the_rows(method):
 
 def test_intervals_of_cells_cover_their_counts():
     X, held = people(3_000), 0
-    for seed in range(30):
+    for seed in range(60):
         est = SpatialDensity(1.0, bounds=REGION, method="ag", neighbours="add_remove", cells=5, n_rows=3_000,
                              random_state=seed).fit(X)
         low, high = np.array(REGION[0]), np.array(REGION[1])
