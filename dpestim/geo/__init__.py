@@ -14,6 +14,7 @@ How data flows::
 * `optimal.py`     the law of a linear program, rounded to integers that are verified
 * `density.py`     `SpatialDensity`: counts of cells in the central model; `partitions.py` cuts the region
 * `parts.py`       `LDPartEstimator`: a quadtree from reports of groups of users; `trees.py` makes it consistent
+* `predictive.py`  `PredictiveTrace`: the places of a trace, reported anew only after a private test
 * `trajectories.py`  `TrajectorySynthesizer`: walks of cells, drawn from noisy counts
 * `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior
@@ -30,10 +31,11 @@ from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
 from dpestim.geo.density import SpatialDensity
 from dpestim.geo.parts import LDPartEstimator
 from dpestim.geo.planar import PlanarLaplaceTransformer
+from dpestim.geo.predictive import PredictiveTrace
 from dpestim.geo.trajectories import TrajectorySynthesizer
 
 __all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlaceAdversary", "PlanarGeometricTransformer",
-           "PlanarLaplaceTransformer", "SpatialDensity", "TrajectorySynthesizer"]
+           "PlanarLaplaceTransformer", "PredictiveTrace", "SpatialDensity", "TrajectorySynthesizer"]
 
 #: What its estimators are for, in the tables of the documentation.
 TASK = "Places"

@@ -22,6 +22,18 @@ METRICS = {"euclidean": "", "manhattan": ", sums of both coordinates"}
 class CellTransformer(PlaceTransformer):
     """Base of what reports cells of a coarse grid."""
 
+    def __init__(self, epsilon=0.01, *, bounds=None, units="degrees", step=None, metric="euclidean", prior=None,
+                 ledger=None, random_state=None, n_jobs=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.units = units
+        self.step = step
+        self.metric = metric
+        self.prior = prior
+        self.ledger = ledger
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
     def _distance(self):
         if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise ValueError(f"metric must be one of {list(METRICS)}")
@@ -107,18 +119,6 @@ class PlanarGeometricTransformer(CellTransformer):
         the place of the least expected distance under the prior, given the report.
     """
 
-    def __init__(self, epsilon=0.01, *, bounds=None, units="degrees", step=None, metric="euclidean", prior=None,
-                 ledger=None, random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.units = units
-        self.step = step
-        self.metric = metric
-        self.prior = prior
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
     def _law(self, sides, step, coder):
         return PlanarLaw.make(self._share(1), *sides, step, self.metric == "manhattan")
 
@@ -179,18 +179,6 @@ class OptimalGeoTransformer(CellTransformer):
         Public: places in the units of X, of shape (k, 2), and how likely each is, which the law is the best one for.
         None: all cells alike. The prior is part of the law: devices and servers must have the same one.
     """
-
-    def __init__(self, epsilon=0.01, *, bounds=None, units="degrees", step=None, metric="euclidean", prior=None,
-                 ledger=None, random_state=None, n_jobs=None):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.units = units
-        self.step = step
-        self.metric = metric
-        self.prior = prior
-        self.ledger = ledger
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     _remaps = False
 

@@ -71,8 +71,8 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
     follows from reports of others.
 
     **Utility.** Counts are consistent and not negative, and add up to the number of users: estimates of all groups are
-    combined, cells below 0 are set to 0, and siblings are scaled. That, and the choice of cells, is a bias, so that
-    there are standard errors and no intervals.
+    combined, cells below 0 are set to 0, and siblings are scaled. That, and the choice of cells, is a bias. Intervals
+    are those of the estimates before that, and hold as measured (``parts.md``).
 
     **Complexity.** O(n) time: about a second for a million users. A user sends one code.
 
@@ -221,11 +221,6 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         """Standard errors of the cells, before counts were made consistent."""
         return np.sqrt(self._tree()[2])
 
-    def confidence_interval(self, low, high, level=0.95, inside="even"):
-        """Not offered: cells are chosen, and made consistent, by the same reports."""
-        raise AttributeError("confidence_interval is not known, because cells were chosen by the reports: take "
-                             "RectangleEstimator for intervals, or the standard error of range as a hint")
-
     def release(self):
         """Return `counts_`."""
         return self.counts_
@@ -235,13 +230,18 @@ class LDPartEstimator(CellCounts, Server, FeatureClient):
         self._check_fitted()
         known = vars(self).get("_known")
         if known is None or known[0] is not self._counts:
-            levels = [*self._levels] + ([self._closed()] if self._n_users else [])
-            known = self._known = self._counts, consistent(levels, self.n_users_)
+            known = self._known = self._counts, consistent(self._all_levels(), self.n_users_)
         return known[1]
 
+    def _all_levels(self):
+        return [*self._levels, *([self._closed()] if self._n_users else [])]
+
     def _variance(self, weights):
-        variance = float(np.square(weights) @ self._tree()[2])
-        return variance, 0.0
+        # of the noise, and of who is in the group that was asked: at most that of as many independent users
+        leaves, counts, noise = self._tree()
+        per = {level[0]: self.n_users_ / max(level[-1], 1) for level in self._all_levels()}
+        drawn = counts * np.array([per[depth] - 1 for depth, _ in leaves])
+        return float(np.square(weights) @ (noise + drawn)), 0.0
 
     # ---------------------------------------------------------------- inside
 

@@ -1,7 +1,10 @@
 """What cuts a region by reports of groups of users: rounds, cells that tile, what equal rows are found as."""
 
+from unittest import mock
+
 import numpy as np
 
+from dpestim.local.server import Server
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.testing.learning import Learners, N, check_learner_promise, check_learner_refusals
 from dpestim.testing.tools import Book, refuses, require, same_state
@@ -50,6 +53,8 @@ def _check_cells(server):
     """Require that a place has the number of the asked cell in which it lies, or the last one."""
     (view,), side = server._columns, server._columns.row[0].n_values
     codes = np.random.default_rng(2).integers(0, side, (2, 200)).astype(np.uint32)
+    nodes = np.reshape(view.nodes, (-1, 4))
+    require((nodes == nodes[:, :1] + np.arange(4)).all() and (nodes[:, 0] % 4 == 0).all(), "a cell is cut into four")
     for x, y, number in zip(*codes.tolist(), view.of(list(codes)).tolist()):
         x, y, node = x * 2**view.depth // side, y * 2**view.depth // side, 0
         for bit in range(view.depth):
@@ -85,5 +90,18 @@ def check_parts_find_equal_rows(parted):
     require(est.boxes_[inside, 1].min() - est.boxes_[inside, 0].max() <= finest, "the cell of all rows must be cut")
 
 
+def check_parts_draw_new_words_in_each_round(parted):
+    """Groups of users have words of their own."""
+    est, words, take = parted.fresh(random_state=1), [], Server._take
+
+    def taken(self, rows, source, *more, **named):
+        words.append(source.fingerprint)
+        return take(self, rows, source, *more, **named)
+
+    with mock.patch.object(Server, "_take", taken):
+        est.fit(parted.rows(400)[0])
+    require(len(words) == len(set(words)) == len(est._shares()), "two rounds must not share words")
+
+
 CHECKS = (check_learner_promise, check_learner_refusals, check_parts_are_played_in_rounds, check_parts_are_consistent,
-          check_parts_find_equal_rows)
+          check_parts_find_equal_rows, check_parts_draw_new_words_in_each_round)

@@ -102,5 +102,20 @@ def check_trajectories_have_the_noise_of_their_tables(subject):
     require(related < 6 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
 
 
+def check_trajectories_follow_their_tables(subject):
+    """Lengths, starts and steps of a sample are those of the tables; steps out of the region are left out."""
+    est = subject.fresh().fit(subject.data)
+    for table in (est.lengths_, est.starts_, est.steps_):
+        table[:] = 0
+    est.lengths_[1] = est.starts_[0, 0] = est.steps_[0, 0, 8] = 1_000
+    est.steps_[0, 0, 0] = 10**9  # (that leaves the region)
+    lows, highs = est.bounds_
+    places = est.sample(50, random_state=2).reshape(50, -1, 2)
+    require((np.isnan(places).any(axis=2).sum(axis=1) == places.shape[1] - 2).all(), "lengths must be those counted")
+    cell = np.floor((places[:, :2] - lows) / (highs - lows) * int(est.cells))
+    require((cell[:, 0] == 0).all(), "starts must be those that were counted")
+    require((cell[:, 1] == 1).all(), "steps must be those that were counted, and stay in the region")
+
+
 CHECKS = (check_trajectories_keep_epsilon, check_trajectories_are_free_and_of_the_region,
-          check_trajectories_have_the_noise_of_their_tables)
+          check_trajectories_follow_their_tables, check_trajectories_have_the_noise_of_their_tables)

@@ -109,10 +109,18 @@ def test_a_quadtree_of_reports_is_near_the_truth_and_finer_where_users_are():
     assert abs(est.range(low, high)[0] - truth) < 5_000
     sizes = est.boxes_[:, 1] - est.boxes_[:, 0]
     assert sizes.max() >= 4 * sizes.min()
-    with pytest.raises(AttributeError, match="RectangleEstimator"):
-        est.confidence_interval(low, high)
     with pytest.raises(ValueError, match="rows"):
         LDPartEstimator(2.0, bounds=REGION, depth=10).fit(X[:3])
+
+
+def test_intervals_of_quadtrees_of_reports_cover_their_counts():
+    """Half of the users are in each of two cells; at epsilon 8 who is asked in a round is most of the error."""
+    X, hits = np.repeat([[0.3, 0.3], [0.3, 0.8]], 500, axis=0), []
+    for seed in range(30):
+        est = LDPartEstimator(8.0, bounds=([0, 0], [1, 1]), units="metres", depth=6, random_state=seed).fit(X)
+        low, high = est.confidence_interval([0, 0], [1, 0.5], 0.9)
+        hits.append(low <= 500 <= high)
+    assert np.mean(hits) >= 0.9
 
 
 def test_rounds_that_no_user_answers_tell_nothing():

@@ -196,7 +196,7 @@ BLOCKS = {
     "docs/guide/mechanisms.md": 8,
     "docs/guide/models.md": 10,
     "docs/guide/numbers.md": 7,
-    "docs/guide/places.md": 3,
+    "docs/guide/places.md": 4,
     "docs/guide/preparing.md": 7,
     "docs/guide/programs.md": 2,
     "docs/guide/refuting.md": 2,
