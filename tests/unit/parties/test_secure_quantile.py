@@ -105,7 +105,7 @@ def views(kind, gate, size, x, y):
 def test_what_a_party_sees_of_a_gate_has_the_same_law_for_all_inputs(gate, size):
     """By enumeration: messages modulo 4 are those of the ring modulo 4, and bits are apart from each other."""
     first = views(Enumerated, gate, size, 0, 0)
-    inputs = [(1, 0), (1, 1), (size - 1, 1)]
+    inputs = [(1, 0), (size - 1, 1)]
     for x, y in inputs:
         assert all(np.array_equal(*laws) for laws in zip(first, views(Enumerated, gate, size, x, y), strict=True))
     bare = views(Bare, gate, size, 0, 0)
@@ -302,7 +302,7 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
     """Message by message: a lost one ends in no result where it matters, and a changed one in an error of its phase."""
     made, count = owners(epsilon=80, method=method), [0]
     exchange(made, ROWS, lambda waiting: count.__setitem__(0, count[0] + len(waiting)) or waiting)
-    every = sorted({*range(0, 15, 5), *range(count[0] - 2, count[0]), *range(15, count[0], max(1, count[0] // 2))})
+    every = sorted({*range(0, 15, 8), *range(count[0] - 2, count[0]), *range(15, count[0], max(1, count[0] // 2))})
     for lost in every:
         for changes in (False, True):
             made, at = owners(epsilon=80, method=method), [0]
@@ -375,14 +375,14 @@ def test_each_share_has_masks_and_each_step_noise_of_its_own(method, monkeypatch
 
 def test_uniform_numbers_are_drawn():
     every = set()
-    for session in range(12):
+    for session in range(8):
         law, points = weight_law(Fraction(2), Fraction(1, 2), 4, True), np.array([0, 1, 9, 10])
         parts = [shared(part) for part in law.scores(*ranks([5] * 2000, points))]
         keys = [bytes([place, session]) * 16 for place in range(3)]
         sessions = [Computer(place, keys[place], keys[(place + 1) % 3]) for place in range(3)]
         programs = [quantile_program(each, law, *own) for each, *own in zip(sessions, *parts, strict=True)]
         every.add(int(run_rounds(programs)[0][0]))
-    assert len(every) >= 3  # (fewer have a probability below 6 / 2^12, once: sessions are fixed)
+    assert len(every) >= 3  # (keys are fixed: the outcomes are the same in each run)
 
 
 def test_computing_owners_that_say_different_results_are_found():
