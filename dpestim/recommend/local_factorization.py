@@ -48,9 +48,10 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
     no other party must be trusted. A user answers in one round. Items and their number are public. `predict` and
     `recommend` are functions of what is published and of the rows they are given, and run on devices.
 
-    **Utility.** It takes many users: 100,000 or more for 100 items. Simulated ratings of 200,000 users, 100 items and
-    14 ratings a user: see the user guide, beside means of items without noise. The noise of "duchi" is larger by a
-    factor of the number of entries of a direction.
+    **Utility.** It takes many users. Simulated ratings, 100 items and 11 ratings of a user: root mean squared error .96
+    at epsilon 1, .92 at 3 with 200,000 users, where means of items without noise have .95, and those of items and users
+    .92. With 500,000 users .88 and .87; without noise .94 and .89. With 20,000 users .97 and .91; without noise .92 and
+    .88. On 3,000 users and 1,100 items it is worse than means of items at any epsilon up to 10.
 
     **Complexity.** O(ratings * n_components^2 + n_users * n_items * n_components) time; a report is two numbers.
 
