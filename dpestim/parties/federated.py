@@ -18,15 +18,12 @@ import numpy as np
 from dpestim.base import PrivateEstimator
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.law import LARGEST
-from dpestim.cluster import DPKMeans
 from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
 from dpestim.distributed.shared_noise import SharedNoise
-from dpestim.ensemble.base import Boosting
 from dpestim.passes import Blueprint, CountRows, InProcesses, Place, Summarize, names_in, size
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics.base import DPStatistic
-from dpestim.statistics.one_pass import OnePassModel
 
 #: Part of the random source that draws shares: no fit draws from it.
 _SHARES = (1 << 42) + 1
@@ -201,7 +198,7 @@ def _check_law(law):
 
 def _rehearse(estimator, example):
     """Raise ValueError where a fit would do more than add noise to sums: before the ledger is charged."""
-    twin = Blueprint.of(estimator).build()
+    twin = replace(Blueprint.of(estimator), strict=True).build()  # (in strict mode there may be no rows)
 
     def ask(request):
         if isinstance(request, InProcesses):
@@ -242,14 +239,10 @@ def _check_served(estimator):
         raise ValueError(f"{name} {getattr(estimator, '_not_in_parts', PrivateEstimator._not_in_parts)}")
     if isinstance(estimator, DPStatistic):
         estimator._check_mergeable()
-        if not estimator._adds_up:
-            raise ValueError(f"estimator must add noise to sums of parts, and {name} does not with these parameters: "
-                             "take Count, Sum, Mean, Histogram or ContingencyTable, or one of moments with "
-                             'neighbours="add_remove"')
-    elif not isinstance(estimator, OnePassModel | DPKMeans | Boosting):
-        raise ValueError(f"estimator must add noise to sums of parts, and {name} does more: take a statistic, a model "
-                         "of one pass, DPKMeans or boosting; owners of rows fit logistic regression by "
-                         "FederatedLogisticRegression")
+    if not estimator._adds_up:
+        raise ValueError(f"estimator must add noise to sums of parts, and {name} does more with these parameters: take "
+                         'a statistic of sums (variances and covariances need neighbours="add_remove"), a model of one '
+                         'pass, DPKMeans, boosting, or DPLogisticRegression(perturbation="gradient")')
 
 
 def _terms(estimator, names, m, honest):
@@ -290,8 +283,9 @@ class _Seat:
         meeting.sent[self.place] = (label, words)
         meeting.barrier.wait()
         labels, vectors = zip(*meeting.sent)
+        total = np.sum(vectors, axis=0, dtype=np.uint64) if len(set(labels)) == 1 else None
         meeting.barrier.wait()  # (nobody sends the next ones before all have read these)
-        if len(set(labels)) > 1:
+        if total is None:
             raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
                              "what each party has passed")
-        return np.sum(vectors, axis=0, dtype=np.uint64)
+        return total

@@ -106,6 +106,10 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     def _learns_more(self):
         return bool(self.with_mean or self.with_std)
 
+    @property
+    def _adds_up(self):
+        return not self.with_std  # (a variance has products of sums)
+
     def _settings(self):
         return bool(self.with_mean), bool(self.with_std)
 
