@@ -134,9 +134,8 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     _rehearse(estimator, example)
     # (the number of rows is public where records are replaced; a label tells parties apart that would add up others)
     label = _terms(estimator, names_in(X), m, int(honest))
-    replaces, n = estimator._replaces, size(rows)
-    n_rows = int(sums.total(np.array([n], np.uint64), label + " rows")[0]) if replaces else int(
-        sums.total(np.zeros(1, np.uint64), label + " start")[0]) or n
+    replaces = estimator._replaces
+    n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + " rows")[0])
     shares = _Shares(sums, int(honest), WordSource(estimator.random_state).part(_SHARES).part(sums.place), label)
 
     def ask(request):

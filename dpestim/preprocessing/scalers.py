@@ -221,6 +221,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     """
     _learned = ("data_min_", "data_max_")
 
+    _adds_up = False  # (it makes a private choice)
+
     def __init__(self, epsilon=1.0, *, bounds=None, bounds_fraction=0.1, feature_range=(0, 1), quantiles=(0.01, 0.99),
                  ledger=None, random_state=None):
         self.epsilon = epsilon
