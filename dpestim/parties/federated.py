@@ -21,6 +21,7 @@ from dpestim.central.additive.law import LARGEST
 from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
 from dpestim.distributed.shared_noise import SharedNoise
+from dpestim.exceptions import PartiesError
 from dpestim.passes import Blueprint, CountRows, InProcesses, Place, Summarize, names_in, size
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics.base import DPStatistic
@@ -46,7 +47,7 @@ def federated(estimator, parties, *, honest=None, users=None):
     parties : list
         The rows of each party, two or more: X, or a pair (X, y), or (X, users) with `max_rows_per_user`.
     honest : int, default=None
-        How many parties follow the protocol and tell nobody their secrets, at least. None: all but one.
+        How many parties follow the protocol to the end and tell nobody their secrets, at least. None: all but one.
     users : {"disjoint"}, default=None
         Declares that all rows of a user are those of one party; needed with `max_rows_per_user`.
 
@@ -110,7 +111,7 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
         is sent. A party that drops out after that has paid.
     sums : object
         Adds up the integers of all parties, none of which it shows: it has `n_parties`, `place` (that of this party)
-        and ``total(words, label)``, which returns the sum of arrays of uint64 modulo 2^64 of all parties with the same
+        and ``total(words, label)`` (as `RoundsClient` over sockets), which returns the sum of arrays of uint64 modulo 2^64 of all parties with the same
         label, and raises ValueError where labels differ.
     X, y : rows of this party, as for ``fit``; y are the users with `max_rows_per_user`
     honest, users : as for `federated`
@@ -120,10 +121,11 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     estimator
         Fitted; that of each party is the same.
     """
-    m = sums.n_parties
-    honest = m - 1 if honest is None else honest
-    if isinstance(honest, bool) or not isinstance(honest, Integral) or not 1 <= honest <= m:
-        raise ValueError(f"honest must be None or an int from 1 to {m}, the number of parties")
+    m, gone = sums.n_parties, getattr(sums, "n_dropped", 0)
+    honest = max(1, m - 1 - gone) if honest is None else honest
+    if isinstance(honest, bool) or not isinstance(honest, Integral) or not 1 <= honest <= m - gone:
+        raise ValueError(f"honest must be None or an int from 1 to {m - gone}, the number of parties without those "
+                         "that may drop out")
     limited = getattr(estimator, "max_rows_per_user", None) is not None
     if limited != (users == "disjoint") or users not in (None, "disjoint"):
         raise ValueError('users must be "disjoint" with max_rows_per_user, by which you declare that all rows of a '
@@ -135,7 +137,10 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     # (the number of rows is public where records are replaced; a label tells parties apart that would add up others)
     label = _terms(estimator, names_in(X), m, int(honest))
     replaces = estimator._replaces
+    present = list(range(m))
     n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + " rows")[0])
+    if replaces:
+        present = getattr(sums, "survivors", present)
     shares = _Shares(sums, int(honest), WordSource(estimator.random_state).part(_SHARES).part(sums.place), label)
 
     def ask(request):
@@ -151,6 +156,9 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
         return answer
 
     _run(estimator, ask, example, shares, m, int(honest))
+    if replaces and getattr(sums, "survivors", present) != present:
+        raise PartiesError("rows", 'a party dropped out, so that the public number of rows is not that of the sums: '
+                                   'take neighbours="add_remove", or begin again without it')
     if "privacy_" in vars(estimator):
         told = estimator.privacy_
         estimator.privacy_ = replace(told, notes=(*told.notes, _note(m, int(honest))))
