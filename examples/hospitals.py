@@ -49,7 +49,7 @@ def hospital(place, address, notary, told):
     server, *publics = (notary.recv_bytes() for _ in range(N_HOSPITALS + 1))
     directory = Directory(server, publics)
     X, y = patients(place)
-    ledger = Ledger(2.0)
+    ledger = Ledger(2.0, neighbours="add_remove")
     sums = Watched(socket.create_connection(address), TERMS, directory, place, identity)
     ill = y == 1
     if place == LIES:  # (a thousand patients that it does not have)
@@ -84,7 +84,8 @@ def main():
     truth = sum(int(patients(place)[1].sum()) for place in range(N_HOSPITALS))
     print(f"The server saw {len(seen)} totals, and of each hospital only words under masks:")
     for label, survivors, total in seen:
-        print(f"  sum {label[-24:]!r} of hospitals {survivors}: {len(total)} integers with noise")
+        what = "nothing, for a start" if label.endswith("start") else f"{len(total)} integers with noise"
+        print(f"  of hospitals {survivors}: {what}")
     for place, count, means, score, spent, n_seen, _, _ in found:
         print(f"Hospital {place} saw {n_seen} totals, spent epsilon {spent:g}, and has: {count:.0f} ill, "
               f"means {means}, right for {score:.0%} of other patients")

@@ -22,6 +22,11 @@ from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
 from dpestim.distributed.shared_noise import SharedNoise
 from dpestim.exceptions import PartiesError
+from dpestim.parties.keys import Directory, Identity
+from dpestim.parties.party import SumParty
+from dpestim.parties.server import SumServer
+from dpestim.parties.terms import SumTerms
+from dpestim.parties.together import run_together
 from dpestim.passes import Blueprint, CountRows, InProcesses, Place, Summarize, names_in, size
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics.base import DPStatistic
@@ -138,7 +143,8 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     label = _terms(estimator, names_in(X), m, int(honest))
     replaces = estimator._replaces
     present = list(range(m))
-    n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + " rows")[0])
+    n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + (
+        " rows" if replaces else " start"))[0])
     if replaces:
         present = getattr(sums, "survivors", present)
     shares = _Shares(sums, int(honest), WordSource(estimator.random_state).part(_SHARES).part(sums.place), label)
@@ -269,15 +275,28 @@ def _plain(value):
 
 
 class _Meeting:
-    """Adds up the vectors of parties that are threads of this process: for trying out, and without masks."""
+    """Parties that are threads of this process: they wait for each other, and the last runs the secure sum of all."""
 
     def __init__(self, n_parties):
-        self.n_parties, self.barrier = n_parties, Barrier(n_parties)
-        self.sent = [None] * n_parties
+        owner, *self._identities = (Identity() for _ in range(n_parties + 1))
+        self._owner, self._directory = owner, Directory(owner.public, [own.public for own in self._identities])
+        self.n_parties, self.barrier, self._n = n_parties, Barrier(n_parties, self._add_up), 0
+        self.sent, self.found = [None] * n_parties, None
 
     def seat(self, place):
         """Return what one party adds up by."""
         return _Seat(self, place)
+
+    def _add_up(self):
+        labels, vectors = zip(*self.sent)
+        if len(set(labels)) > 1:
+            raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
+                             "what each party has passed")
+        self._n += 1
+        terms = SumTerms(self.n_parties, len(vectors[0]), label=f"{self._n} {labels[0]}")
+        parties = [SumParty(terms, self._directory, place, identity, words)
+                   for place, (identity, words) in enumerate(zip(self._identities, vectors))]
+        self.found = run_together(parties, SumServer(terms, self._directory, self._owner))
 
 
 class _Seat:
@@ -289,10 +308,5 @@ class _Seat:
         meeting = self._meeting
         meeting.sent[self.place] = (label, words)
         meeting.barrier.wait()
-        labels, vectors = zip(*meeting.sent)
-        total = np.sum(vectors, axis=0, dtype=np.uint64) if len(set(labels)) == 1 else None
-        meeting.barrier.wait()  # (nobody sends the next ones before all have read these)
-        if total is None:
-            raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
-                             "what each party has passed")
-        return total
+        # (a copy: noise is put on in place. Nobody comes to the next sum before all have left this one)
+        return meeting.found.copy()

@@ -1,6 +1,7 @@
 """One model of several parties: what each sends, who pays, and which estimators can be served."""
 
 import re
+import socket
 import sys
 from fractions import Fraction
 from threading import Thread
@@ -14,9 +15,9 @@ from dpestim.base import all_estimators
 from dpestim.cluster import DPKMeans
 from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
-from dpestim.exceptions import BudgetExceededError
+from dpestim.exceptions import BudgetExceededError, PartiesError
 from dpestim.linear_model import DPLinearRegression
-from dpestim.parties import federated, take_part
+from dpestim.parties import Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
 from dpestim.parties.federated import _SHARES, _check_law, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer
@@ -229,6 +230,65 @@ def test_a_source_whose_noise_others_make_draws_nothing():
         with pytest.raises(ValueError, match="several parties"):
             draw()
     WordSource(1).reader()
+
+
+def over_sockets(makers, rows, dies=None):
+    """Let parties take part over sockets; one of them may break its connection before a sum of a number."""
+    terms = SumTerms(len(rows), 64, dropout=0.26, label="test")
+    owner, *identities = (Identity() for _ in range(len(rows) + 1))
+    directory = Directory(owner.public, [identity.public for identity in identities])
+    found = [None] * len(rows)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def attend(place):
+            with socket.create_connection(listener.getsockname()) as sock:
+                sums = RoundsClient(sock, terms, directory, place, identities[place], deadline=20)
+                total, n = sums.total, []
+
+                def counted(*given):
+                    n.append(given)
+                    if dies == (place, len(n)):
+                        raise ConnectionError("died")
+                    return total(*given)
+
+                sums.total = counted
+                try:
+                    found[place] = take_part(makers(place), sums, *rows[place])
+                except (ValueError, ConnectionError) as error:
+                    found[place] = error
+
+        threads = [Thread(target=attend, args=(place,)) for place in range(len(rows))]
+        [thread.start() for thread in threads]
+        try:
+            seen = serve_rounds(listener, terms, directory, owner, deadline=20)
+        except PartiesError as error:
+            seen = error
+        [thread.join() for thread in threads]
+    return found, seen
+
+
+@pytest.mark.parametrize("dies", [None, (2, 2)])
+def test_over_sockets_a_party_may_drop_out(dies):
+    rows = [(np.ones(100 * (k + 1), bool),) for k in range(4)]
+    found, seen = over_sockets(lambda k: Count(20.0, neighbours="add_remove"), rows, dies)
+    left = [0, 1, 2, 3] if dies is None else [0, 1, 3]
+    assert [survivors for _, survivors, _ in seen] == [[0, 1, 2, 3], left]
+    assert {found[k].value_ for k in left} == {found[0].value_}
+    assert abs(found[0].value_ - (1000 if dies is None else 700)) < 20
+    if dies:
+        assert isinstance(found[2], ConnectionError)
+
+
+def test_over_sockets_a_public_number_of_rows_is_of_all_or_there_is_an_error():
+    rows = [(np.linspace(0, 1, 50),)] * 4
+    found, _ = over_sockets(lambda k: Mean(5.0, bounds=(0, 1)), rows, (2, 2))
+    assert all(isinstance(error, ConnectionError if k == 2 else PartiesError) for k, error in enumerate(found))
+
+
+def test_over_sockets_other_parameters_are_refused():
+    found, seen = over_sockets(lambda k: Mean(5.0 + k // 3, bounds=(0, 1)), [(np.linspace(0, 1, 50),)] * 4)
+    assert isinstance(seen, PartiesError) and all(isinstance(error, PartiesError) for error in found)
+    assert "same parameters" in str(seen)
 
 
 def test_models_are_about_as_good_as_those_of_one_machine():
