@@ -35,6 +35,8 @@ from dpestim.statistics.base import DPStatistic
 _SHARES = (1 << 42) + 1
 #: Parameters that may differ from party to party.
 _OWN = ("ledger", "random_state", "n_jobs", "verbose")
+_NO_DELTA = ("delta must be None, because shares of parties add up to discrete Laplace noise, which needs no delta: "
+             "leave it out")
 #: How many rows the made-up data of a rehearsal have, as far as public numbers go.
 _REHEARSED = 1000
 
@@ -116,8 +118,8 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
         is sent. A party that drops out after that has paid.
     sums : object
         Adds up the integers of all parties, none of which it shows: it has `n_parties`, `place` (that of this party)
-        and ``total(words, label)`` (as `RoundsClient` over sockets), which returns the sum of arrays of uint64 modulo 2^64 of all parties with the same
-        label, and raises ValueError where labels differ.
+        and ``total(words, label)``, which returns the sum of arrays of uint64 of all parties modulo 2^64, and raises
+        ValueError where labels differ. Over sockets: a `RoundsClient`.
     X, y : rows of this party, as for ``fit``; y are the users with `max_rows_per_user`
     honest, users : as for `federated`
 
@@ -199,14 +201,9 @@ class _Rehearsal:
         return codes
 
 
-class _Refused(ValueError):
-    """What no parties can do by adding."""
-
-
 def _check_law(law):
     if type(law) is not DiscreteLaplaceLaw:
-        raise _Refused("delta must be None, because shares of parties add up to discrete Laplace noise, which needs no "
-                       "delta: leave it out")
+        raise ValueError(_NO_DELTA)
 
 
 def _rehearse(estimator, example):
@@ -250,6 +247,8 @@ def _check_served(estimator):
     name = type(estimator).__name__
     if not hasattr(estimator, "fit_parts"):
         raise ValueError(f"{name} {getattr(estimator, '_not_in_parts', PrivateEstimator._not_in_parts)}")
+    if getattr(estimator, "delta", None):  # (also what compares counts of what only some parties have to a threshold)
+        raise ValueError(_NO_DELTA)
     if isinstance(estimator, DPStatistic):
         estimator._check_mergeable()
     if not estimator._adds_up:

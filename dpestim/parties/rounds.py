@@ -1,10 +1,11 @@
-"""As many secure sums as a fit needs, one after the other, over sockets: each is one `SumTerms` with a label of its own.
+"""As many secure sums as a fit needs, one after the other, over sockets: each has terms with a label of its own.
 
-Frames are those of `wire.py`, signed and with their secrets sealed, so that the sockets need no encryption of their own.
+Frames are those of `wire.py`, signed and with their secrets sealed: sockets need no encryption of their own.
 """
 
 import queue
 import time
+from contextlib import suppress
 from dataclasses import replace
 from threading import Thread
 
@@ -174,7 +175,7 @@ class _Rounds:
             raise PartiesError("round", _DIFFER)
         size, label = wanted[0].get("size"), wanted[0].get("label")
         if type(size) is not int or not 1 <= size <= self.terms.size or not isinstance(label, str):
-            raise PartiesError("round", f"vectors must have 1 to {self.terms.size} entries: raise the size of the terms")
+            raise PartiesError("round", f"vectors must have 1 to {self.terms.size} entries: raise size in the terms")
         terms = _terms_of(self.terms, size, len(self.seen), label)
         server, context = SumServer(terms, self.directory, self.identity), terms.context(self.directory)
         until = time.monotonic() + self.deadline
@@ -200,10 +201,8 @@ class _Rounds:
         for place, message in messages.items():
             sock = self.alive.get(place)
             if sock is not None:
-                try:
+                with suppress(OSError):  # (its thread hears that it is gone)
                     sock.sendall(encode(message if context is None else self.identity.signed(message, context)))
-                except OSError:
-                    pass  # (its thread hears that it is gone)
 
 
 def _terms_of(terms, size, number, label):
