@@ -91,7 +91,7 @@ def main():
               f"means {means}, right for {score:.0%} of other patients")
     print(f"Hospital {DIES} died after the count and the start of the model: its patients are in the count alone.")
     print(f"Hospital {LIES} lied by 1,000 ill patients: the count is {found[0][1]:.0f}, the truth {truth}.")
-    print("A liar moves a total by whatever it likes, and nobody can tell; it learns no more of the others for that.")
+    print("A liar moves a total by any number, and nobody can tell; it learns no more of the others for that.")
     print(found[0][-1])
     print(f"{time.perf_counter() - start:.1f} seconds")
 
