@@ -149,13 +149,15 @@ def test_every_class_that_is_served_has_a_setting_that_is():
 
 def test_what_leaves_a_party_is_its_integers_and_its_share():
     rows = [(np.arange(20) < k,) for k in (3, 5, 11)]
-    counts, told = together(lambda k: Count(0.5, neighbours="add_remove", random_state=k), rows, honest=2)
+    counts, told = together(lambda k: Count(1 / 64, neighbours="add_remove", random_state=k), rows, honest=2)
     for place, (party, (own,)) in enumerate(zip(told, rows)):
         (_, start, _), (_, sent, _) = party.sent
-        share = polya_share(Fraction(1, 2), 2)
+        share = polya_share(Fraction(1, 64), 2)
         source = WordSource(place).part(_SHARES).part(place).part(0)
         assert start.tolist() == [0]  # (how many rows there are is secret)
-        assert sent.view(np.int64).tolist() == (own.sum() + share.draw(source, 1).view(np.int64)).tolist()
+        noise = share.draw(source, 1).view(np.int64)
+        assert noise.any()
+        assert sent.view(np.int64).tolist() == (own.sum() + noise).tolist()
     total = sum(party.sent[1][1].view(np.int64)[0] for party in told)
     assert [count.value_ for count in counts] == [total] * 3
     assert "up to 1 of the 3 parties" in str(counts[0].result_.privacy)
