@@ -55,6 +55,9 @@ class PrivateEstimator(Documented, BaseEstimator):
     #: By which protocol parts that were read apart are added: "summaries" (`summarize`, `merge`, `release`), counts of
     #: "reports" (`merge`), or "nothing".
     merges = "nothing"
+    #: Whether a fit adds noise to integers that are sums of those of parts of the rows, whoever has these, and reads
+    #: nothing else of rows: then several parties can make the noise (`dpestim.parties`).
+    _adds_up = False
     #: Of what has no `fit_parts`: why it is not fitted to rows in parts, and what to do instead.
     _not_in_parts = ("needs all rows at once: fit it to a sample of the rows on one machine, or take an estimator that "
                      "has fit_parts")

@@ -23,6 +23,7 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 
 import hashlib
 import os
+from contextvars import ContextVar
 from enum import IntEnum
 from functools import lru_cache
 from numbers import Integral
@@ -40,6 +41,10 @@ _ZEROS = memoryview(bytes(_CHUNK))
 _GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
+
+
+#: In place of noise that is drawn here: who adds up the integers of several parties (`dpestim.parties.federated`).
+sums_here = ContextVar("sums_here", default=None)
 
 
 class Stage(IntEnum):
@@ -80,10 +85,15 @@ class WordSource:
     seeded : bool
     fingerprint : str or None
         Names the key of a seeded source (a hash of it), so that two uses of one seed are recognised.
+    sums : object or None
+        Whose totals, with the noise of several parties, stand in for noise that is drawn from this source.
     """
+
+    sums = None
 
     def __init__(self, random_state=None):
         check_random_state(random_state)
+        self.sums = sums_here.get()
         self.seeded = random_state is not None
         if random_state is None:
             self._key = os.urandom(32)
@@ -99,13 +109,14 @@ class WordSource:
         Its key is a hash of this one and of the number; this source itself must not be used besides.
         """
         part = object.__new__(type(self))
-        part.seeded = self.seeded
+        part.seeded, part.sums = self.seeded, self.sums
         part._key = hashlib.sha256(b"dpestim part" + self._key + int(number).to_bytes(8, "big")).digest()
         part.fingerprint = _fingerprint(part._key) if self.seeded else None
         return part
 
     def key_for_workers(self):
         """Return the key, with which workers make the words of rows that they hold; this must not draw any more."""
+        self._refuse_sums()
         return self._key
 
     @classmethod
@@ -123,7 +134,14 @@ class WordSource:
 
     def reader(self):
         """Return a reader of its own for one thread."""
+        self._refuse_sums()
         return WordReader(self._key)
+
+    def _refuse_sums(self):
+        """Raise ValueError where several parties make the noise: what one of them draws alone protects nobody."""
+        if self.sums is not None:
+            raise ValueError("estimator must add noise to sums and draw nothing else, because several parties can only "
+                             "add: take other parameters, or another estimator")
 
 
 class WordReader:

@@ -89,6 +89,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     _learned = ("cluster_centers_",)
     #: What adds noise, all of it, and what holds the rows.
     _answers, _asked = Answers, Rows
+    _adds_up = True
     _more_parameters = """
     n_clusters : int, default=8
         From 1 to 1,000.

@@ -59,6 +59,12 @@ class SharedNoise:
         """Return integers in units as numbers."""
         return self.single.scaled(codes)
 
+    def add(self, numbers, source):
+        """Return the total of the integers of all owners with their shares, `scaled`: those who add up are at hand."""
+        if source.sums is None:
+            raise TypeError("noise in shares needs the sums of all owners")
+        return self.scaled(self.law.add(self.codes(numbers).copy(), source))
+
     def half_width(self, confidence):
         """Return what the error of a number exceeds with probability 1 - confidence at most."""
         if self.n_owners == self.honest:

@@ -118,6 +118,7 @@ class Boosting(BinnedColumns, CentralModel):
 
     _checked_as = "boosting"
     _learned = ("intercept_", "scores_", "standard_errors_")
+    _adds_up = True
     #: Who holds the rows and answers.
     _histograms = Histograms
     _texts = {"parameters": _PARAMETERS, "columns": COLUMNS.replace("{n_bins}", "255").replace(

@@ -80,6 +80,8 @@ class DPSelectKBest(SelectorMixin, OnePassModel):
     _learned = ("support_", "ranking_")
     _declared = ("bounds", "classes")
 
+    _adds_up = False  # (it makes a private choice)
+
     def __init__(self, k=10, *, epsilon=1.0, score_func="classes", bounds=None, classes=None, target_bounds=None,
                  ledger=None, random_state=None):
         self.k = k

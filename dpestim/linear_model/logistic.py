@@ -191,6 +191,10 @@ class DPLogisticRegression(LinearClassifier):
         counts = self.fit_intercept and self.perturbation != "functional"
         return share_of(epsilon, n_rows) if counts else Fraction(0)
 
+    @property
+    def _adds_up(self):
+        return self.perturbation in ("functional", "gradient")
+
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked at each step of "gradient"; charges before the first noise.
 

@@ -8,23 +8,28 @@
     session.py       `serve`, `join`: over sockets, with TLS
     together.py      `run_together`: all in one process
     noise.py         `PolyaShares`, `DiscreteGaussianShares`, `SkellamShares`, `BinomialShares`: noise that nobody knows
+    federated.py     `federated`, `take_part`: one model of the rows of all parties
+    rounds.py        `RoundsClient`, `serve_rounds`: as many sums as a fit needs, over sockets
     quantile.py      `SecureQuantile`, `QuantileOwner`: a quantile, by the exponential mechanism inside three parties
     intersection.py  `PrivateIntersectionSize`: how many users two owners have in common
 
 The proofs, who learns what and what is not protected: the ``.md`` files beside the code.
 """
 
+from dpestim.parties.federated import federated, take_part
 from dpestim.parties.intersection import PrivateIntersectionSize
 from dpestim.parties.keys import Directory, Identity
 from dpestim.parties.noise import BinomialShares, DiscreteGaussianShares, PolyaShares, SkellamShares
 from dpestim.parties.party import SumParty
 from dpestim.parties.quantile import SecureQuantile
 from dpestim.parties.quantile_owner import QuantileOwner
+from dpestim.parties.rounds import RoundsClient, serve_rounds
 from dpestim.parties.server import SumServer
 from dpestim.parties.session import Certificate, join, serve
 from dpestim.parties.terms import SumTerms
 from dpestim.parties.together import run_together
 
 __all__ = ["BinomialShares", "Certificate", "Directory", "DiscreteGaussianShares", "Identity",
-           "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "SecureQuantile", "SkellamShares",
-           "SumParty", "SumServer", "SumTerms", "join", "run_together", "serve"]
+           "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "RoundsClient", "SecureQuantile",
+           "SkellamShares", "SumParty", "SumServer", "SumTerms", "federated", "join", "run_together",
+           "serve", "serve_rounds", "take_part"]

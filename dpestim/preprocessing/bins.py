@@ -60,6 +60,8 @@ class DPKBinsDiscretizer(BoundedTransformer):
     """
     _learned = ("edges_",)
 
+    _adds_up = False  # (it makes a private choice)
+
     def __init__(self, epsilon=1.0, *, n_bins=5, encode="onehot-dense", strategy="quantile", bounds=None,
                  bounds_fraction=0.1, ledger=None, random_state=None):
         self.epsilon = epsilon

@@ -80,6 +80,8 @@ class DPOneHotEncoder(DPTransformer):
     _learned = ("counts_",)
     _told_apart = "onehot.md: keys pass a threshold; tests/unit/pipeline/test_preprocessing.py"
 
+    _adds_up = False  # (which categories are counted is secret)
+
     def __init__(self, epsilon=1.0, *, categories=None, delta=None, handle_unknown="ignore", sparse_output=False,
                  ledger=None, random_state=None):
         self.epsilon = epsilon

@@ -106,6 +106,10 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     def _learns_more(self):
         return bool(self.with_mean or self.with_std)
 
+    @property
+    def _adds_up(self):
+        return not self.with_std  # (a variance has products of sums)
+
     def _settings(self):
         return bool(self.with_mean), bool(self.with_std)
 
@@ -216,6 +220,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
     {columns seen}
     """
     _learned = ("data_min_", "data_max_")
+
+    _adds_up = False  # (it makes a private choice)
 
     def __init__(self, epsilon=1.0, *, bounds=None, bounds_fraction=0.1, feature_range=(0, 1), quantiles=(0.01, 0.99),
                  ledger=None, random_state=None):

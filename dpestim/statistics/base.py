@@ -58,8 +58,6 @@ class DPStatistic(Mergeable, CentralMechanism):
     _units = None
     #: Among how many releases a record may be shared (those of `group_by`).
     _parts = 1
-    #: Whether a release adds noise to integers that are sums of those of parts of the rows, whoever has these.
-    _adds_up = False
     #: Which noise integers get; owners of parts have one in shares (`dpestim.distributed.owners`).
     _noise_for = staticmethod(noise_for)
     #: More notes of the guarantee: how the noise was made, where that is not here.

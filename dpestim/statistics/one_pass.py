@@ -18,6 +18,8 @@ class OnePassModel(Mergeable, CentralModel):
     with the attribute `law`, where all of its noise is of one).
     """
 
+    _adds_up = True
+
     def fit(self, X, y=None):
         """Learn from rows; one release of epsilon.
 

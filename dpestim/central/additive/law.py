@@ -81,6 +81,9 @@ class NoiseLaw:
     def add(self, codes, source, column=0):
         """Return integers with noise, cut at 2^61 before and after; the array of int64 is changed."""
         np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)
+        if source.sums is not None:  # (several parties add up their integers, and each adds a share of this noise)
+            codes[...] = source.sums.noisy(self, codes.ravel()).reshape(codes.shape)
+            return codes
         codes += self.draw(source, codes.size, column).reshape(codes.shape)
         # |code| <= 2^61 and |noise| <= 2^62: the sum fits, and is cut as that with uncut noise would be
         return np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)

@@ -1,0 +1,311 @@
+"""One model of the rows of several parties, who trust nobody: sums, with a share of the noise of each (`federated.md`).
+
+Each party runs the fit of the estimator on its own rows. Where the fit adds noise to integers, the party adds its share
+of that noise instead, and goes on with the total of all parties. So all parties learn the same, and nothing but these
+noisy totals leaves a party.
+"""
+
+import hashlib
+import json
+import warnings
+from contextvars import copy_context
+from dataclasses import replace
+from numbers import Integral
+from threading import Barrier, BrokenBarrierError, Thread
+
+import numpy as np
+
+from dpestim.base import PrivateEstimator
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.law import LARGEST
+from dpestim.distributed.exact_share import polya_share
+from dpestim.distributed.parts import made_up
+from dpestim.distributed.shared_noise import SharedNoise
+from dpestim.exceptions import PartiesError
+from dpestim.parties.keys import Directory, Identity
+from dpestim.parties.party import SumParty
+from dpestim.parties.server import SumServer
+from dpestim.parties.terms import SumTerms
+from dpestim.parties.together import run_together
+from dpestim.passes import Blueprint, CountRows, InProcesses, Place, Summarize, names_in, size
+from dpestim.rng import WordSource, sums_here
+from dpestim.statistics.base import DPStatistic
+
+#: Part of the random source that draws shares: no fit draws from it.
+_SHARES = (1 << 42) + 1
+#: Parameters that may differ from party to party.
+_OWN = ("ledger", "random_state", "n_jobs", "verbose")
+_NO_DELTA = ("delta must be None, because shares of parties add up to discrete Laplace noise, which needs no delta: "
+             "leave it out")
+#: How many rows the made-up data of a rehearsal have, as far as public numbers go.
+_REHEARSED = 1000
+
+
+def federated(estimator, parties, *, honest=None, users=None):
+    """Fit an estimator to the rows of several parties, all in this process; returns it.
+
+    This is for trying out. Where parties are processes, each calls `take_part` with its own rows.
+
+    Parameters
+    ----------
+    estimator : estimator of dpestim
+        One that adds discrete Laplace noise to sums: counts, means, tables, linear regression, naive Bayes, scalers,
+        forests, `DPKMeans`, boosting. All domains must be declared, and no delta.
+    parties : list
+        The rows of each party, two or more: X, or a pair (X, y), or (X, users) with `max_rows_per_user`.
+    honest : int, default=None
+        How many parties follow the protocol to the end and tell nobody their secrets, at least. None: all but one.
+    users : {"disjoint"}, default=None
+        Declares that all rows of a user are those of one party; needed with `max_rows_per_user`.
+
+    Returns
+    -------
+    estimator
+        Fitted. Its ledger is charged once: each record is a record of one party.
+
+    Raises
+    ------
+    ValueError
+        Where the estimator does more than add noise to sums, before anything is charged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpestim.parties import federated
+    >>> from dpestim.statistics import Mean
+    >>> rows = np.random.default_rng(0).uniform(size=(5, 1000))
+    >>> mean = federated(Mean(1.0, bounds=(0, 1)), list(rows))
+    >>> bool(abs(mean.value_ - rows.mean()) < 0.02)
+    True
+    """
+    if not isinstance(parties, list | tuple) or len(parties) < 2:
+        raise ValueError("parties must be a list of the rows of each party, two or more")
+    _check_served(estimator)
+    meeting, strict = _Meeting(len(parties)), estimator._is_strict()
+    others = [Blueprint.of(estimator).build() for _ in parties[1:]]
+    failed = []
+
+    def attend(place, own, rows):
+        X, second = rows if type(rows) is tuple else (rows, None)
+        try:
+            return take_part(own, meeting.seat(place), X, second, honest=honest, users=users)
+        except BaseException as error:
+            if not isinstance(error, BrokenBarrierError):
+                failed.append(error)
+            meeting.barrier.abort()
+
+    threads = []
+    for place, (own, rows) in enumerate(zip(others, parties[1:]), 1):
+        own._bound = (None, strict)  # (the ledger here is that of the first party alone)
+        threads.append(Thread(target=copy_context().run, args=(attend, place, own, rows), daemon=True))
+    for thread in threads:
+        thread.start()
+    attend(0, estimator, parties[0])
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return estimator
+
+
+def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
+    """Fit an estimator as one of several parties, to the rows of all of them; returns it.
+
+    Parameters
+    ----------
+    estimator : estimator of dpestim
+        The same parameters for all parties; its ledger is that of this party, and is charged before anything about rows
+        is sent. A party that drops out after that has paid.
+    sums : object
+        Adds up the integers of all parties, none of which it shows: it has `n_parties`, `place` (that of this party)
+        and ``total(words, label)``, which returns the sum of arrays of uint64 of all parties modulo 2^64, and raises
+        ValueError where labels differ. Over sockets: a `RoundsClient`.
+    X, y : rows of this party, as for ``fit``; y are the users with `max_rows_per_user`
+    honest, users : as for `federated`
+
+    Returns
+    -------
+    estimator
+        Fitted; that of each party is the same.
+    """
+    m, gone = sums.n_parties, getattr(sums, "n_dropped", 0)
+    honest = max(1, m - 1 - gone) if honest is None else honest
+    if isinstance(honest, bool) or not isinstance(honest, Integral) or not 1 <= honest <= m - gone:
+        raise ValueError(f"honest must be None or an int from 1 to {m - gone}, the number of parties without those "
+                         "that may drop out")
+    limited = getattr(estimator, "max_rows_per_user", None) is not None
+    if limited != (users == "disjoint") or users not in (None, "disjoint"):
+        raise ValueError('users must be "disjoint" with max_rows_per_user, by which you declare that all rows of a '
+                         "user are those of one party, and None without")
+    _check_served(estimator)
+    rows = (X,) if y is None else (X, y)
+    example = made_up(rows)
+    _rehearse(estimator, example)
+    # (the number of rows is public where records are replaced; a label tells parties apart that would add up others)
+    label = _terms(estimator, names_in(X), m, int(honest))
+    replaces = estimator._replaces
+    present = list(range(m))
+    n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + (
+        " rows" if replaces else " start"))[0])
+    if replaces:
+        present = getattr(sums, "survivors", present)
+    shares = _Shares(sums, int(honest), WordSource(estimator.random_state).part(_SHARES).part(sums.place), label)
+
+    def ask(request):
+        if isinstance(request, InProcesses):
+            return request.call()
+        answer = request(rows, Place(sums.place))
+        if answer is None:
+            answer = request.of_nothing(example)
+        if replaces and isinstance(request, CountRows):
+            return n_rows
+        if replaces and isinstance(request, Summarize):
+            answer.n_rows = n_rows
+        return answer
+
+    _run(estimator, ask, example, shares, m, int(honest))
+    if replaces and getattr(sums, "survivors", present) != present:
+        raise PartiesError("rows", 'a party dropped out, so that the public number of rows is not that of the sums: '
+                                   'take neighbours="add_remove", or begin again without it')
+    if "privacy_" in vars(estimator):
+        told = estimator.privacy_
+        estimator.privacy_ = replace(told, notes=(*told.notes, _note(m, int(honest))))
+    return estimator
+
+
+# ---------------------------------------------------------------- inside
+
+
+class _Shares:
+    """Stands in for noise: a party's integers get its share, and what comes back is the total of all parties."""
+
+    def __init__(self, sums, honest, source, label):
+        self._sums, self._honest, self._source, self._label, self._n = sums, honest, source, label, 0
+
+    def noisy(self, law, codes):
+        """Return the total of the integers of all parties, with noise of this law or more."""
+        _check_law(law)
+        at, self._n = self._n, self._n + 1
+        share = polya_share(law.rate_of_decay, self._honest).draw(self._source.part(at), codes.size)
+        agreed = f"{self._label} {at} {law.rate_of_decay} {codes.size}"
+        total = self._sums.total(codes.view(np.uint64) + share, agreed)
+        return np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
+
+
+class _Rehearsal:
+    """Stands in for noise where nothing is secret: only which laws are asked for is looked at."""
+
+    def noisy(self, law, codes):
+        """Return integers as they are."""
+        _check_law(law)
+        return codes
+
+
+def _check_law(law):
+    if type(law) is not DiscreteLaplaceLaw:
+        raise ValueError(_NO_DELTA)
+
+
+def _rehearse(estimator, example):
+    """Raise ValueError where a fit would do more than add noise to sums: before the ledger is charged."""
+    twin = replace(Blueprint.of(estimator), strict=True).build()  # (in strict mode there may be no rows)
+
+    def ask(request):
+        if isinstance(request, InProcesses):
+            return request.call()
+        if isinstance(request, CountRows):
+            return _REHEARSED
+        answer = request.of_nothing(example)
+        if isinstance(request, Summarize):
+            answer.n_rows = _REHEARSED
+        return answer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _run(twin, ask, example, _Rehearsal(), 1, 1)
+
+
+def _run(estimator, ask, example, shares, m, honest):
+    """Run the fit of an estimator whose noise comes in shares."""
+    if isinstance(estimator, DPStatistic):
+        estimator._noise_for, estimator._made = SharedNoise.maker(m, honest), (_note(m, honest),)
+    token = sums_here.set(shares)
+    try:
+        estimator.fit_parts(ask, example)
+    finally:
+        sums_here.reset(token)
+        vars(estimator).pop("_noise_for", None)
+
+
+def _note(m, honest):
+    others = f"up to {m - honest} of the {m} parties" if m > honest else f"none of the {m} parties"
+    return f"Noise came in shares: it holds against the server and {others} together, for the rows of the others."
+
+
+def _check_served(estimator):
+    """Raise ValueError unless a fit of the estimator is a function of noisy sums of integers of parts of the rows."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "fit_parts"):
+        raise ValueError(f"{name} {getattr(estimator, '_not_in_parts', PrivateEstimator._not_in_parts)}")
+    if getattr(estimator, "delta", None):  # (also what compares counts of what only some parties have to a threshold)
+        raise ValueError(_NO_DELTA)
+    if isinstance(estimator, DPStatistic):
+        estimator._check_mergeable()
+    if not estimator._adds_up:
+        raise ValueError(f"estimator must add noise to sums of parts, and {name} does more with these parameters: take "
+                         'a statistic of sums (variances and covariances need neighbours="add_remove"), a model of one '
+                         'pass, DPKMeans, boosting, or DPLogisticRegression(perturbation="gradient")')
+
+
+def _terms(estimator, names, m, honest):
+    """Return a hash of all that parties must agree on."""
+    params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items() if key not in _OWN}
+    agreed = [1, type(estimator).__name__, params, str(estimator._relation()), names, m, honest]
+    return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value):
+    """Return a parameter as something that JSON writes, the same for equal ones."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    if isinstance(value, dict):
+        return sorted([repr(key), _plain(part)] for key, part in value.items())
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+class _Meeting:
+    """Parties that are threads of this process: they wait for each other, and the last runs the secure sum of all."""
+
+    def __init__(self, n_parties):
+        owner, *self._identities = (Identity() for _ in range(n_parties + 1))
+        self._owner, self._directory = owner, Directory(owner.public, [own.public for own in self._identities])
+        self.n_parties, self.barrier, self._n = n_parties, Barrier(n_parties, self._add_up), 0
+        self.sent, self.found = [None] * n_parties, None
+
+    def seat(self, place):
+        """Return what one party adds up by."""
+        return _Seat(self, place)
+
+    def _add_up(self):
+        labels, vectors = zip(*self.sent)
+        if len(set(labels)) > 1:
+            raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
+                             "what each party has passed")
+        self._n += 1
+        terms = SumTerms(self.n_parties, len(vectors[0]), label=f"{self._n} {labels[0]}")
+        parties = [SumParty(terms, self._directory, place, identity, words)
+                   for place, (identity, words) in enumerate(zip(self._identities, vectors))]
+        self.found = run_together(parties, SumServer(terms, self._directory, self._owner))
+
+
+class _Seat:
+    def __init__(self, meeting, place):
+        self._meeting, self.n_parties, self.place = meeting, meeting.n_parties, place
+
+    def total(self, words, label):
+        """Return the sum of the words of all parties."""
+        meeting = self._meeting
+        meeting.sent[self.place] = (label, words)
+        meeting.barrier.wait()
+        # (a copy: noise is put on in place. Nobody comes to the next sum before all have left this one)
+        return meeting.found.copy()

@@ -1,0 +1,225 @@
+"""As many secure sums as a fit needs, one after the other, over sockets: each has terms with a label of its own.
+
+Frames are those of `wire.py`, signed and with their secrets sealed: sockets need no encryption of their own.
+"""
+
+import queue
+import time
+from contextlib import suppress
+from dataclasses import replace
+from threading import Thread
+
+import numpy as np
+
+from dpestim.exceptions import PartiesError
+from dpestim.parties.party import SumParty
+from dpestim.parties.server import SumServer
+from dpestim.parties.wire import PREFIX, SERVER, Message, decode, encode, left
+
+_DIFFER = ("parties must have an estimator with the same parameters and the same columns: compare what each party has "
+           "passed")
+
+
+class RoundsClient:
+    """One party of several sums: what `take_part` adds up by, in the process of this party.
+
+    Parameters
+    ----------
+    sock : socket.socket
+        Connected to `serve_rounds`.
+    terms : SumTerms
+        Its size is the largest of any vector.
+    directory : Directory
+    place : int
+    identity : Identity
+        Of this party.
+    deadline : float, default=60
+        Seconds that the server may take for a message.
+    """
+
+    def __init__(self, sock, terms, directory, place, identity, deadline=60):
+        self._sock, self._terms, self._directory, self._identity = sock, terms, directory, identity
+        self.place, self.n_parties, self.n_dropped = place, terms.n_parties, terms.n_dropped
+        self.survivors, self._base, self._n = list(range(terms.n_parties)), terms.context(directory), 0
+        sock.settimeout(deadline)
+
+    def total(self, words, label):
+        """Return the sum of the words of all parties that have survived; PartiesError where there is none."""
+        terms = _terms_of(self._terms, len(words), self._n, label)
+        self._n += 1
+        asked = Message("round", self.place, SERVER, {"size": len(words), "label": label})
+        self._send([self._identity.signed(asked, self._base)])
+        party, context = SumParty(terms, self._directory, self.place, self._identity, words), terms.context(
+            self._directory)
+        self._send(party.start())
+        while True:
+            message = self._received(party.phase)
+            if message.phase == "refused":
+                self._directory.check(message, self._base)
+                raise PartiesError(str(message.fields.get("phase")), str(message.fields.get("what")))
+            if message.phase != "total":
+                self._send(party.receive(message))
+                continue
+            self._directory.check(message, context)
+            found = message.arrays.get("total")
+            if party.survivors is None or found is None or found.dtype != np.uint64 or found.shape != words.shape:
+                raise PartiesError("total", "the server sent no total of this sum: begin again with another server")
+            self.survivors = party.survivors
+            return found.copy()
+
+    def _send(self, messages):
+        try:
+            for message in messages:
+                self._sock.sendall(encode(message))
+        except OSError as error:
+            raise PartiesError("wire", f"the server is gone ({error}): begin again") from None
+
+    def _received(self, phase):
+        try:
+            return _read(self._sock, self._terms.most_bytes)
+        except OSError as error:
+            raise PartiesError(phase, f"the server did not answer ({error}): begin again") from None
+
+
+def serve_rounds(listener, terms, directory, identity, deadline=60):
+    """Add up for parties until the last has left; returns what the server has seen: (label, survivors, total) a sum.
+
+    A party that breaks its connection, or is silent for `deadline` seconds, has dropped out for good.
+
+    Parameters
+    ----------
+    listener : socket.socket
+        Listening; all parties of the terms connect to it.
+    terms, directory : as for `RoundsClient`
+    identity : Identity
+        Of the server.
+    deadline : float, default=60
+    """
+    return _Rounds(terms, directory, identity, deadline).run(listener)
+
+
+# ---------------------------------------------------------------- inside
+
+
+class _Rounds:
+    def __init__(self, terms, directory, identity, deadline):
+        self.terms, self.directory, self.identity, self.deadline = terms, directory, identity, deadline
+        self.base, self.alive, self.got, self.seen = terms.context(directory), {}, queue.Queue(), []
+
+    def run(self, listener):
+        listener.settimeout(self.deadline)
+        asked = {}
+        while len(self.alive) < self.terms.n_parties:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                break
+            sock.settimeout(self.deadline)
+            try:
+                message = _read(sock, self.terms.most_bytes)
+                self.directory.check(message, self.base)
+            except (OSError, PartiesError):
+                sock.close()
+                continue
+            if message.phase != "round" or message.sender in self.alive or message.sender == SERVER:
+                sock.close()
+                continue
+            asked[message.sender], self.alive[message.sender] = message.fields, sock
+            Thread(target=self._listen, args=(message.sender, sock), daemon=True).start()
+        try:
+            while self.alive:
+                self._round(asked)
+                asked = {}
+        except PartiesError as error:
+            self._tell({place: Message("refused", SERVER, place, {"phase": error.phase, "what": error.what})
+                        for place in self.alive}, self.base)
+            raise
+        finally:
+            for sock in self.alive.values():
+                sock.close()
+        return self.seen
+
+    def _listen(self, place, sock):
+        try:
+            while True:
+                self.got.put((place, _read(sock, self.terms.most_bytes)))
+        except (OSError, PartiesError):
+            self.got.put((place, None))
+
+    def _next(self, until):
+        """Return (place, message), or None where a party is gone or all are late."""
+        try:
+            place, message = self.got.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            return None
+        if message is None:
+            sock = self.alive.pop(place, None)
+            if sock is not None:
+                sock.close()
+            return None
+        return place, message
+
+    def _round(self, asked):
+        until, early = time.monotonic() + self.deadline, []
+        while self.alive and asked.keys() < self.alive.keys() and time.monotonic() < until:
+            found = self._next(until)
+            if found and found[1].phase == "round":
+                self.directory.check(found[1], self.base)
+                asked[found[0]] = found[1].fields
+            elif found:
+                early.append(found)
+        if not self.alive:
+            return
+        wanted = [asked[place] for place in asked if place in self.alive]
+        if any(one != wanted[0] for one in wanted) or not wanted:
+            raise PartiesError("round", _DIFFER)
+        size, label = wanted[0].get("size"), wanted[0].get("label")
+        if type(size) is not int or not 1 <= size <= self.terms.size or not isinstance(label, str):
+            raise PartiesError("round", f"vectors must have 1 to {self.terms.size} entries: raise size in the terms")
+        terms = _terms_of(self.terms, size, len(self.seen), label)
+        server, context = SumServer(terms, self.directory, self.identity), terms.context(self.directory)
+        until = time.monotonic() + self.deadline
+        while server.phase != "done":
+            messages = []
+            if early or set(server.awaited) & self.alive.keys():
+                found = early.pop(0) if early else self._next(until)
+                if found:
+                    messages = server.receive(found[1])
+                elif time.monotonic() >= until:
+                    messages = server.close()
+            else:
+                messages = server.close()
+            if messages:
+                until = time.monotonic() + self.deadline
+            self._tell({message.receiver: message for message in messages}, None)
+        self.seen.append((label, server.survivors, server.result))
+        fields = {"survivors": server.survivors}
+        self._tell({place: Message("total", SERVER, place, fields, {"total": server.result})
+                    for place in list(self.alive)}, context)
+
+    def _tell(self, messages, context):
+        for place, message in messages.items():
+            sock = self.alive.get(place)
+            if sock is not None:
+                with suppress(OSError):  # (its thread hears that it is gone)
+                    sock.sendall(encode(message if context is None else self.identity.signed(message, context)))
+
+
+def _terms_of(terms, size, number, label):
+    return replace(terms, size=size, label=f"{terms.label} {number} {label}")
+
+
+def _read(sock, most):
+    """Return the next message; its size is looked at before memory is taken."""
+    prefix = _exactly(sock, PREFIX)
+    return decode(prefix + _exactly(sock, left(prefix, most)), most)
+
+
+def _exactly(sock, n_bytes):
+    out = bytearray()
+    while len(out) < n_bytes:
+        part = sock.recv(min(n_bytes - len(out), 1 << 20))
+        if not part:
+            raise ConnectionError("the connection was closed")
+        out += part
+    return bytes(out)
