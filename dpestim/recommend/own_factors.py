@@ -68,13 +68,24 @@ def own_factors(ratings, values, users, means, factors):
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     n = len(starts) - 1
     square, right = np.zeros((n, d + 1, d + 1)), np.zeros((n, d + 1))
-    for a in range(d + 1):
-        right[:, a] = np.bincount(owner, known[:, a] * left, n)
-        for b in range(a, d + 1):
-            square[:, a, b] = square[:, b, a] = np.bincount(owner, known[:, a] * known[:, b], n)
-    square[:, range(d + 1), range(d + 1)] += [_OWN] + [_RIDGE] * d
-    own = np.linalg.solve(square, right[:, :, None])[:, :, 0]
-    return own, left - np.einsum("ij,ij->i", own[owner], known)
+    with np.errstate(all="ignore"):  # (whatever is broadcast, a warning would tell of the ratings)
+        for a in range(d + 1):
+            right[:, a] = np.bincount(owner, known[:, a] * left, n)
+            for b in range(a, d + 1):
+                square[:, a, b] = square[:, b, a] = np.bincount(owner, known[:, a] * known[:, b], n)
+        square[:, range(d + 1), range(d + 1)] += [_OWN] + [_RIDGE] * d
+        own = _solved(square, right)
+        return own, left - np.einsum("ij,ij->i", own[owner], known)
+
+
+def _solved(square, right):
+    """Return the solution of each user, NaN where equations have none in floats: an error would tell of the ratings."""
+    try:
+        return np.linalg.solve(square, right[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        if len(square) == 1:
+            return np.full_like(right, np.nan)
+        return np.concatenate([_solved(square[at : at + 1], right[at : at + 1]) for at in range(len(square))])
 
 
 def directions(ratings, values, users, means, factors):
@@ -86,10 +97,10 @@ def directions(ratings, values, users, means, factors):
     starts = ratings.starts[users.start : users.stop + 1]
     owner = np.repeat(np.arange(len(own)), np.diff(starts))
     items, d = ratings.items[starts[0] : starts[-1]], factors.shape[1]
-    each = left[:, None] * (own[owner, 1:] if d else 1.0)
     found = np.zeros((len(own), ratings.n_items, max(d, 1)))
-    found[owner, items] = each
-    found = found.reshape(len(own), -1)
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    found /= np.where(lengths > 0, lengths, 1.0)
+    with np.errstate(all="ignore"):
+        found[owner, items] = left[:, None] * (own[owner, 1:] if d else 1.0)
+        found = found.reshape(len(own), -1)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        found /= np.where(lengths > 0, lengths, 1.0)
     return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)

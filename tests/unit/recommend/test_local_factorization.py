@@ -129,3 +129,19 @@ def test_one_drawn_entry_is_what_a_report_says():
     entries = np.bincount(model.privatize(X)[:, 0], minlength=4)
     assert entries.shape == (4,)
     assert np.abs(entries - 1_500).max() < 5 * np.sqrt(6_000 * 3 / 16)
+
+
+@pytest.mark.parametrize("mechanism", ["privunit", "duchi"])
+@pytest.mark.parametrize("size", [1e9, 1e10, 1e160, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_no_round_makes_a_device_refuse_or_warn_by_what_its_user_rated(size, mechanism):
+    """Factors that leave equations without a solution in floats: whether a report comes must not tell of ratings."""
+    model = LDPMatrixFactorization(1.0, bounds=(1, 5), n_items=3, n_components=2, mechanism=mechanism, random_state=0)
+    odd = FactorRound(5, np.zeros(3), np.array([[size, 0.0], [size, size], [0.5, 0.0]]))
+    both = sparse.csr_array(np.array([[5.0, 0, 0], [0, 5.0, 0], [5.0, 5.0, 5.0], [0, 0, 4.0]]))
+    together = own_factors.directions(read_ratings(both), np.ones(6), slice(0, 4), odd.item_means, odd.item_factors)
+    for u in range(4):  # (nobody's direction depends on whose equations have none)
+        alone = read_ratings(both[[u]])
+        one = own_factors.directions(alone, np.ones(len(alone.items)), slice(0, 1), odd.item_means, odd.item_factors)
+        assert np.array_equal(one[0], together[u])
+    assert together[3].any() and len(model.privatize(both, odd)) == 4
