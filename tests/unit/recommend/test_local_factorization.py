@@ -132,7 +132,7 @@ def test_one_drawn_entry_is_what_a_report_says():
 
 
 @pytest.mark.parametrize("mechanism", ["privunit", "duchi"])
-@pytest.mark.parametrize("size", [1e9, 1e10, 1e160, 1e300])
+@pytest.mark.parametrize("size", [1e9, 1e160])
 @pytest.mark.filterwarnings("error")
 def test_no_round_makes_a_device_refuse_or_warn_by_what_its_user_rated(size, mechanism):
     """Factors that leave equations without a solution in floats: whether a report comes must not tell of ratings."""
@@ -144,4 +144,5 @@ def test_no_round_makes_a_device_refuse_or_warn_by_what_its_user_rated(size, mec
         alone = read_ratings(both[[u]])
         one = own_factors.directions(alone, np.ones(len(alone.items)), slice(0, 1), odd.item_means, odd.item_factors)
         assert np.array_equal(one[0], together[u])
-    assert together[3].any() and len(model.privatize(both, odd)) == 4
+    assert together[3].any()
+    assert len(model.privatize(both, odd)) == 4
