@@ -37,11 +37,11 @@ def gaussian_law(sigma, n_shares):
 
 def gaussian_distance(sigma, n_shares):
     """Return what the logarithm of the ratio of the law of that sum and the discrete Gaussian law exceeds nowhere."""
-    total = 0.0
-    for j in range(1, min(n_shares, 1 << 10)):  # (later terms are below the last one)
+    total = term = 0.0
+    for j in range(1, min(n_shares, 1 << 10)):
         term = _ripple(sigma**2 * j / (j + 1))
         total += term
-    return total + max(0, n_shares - (1 << 10)) * _ripple(sigma**2)
+    return total + max(0, n_shares - (1 << 10)) * term  # (later terms are below the last one)
 
 
 def _ripple(variance):

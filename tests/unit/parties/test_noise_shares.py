@@ -129,6 +129,8 @@ def test_sum_of_discrete_gaussians_is_within_its_distance():
         assert off <= gaussian_distance(sigma, n)
         assert gaussian_distance(sigma, n) < 400 * off
     assert gaussian_distance(math.sqrt(3), 1 << 31) < 6e-13
+    ripples = [2 / math.expm1(2 * math.pi**2 * j / (j + 1)) for j in range(1, 1 << 14)]  # (t of each further share)
+    assert gaussian_distance(1.0, 1 << 14) >= 2 * math.fsum(ripples)
 
 
 def test_poisson_thresholds_are_those_of_fractions():
