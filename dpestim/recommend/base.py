@@ -12,6 +12,7 @@ from dpestim.central.additive.law import COLUMNS
 from dpestim.central.base import CentralMechanism, checked_bounds
 from dpestim.central.stability.rows import checked_share
 from dpestim.privacy import Neighbours
+from dpestim.privacy.config import relation_of_block, relation_of_process
 from dpestim.recommend.ratings import read_ratings
 from dpestim.rng import WordSource, check_random_state
 
@@ -107,9 +108,9 @@ class RatingMechanism(CentralMechanism):
     # ---------------------------------------------------------------- inside
 
     def _relation(self):
-        """Return whom a release protects: one rating, if `neighbours` says so, or the ledger does."""
+        """Return whom a release protects: one rating, if `neighbours` says so, or the ledger where no block does."""
         name = self.neighbours if self._for_one_rating else "another"
-        if name is None:
+        if name is None and (relation_of_block() or self._bound_relation or relation_of_process()) == "ledger":
             name = getattr(self._find_ledger(), "neighbours", None)
         if isinstance(name, str) and name == Neighbours.RATING.value:
             return Neighbours.RATING

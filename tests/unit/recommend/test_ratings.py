@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from dpestim import config_context, get_config, set_config
 from dpestim.accounting import Ledger
 from dpestim.inspection import privacy_card
 from dpestim.privacy import Neighbours
@@ -169,6 +170,26 @@ def test_a_ledger_of_ratings_makes_one_rating_what_is_protected():
     few = Ledger(1.0, delta=1e-5)
     with pytest.raises(ValueError, match="rating neighbours"):
         DPItemSimilarity(0.1, delta=1e-6, bounds=(1, 5), neighbours="rating", ledger=few).fit(tastes(50, 4))
+
+
+@pytest.mark.parametrize("declared", ["add_remove", "substitution"])
+def test_a_ledger_of_ratings_does_not_weaken_what_a_block_or_the_process_declares(declared):
+    """Whole users were declared: one rating must not be protected instead, and the ledger refuses."""
+    ledger = Ledger(1.0, delta=1e-5, neighbours="rating")
+    model, other = (DPItemSimilarity(0.5, delta=1e-6, bounds=(1, 5), ledger=ledger, random_state=0) for _ in range(2))
+    with config_context(neighbours=declared), pytest.raises(ValueError, match="rating neighbours"):
+        other.fit(tastes(50, 4))
+    with pytest.raises(ValueError, match="rating neighbours"):
+        other.fit(tastes(50, 4))  # (the block has been kept)
+    before = get_config()["neighbours"]
+    set_config(neighbours=declared)
+    try:
+        with pytest.raises(ValueError, match="rating neighbours"):
+            model.fit(tastes(50, 4))
+    finally:
+        set_config(neighbours=before)
+    assert float(ledger.spent().epsilon) == 0
+    assert model.fit(tastes(50, 4)).privacy_.neighbours is Neighbours.RATING
 
 
 def test_too_many_items_for_weights_of_one_rating_are_refused_before_the_charge():
