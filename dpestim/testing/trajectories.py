@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from dpestim.geo.fine import FINE, parts_of, summed
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.testing.releases import RELEASE_CHECKS, Releases
 from dpestim.testing.tools import require, same_state
@@ -14,6 +15,7 @@ class Trajectories(Releases):
     """An estimator of trajectories, and how it is used."""
 
     wrong = {"cells": (0, 1, 65, 2.5, "3", True, None), "max_length": (0, 1, 2.5, "3", True, None, 1001),
+             "method": (None, 3, "privtree", ["ag"]),
              "units": (None, "miles"), "region": (None, 3, (1,), (1, 1), (2, 1), (0, math.inf), "ab")}
 
     def checks(self):
@@ -94,12 +96,19 @@ def check_trajectories_have_the_noise_of_their_tables(subject):
     exact = est._counted(rows, *est._region())
     drawn = [subject.fresh(random_state=seed).release(rows) for seed in range(300)]
     for k, (noise, table) in enumerate(zip(est._noises(), exact)):
-        off = np.array([own[k] - table for own in drawn], float).ravel()
+        off = np.concatenate([_off(own, k, table, noise) for own in drawn])
         ratio, room = np.square(off).mean() / noise.variance_steps, 5 * math.sqrt(6 / len(off))
         require(abs(ratio - 1) < room, "a table has not the noise that is stated")
-    first = np.array([[own[k].ravel()[0] for k in range(3)] for own in drawn], float)
-    related = np.abs(np.corrcoef(first.T) - np.eye(3)).max()
+    first = np.array([[own[k].ravel()[0] for k in range(len(exact))] for own in drawn], float)
+    related = np.abs(np.corrcoef(first.T) - np.eye(len(exact))).max()
     require(related < 6 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
+
+
+def _off(released, k, table, noise):
+    """Return the errors of a table; of places those of parts, each of which has one draw of noise."""
+    if k < 3:
+        return (released[k] - table).ravel().astype(float)
+    return summed(released[3] - table, parts_of(released[2], noise))
 
 
 def check_trajectories_follow_their_tables(subject):
@@ -115,6 +124,12 @@ def check_trajectories_follow_their_tables(subject):
     cell = np.floor((places[:, :2] - lows) / (highs - lows) * int(est.cells))
     require((cell[:, 0] == 0).all(), "starts must be those that were counted")
     require((cell[:, 1] == 1).all(), "steps must be those that were counted, and stay in the region")
+    if est.places_ is not None:
+        est.places_[:] = 0
+        est.places_[0, 0, 5, 2] = est.places_[1, 1, 0, 7] = 1_000
+        places = est.sample(50, random_state=2).reshape(50, -1, 2)[:, :2]
+        fine = np.floor((places - lows) / (highs - lows) * int(est.cells) * FINE)
+        require((fine == [[5, 2], [FINE, FINE + 7]]).all(), "places within a cell must be those that were counted")
 
 
 CHECKS = (check_trajectories_keep_epsilon, check_trajectories_are_free_and_of_the_region,
