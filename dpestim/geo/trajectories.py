@@ -213,8 +213,16 @@ class TrajectorySynthesizer(CentralMechanism):
                  for k, (noise, table) in enumerate(zip(noises[:3], tables[:3]))]
         if len(tables) == 3:
             return found
-        parts = parts_of(found[2], noises[3])
-        return [*found, spread(noises[3].add(summed(tables[3], parts), source.part(3)), parts)]
+        sums = noises[3].add(self._in_parts(tables[3], found[2]), source.part(3))
+        return [*found, spread(sums, self._parts(found[2]))]
+
+    def _parts(self, steps):
+        """Return the parts a side of each cell, by noisy steps."""
+        return parts_of(steps, self._noises()[3])
+
+    def _in_parts(self, table, steps):
+        """Return the sums of a fine table over parts, which noisy steps decide."""
+        return summed(table, self._parts(steps))
 
     def _notes(self):
         return ()
@@ -243,8 +251,8 @@ class TrajectorySynthesizer(CentralMechanism):
             {"epsilon": 2.0, "region": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "cells": 3, "max_length": 4},
             {"epsilon": 1.0, "region": ([48.8, 2.2], [48.9, 2.4]), "units": "degrees", "cells": 2, "max_length": 3,
              "neighbours": "add_remove"},
-            {"epsilon": 20.0, "region": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "cells": 2, "max_length": 3,
-             "method": "ag"},
+            {"epsilon": 12.0, "region": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "cells": 2, "max_length": 3,
+             "method": "ag", "neighbours": "add_remove"},
         ]
 
 

@@ -92,7 +92,7 @@ BROKEN = [
     (GoesOnByOne, _SMALL, "check_trajectories_follow_their_tables"),
     (StatesAnotherNoise, _SMALL, "check_trajectories_have_the_noise_of_their_tables"),
     (HidesOnePlace, _FINE, "check_trajectories_keep_epsilon"),
-    (CountsAllPlaces, {**_FINE, "max_length": 2}, "check_trajectories_keep_epsilon"),
+    (CountsAllPlaces, _FINE, "check_trajectories_keep_epsilon"),
     (ForgetsPlaces, _FINE, "check_trajectories_follow_their_tables"),
     (StatesAnotherNoiseOfPlaces, _FINE, "check_trajectories_have_the_noise_of_their_tables"),
 ]
