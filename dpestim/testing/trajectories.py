@@ -100,7 +100,7 @@ def check_trajectories_have_the_noise_of_their_tables(subject):
         require(abs(ratio - 1) < room, "a table has not the noise that is stated")
     first = np.array([[_off(est, own, k, table)[0] for k, table in enumerate(exact)] for own in drawn], float)
     related = np.abs(np.corrcoef(first.T) - np.eye(len(exact))).max()
-    require(related < 6 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
+    require(related < 5 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
 
 
 def _off(est, released, k, table):

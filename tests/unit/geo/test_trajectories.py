@@ -69,6 +69,18 @@ def test_cells_of_many_visits_have_many_parts():
     assert parts_of(steps, noise).tolist() == [[1, 1, 4, FINE, FINE]]
 
 
+def test_parts_follow_from_released_steps_alone():
+    """Exact steps would tell about rows: counts are even within the parts that noisy steps ask for, with every seed."""
+    est = TrajectorySynthesizer(12.0, region=(0, 1), units="metres", cells=2, max_length=3, method="ag")
+    X, seen = np.random.default_rng(0).random((60, 6)), set()
+    for seed in range(20):
+        est.set_params(random_state=seed).fit(X)
+        parts = parts_of(est.steps_, est._noises()[3])
+        assert (spread(summed(est.places_, parts), parts) == est.places_).all()
+        seen.add(tuple(parts.ravel().tolist()))
+    assert len(seen) > 3
+
+
 def test_places_of_a_city_are_nearer_with_the_adaptive_grid():
     rng = np.random.default_rng(0)
     spots = rng.uniform(1000, 7000, (12, 2))[rng.integers(0, 12, (4_000, 2))]
