@@ -4,7 +4,7 @@ import numpy as np
 
 #: Fine cells a side of a cell; a part is made of some of these.
 FINE = 8
-#: Places in a part are at least max_length / epsilon / so much: the constant of adaptive grids (see partitions.py).
+#: Places in a part are at least about so many times the scale of its noise: the constant of adaptive grids.
 _PARTS = 5
 
 
