@@ -15,6 +15,7 @@ How data flows::
 * `density.py`     `SpatialDensity`: counts of cells in the central model; `partitions.py` cuts the region
 * `parts.py`       `LDPartEstimator`: a quadtree from reports of groups of users; `trees.py` makes it consistent
 * `predictive.py`  `PredictiveTrace`: the places of a trace, reported anew only after a private test
+* `fine.py`        places within cells of trajectories, in parts by noisy visits
 * `trajectories.py`  `TrajectorySynthesizer`: walks of cells, drawn from noisy counts
 * `map.py`         maps of cells, without tiles
 * `remap.py`       reports moved by a public prior

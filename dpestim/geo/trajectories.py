@@ -8,6 +8,7 @@ import numpy as np
 
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.base import CentralMechanism
+from dpestim.geo.fine import FINE, fine_table, parts_of, spread, summed
 from dpestim.geo.projection import scale_of
 from dpestim.inputs import number_rows
 from dpestim.local.coded import pair_of
@@ -16,8 +17,9 @@ from dpestim.results import Part
 from dpestim.rng import WordSource, check_random_state
 from dpestim.summaries import schema_of
 
-#: The parts of epsilon of lengths, of starts, and of steps.
-SHARES = Fraction(1, 10), Fraction(1, 5), Fraction(7, 10)
+#: The parts of epsilon of lengths, of starts, of steps, and of places within cells.
+SHARES = {"ug": (Fraction(1, 10), Fraction(1, 5), Fraction(7, 10)),
+          "ag": (Fraction(1, 10), Fraction(1, 5), Fraction(2, 5), Fraction(3, 10))}
 #: Cells a side at most, and steps between neighbouring cells.
 MOST_CELLS, MOVES = 64, tuple((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1))
 
@@ -34,6 +36,7 @@ class TrajectorySynthesizer(CentralMechanism):
 
     **Utility.** A count of steps has noise of a standard deviation of about 2 (L - 1) / epsilon with "add_remove", L
     being `max_length`, because a row takes up to L - 1 steps: declare a small one. The chain knows the last cell only.
+    With ``method="ag"`` counts of steps have 7 / 4 of that noise, and places within full cells are those of rows.
 
     **Complexity.** O(n L) time, and O(cells^2) memory.
 
@@ -42,7 +45,8 @@ class TrajectorySynthesizer(CentralMechanism):
     ----------
     M. E. Gursoy, L. Liu, S. Truex, L. Yu, "Differentially private and utility preserving publication of trajectory
     data", IEEE TMC 2019 (DP-Star: noisy starts, lengths and a Markov chain); Y. Du et al., "LDPTrace: locally
-    differentially private trajectory synthesis", VLDB 2023 (steps between neighbouring cells).
+    differentially private trajectory synthesis", VLDB 2023 (steps between neighbouring cells); W. Qardaji, W. Yang,
+    N. Li, "Differentially private grids for geospatial data", ICDE 2013 (adaptive grids).
 
     Examples
     --------
@@ -70,21 +74,27 @@ class TrajectorySynthesizer(CentralMechanism):
         Cells a side of the region, from 2 to 64.
     max_length : int, default=20
         The cells of a walk at most, from 2 to 1,000; longer walks are cut.
+    method : {"ug", "ag"}, default="ug"
+        "ug": places within a cell are drawn evenly. "ag": cells of many visits are divided into up to 8 x 8 parts, and
+        three tenths of epsilon count the places in these; steps have two fifths of epsilon then, for seven tenths.
     """
     _more_attributes = """
     lengths_, starts_, steps_ : ndarrays
         Noisy counts: of walks of 1, 2, ... cells; of walks by their first cell, of shape (cells, cells); and of steps
         from each cell to its neighbours and itself, of shape (cells, cells, 9).
+    places_ : ndarray of shape (cells, cells, 8, 8), or None
+        With "ag" noisy counts of places in fine cells of each cell: that of a part, divided evenly.
     bounds_ : (ndarray, ndarray) of shape (2,)
     """
 
-    def __init__(self, epsilon=1.0, *, region=None, units="degrees", cells=16, max_length=20, neighbours=None,
-                 ledger=None, random_state=None):
+    def __init__(self, epsilon=1.0, *, region=None, units="degrees", cells=16, max_length=20, method="ug",
+                 neighbours=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.region = region
         self.units = units
         self.cells = cells
         self.max_length = max_length
+        self.method = method
         self.neighbours = neighbours
         self.ledger = ledger
         self.random_state = random_state
@@ -117,15 +127,16 @@ class TrajectorySynthesizer(CentralMechanism):
         promised, source = self._guarantee(), WordSource(self.random_state)
         self._pay()
         found = self._add(noises, tables, source)
-        names = "lengths_", "starts_", "steps_"
-        return self._become({**learned, **dict(zip(names, found)), "bounds_": (lows, highs), "_kept_promise": promised,
-                             "_error": float(np.sqrt(noises[0].variance_steps))})
+        names = "lengths_", "starts_", "steps_", "places_"
+        return self._become({**learned, "places_": None, **dict(zip(names, found)), "bounds_": (lows, highs),
+                             "_kept_promise": promised, "_error": float(np.sqrt(noises[0].variance_steps))})
 
     def release(self, X, y=None):
-        """Return (lengths, starts, steps) as `fit` keeps them; one release, of which nothing is kept."""
+        """Return (lengths, starts, steps), with "ag" also places, as `fit` does; one release, nothing of it is kept."""
         done = copy.copy(self).fit(X)
         self._last_relation = done._last_relation
-        return done.lengths_, done.starts_, done.steps_
+        found = done.lengths_, done.starts_, done.steps_, done.places_
+        return found if done.places_ is not None else found[:3]
 
     def sample(self, n_samples, random_state=None):
         """Return trajectories drawn from the chain: free.
@@ -138,7 +149,7 @@ class TrajectorySynthesizer(CentralMechanism):
         Returns
         -------
         ndarray of shape (n_samples, 2 * max_length)
-            Places within cells are drawn evenly; NaN after the end of a trajectory.
+            Places within cells, or with "ag" within their parts, are drawn evenly; NaN after the end of a trajectory.
         """
         if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 0:
             raise ValueError("n_samples must be an int of at least 0")
@@ -150,10 +161,16 @@ class TrajectorySynthesizer(CentralMechanism):
         at = np.stack(np.divmod(rng.choice(cells * cells, n, p=_shares(self.starts_.ravel())), cells), axis=1)
         chain = np.cumsum([[_shares(row) for row in rows] for rows in np.where(
             _inside(cells), self.steps_, -np.inf)], axis=2)
+        fine = None if self.places_ is None else np.cumsum([[_shares(table.ravel()) for table in row]
+                                                            for row in self.places_], axis=2)
         out, (lows, highs) = np.full((n, most, 2), np.nan), self.bounds_
         for k in range(most):
             here = length > k
-            places = (at[here] + rng.random((here.sum(), 2))) / cells
+            within = rng.random((here.sum(), 2))
+            if fine is not None:
+                part = (rng.random(len(within))[:, None] >= fine[at[here, 0], at[here, 1]]).sum(axis=1)
+                within = (np.stack(np.divmod(np.minimum(part, FINE**2 - 1), FINE), axis=1) + within) / FINE
+            places = (at[here] + within) / cells
             out[here, k] = lows + (highs - lows) * places
             drawn = (rng.random(n)[:, None] >= chain[at[:, 0], at[:, 1]]).sum(axis=1)
             at = np.clip(at + np.array(MOVES)[np.minimum(drawn, 8)], 0, cells - 1)
@@ -178,19 +195,34 @@ class TrajectorySynthesizer(CentralMechanism):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
                 raise ValueError(f"{name} must be an int from {least} to {most:,}")
+        if not isinstance(self.method, str) or self.method not in SHARES:
+            raise ValueError(f"method must be one of {list(SHARES)}")
         epsilon, moved = self._budget()[0], 2 if self._replaces else 1
         return [DiscreteLaplaceLaw(epsilon * share, Fraction(0), Fraction(moved * each), 0)
-                for share, each in zip(SHARES, (1, 1, int(self.max_length) - 1))]
+                for share, each in zip(SHARES[self.method], (1, 1, int(self.max_length) - 1, int(self.max_length)))]
 
     def _counted(self, rows, lows, highs):
         """Return the exact tables of rows."""
-        cells = int(self.cells)
-        return tables_of(walks_of(rows, lows, highs, cells, int(self.max_length)), cells)
+        cells, most = int(self.cells), int(self.max_length)
+        tables = tables_of(walks_of(rows, lows, highs, cells, most), cells)
+        return tables if self.method == "ug" else (*tables, fine_table(rows, lows, highs, cells, most))
 
     def _add(self, noises, tables, source):
-        """Return tables with noise."""
-        return [noise.add(table.ravel().copy(), source.part(k)).reshape(table.shape)
-                for k, (noise, table) in enumerate(zip(noises, tables))]
+        """Return tables with noise; noisy steps say into which parts cells are divided."""
+        found = [noise.add(table.ravel().copy(), source.part(k)).reshape(table.shape)
+                 for k, (noise, table) in enumerate(zip(noises[:3], tables[:3]))]
+        if len(tables) == 3:
+            return found
+        sums = noises[3].add(self._in_parts(tables[3], found[2]), source.part(3))
+        return [*found, spread(sums, self._parts(found[2]))]
+
+    def _parts(self, steps):
+        """Return the parts a side of each cell, by noisy steps."""
+        return parts_of(steps, self._noises()[3])
+
+    def _in_parts(self, table, steps):
+        """Return the sums of a fine table over parts, which noisy steps decide."""
+        return summed(table, self._parts(steps))
 
     def _notes(self):
         return ()
@@ -219,6 +251,8 @@ class TrajectorySynthesizer(CentralMechanism):
             {"epsilon": 2.0, "region": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "cells": 3, "max_length": 4},
             {"epsilon": 1.0, "region": ([48.8, 2.2], [48.9, 2.4]), "units": "degrees", "cells": 2, "max_length": 3,
              "neighbours": "add_remove"},
+            {"epsilon": 12.0, "region": ([0.0, 0.0], [4.0, 3.0]), "units": "metres", "cells": 2, "max_length": 3,
+             "method": "ag", "neighbours": "add_remove"},
         ]
 
 

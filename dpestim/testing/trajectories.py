@@ -14,6 +14,7 @@ class Trajectories(Releases):
     """An estimator of trajectories, and how it is used."""
 
     wrong = {"cells": (0, 1, 65, 2.5, "3", True, None), "max_length": (0, 1, 2.5, "3", True, None, 1001),
+             "method": (None, 3, "privtree", ["ag"]),
              "units": (None, "miles"), "region": (None, 3, (1,), (1, 1), (2, 1), (0, math.inf), "ab")}
 
     def checks(self):
@@ -48,7 +49,7 @@ class Trajectories(Releases):
 
 
 def check_trajectories_keep_epsilon(subject):
-    """One row moves all tables by no more than the noise hides: for all rows of three places of a small grid, exactly.
+    """One row moves all tables by no more than the noise hides: for all rows of a few places of a small grid, exactly.
 
     Places are those of the grid's cells, missing ones, and ones beyond the border, so that walks have jumps.
     """
@@ -58,7 +59,7 @@ def check_trajectories_keep_epsilon(subject):
     side = int(est.cells)
     places = [lows + (highs - lows) * (np.array(at) + 0.5) / side for at in np.ndindex(side, side)]
     places += [np.full(2, math.nan), highs + 7 * (highs - lows)]
-    rows = np.array([np.concatenate(own) for own in itertools.product(places, repeat=3)])
+    rows = np.array([np.concatenate(own) for own in itertools.product(places, repeat=4 if side == 2 else 3)])
     seen = set()
     for row in rows:
         seen.add(tuple(tuple(table.ravel().tolist()) for table in est._counted(row[None], lows, highs)))
@@ -94,12 +95,19 @@ def check_trajectories_have_the_noise_of_their_tables(subject):
     exact = est._counted(rows, *est._region())
     drawn = [subject.fresh(random_state=seed).release(rows) for seed in range(300)]
     for k, (noise, table) in enumerate(zip(est._noises(), exact)):
-        off = np.array([own[k] - table for own in drawn], float).ravel()
+        off = np.concatenate([_off(est, own, k, table) for own in drawn])
         ratio, room = np.square(off).mean() / noise.variance_steps, 5 * math.sqrt(6 / len(off))
         require(abs(ratio - 1) < room, "a table has not the noise that is stated")
-    first = np.array([[own[k].ravel()[0] for k in range(3)] for own in drawn], float)
-    related = np.abs(np.corrcoef(first.T) - np.eye(3)).max()
-    require(related < 6 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
+    first = np.array([[_off(est, own, k, table)[0] for k, table in enumerate(exact)] for own in drawn], float)
+    related = np.abs(np.corrcoef(first.T) - np.eye(len(exact))).max()
+    require(related < 5 / math.sqrt(len(drawn)), "the noise of two tables is correlated: words are repeated")
+
+
+def _off(est, released, k, table):
+    """Return the errors of a table; of places those of parts, each of which has one draw of noise."""
+    if k < 3:
+        return (released[k] - table).ravel().astype(float)
+    return est._in_parts(released[3] - table, released[2])
 
 
 def check_trajectories_follow_their_tables(subject):
@@ -115,6 +123,12 @@ def check_trajectories_follow_their_tables(subject):
     cell = np.floor((places[:, :2] - lows) / (highs - lows) * int(est.cells))
     require((cell[:, 0] == 0).all(), "starts must be those that were counted")
     require((cell[:, 1] == 1).all(), "steps must be those that were counted, and stay in the region")
+    if est.places_ is not None:
+        est.places_[:], side = 0, est.places_.shape[-1]
+        est.places_[0, 0, 5, 2] = est.places_[1, 1, 0, 7] = 1_000
+        places = est.sample(50, random_state=2).reshape(50, -1, 2)[:, :2]
+        fine = np.floor((places - lows) / (highs - lows) * int(est.cells) * side)
+        require((fine == [[5, 2], [side, side + 7]]).all(), "places within a cell must be those that were counted")
 
 
 CHECKS = (check_trajectories_keep_epsilon, check_trajectories_are_free_and_of_the_region,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpestim.geo import TrajectorySynthesizer
+from dpestim.geo.fine import fine_table
 from dpestim.geo.trajectories import tables_of, walks_of
 
 
@@ -49,11 +50,49 @@ class GoesOnByOne(TrajectorySynthesizer):
         return drawn
 
 
-_SMALL = TrajectorySynthesizer._test_params()[1]
+class HidesOnePlace(TrajectorySynthesizer):
+    """Noise of places is for one place of a row, and not for all of them."""
+
+    def _noises(self):
+        made = super()._noises()
+        made[3] = made[1]
+        return made
+
+
+class CountsAllPlaces(TrajectorySynthesizer):
+    """More places of a row are counted than the noise is for."""
+
+    def _counted(self, rows, lows, highs):
+        *tables, _ = super()._counted(rows, lows, highs)
+        return *tables, fine_table(rows, lows, highs, int(self.cells), 2 * int(self.max_length))
+
+
+class ForgetsPlaces(TrajectorySynthesizer):
+    """Places within cells are drawn evenly, though they were counted."""
+
+    def sample(self, n_samples, random_state=None):
+        kept, self.places_ = self.places_, None
+        drawn = super().sample(n_samples, random_state)
+        self.places_ = kept
+        return drawn
+
+
+class StatesAnotherNoiseOfPlaces(TrajectorySynthesizer):
+    """Adds the noise of starts to counts of places."""
+
+    def _add(self, noises, tables, source):
+        return super()._add([*noises[:3], noises[1]], tables, source)
+
+
+_SMALL, _FINE = TrajectorySynthesizer._test_params()[1:]
 BROKEN = [
     (HidesOneStep, _SMALL, "check_trajectories_keep_epsilon"),
     (CountsAllCells, TrajectorySynthesizer._test_params()[0], "check_trajectories_keep_epsilon"),
     (Jumps, _SMALL, "check_trajectories_are_free_and_of_the_region"),
     (GoesOnByOne, _SMALL, "check_trajectories_follow_their_tables"),
     (StatesAnotherNoise, _SMALL, "check_trajectories_have_the_noise_of_their_tables"),
+    (HidesOnePlace, _FINE, "check_trajectories_keep_epsilon"),
+    (CountsAllPlaces, _FINE, "check_trajectories_keep_epsilon"),
+    (ForgetsPlaces, _FINE, "check_trajectories_follow_their_tables"),
+    (StatesAnotherNoiseOfPlaces, _FINE, "check_trajectories_have_the_noise_of_their_tables"),
 ]
