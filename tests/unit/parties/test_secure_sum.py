@@ -317,6 +317,7 @@ def test_the_law_of_what_the_server_sees_depends_on_the_sum_alone(monkeypatch):
     assert laws[0, 1] == laws[1, 0] != laws[0, 0] == laws[1, 1]
 
 
+@pytest.mark.ci
 def test_what_is_not_masked_for_is_removed_in_a_graph():
     """More parties than neighbours, of whom some drop out before and after they masked."""
     parties, server, vectors = made(60, 2, dropout=0.1, corrupt=0.0)
