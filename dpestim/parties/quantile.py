@@ -32,11 +32,11 @@ class SecureQuantile(CentralMechanism):
     counts of all steps are revealed too, and epsilon is divided among them.
 
     **Utility.** With weights, the law is that of the exponential mechanism on the points of the domain, with an epsilon
-    that is at most a few percent smaller (`law`). By bisection each of log2 |domain| steps has noise, of the standard
-    deviation 1.4 log2 |domain| / epsilon ranks, for domains of any size.
+    that is at most a few percent smaller (`law`). By bisection each of `log2(|domain|)` steps has noise, of standard
+    deviation 1.4 `log2(|domain|)` / epsilon ranks, for domains of any size.
 
     **Complexity.** With weights about 240 rounds among the three, and 140 words each for a point of the domain (1,000
-    points, epsilon 1). By bisection log2 |domain| steps of one word.
+    points, epsilon 1). By bisection `log2(|domain|)` steps of one word.
 
     {parameters}
     References

@@ -30,11 +30,11 @@ class LocalStream(BaseEstimator):
     ----------
     n_steps_ : int
         Steps so far.
-    values_, standard_errors_ : ndarray of shape (n_steps_, n_categories)
+    values_, standard_errors_ : ndarray of shape (n_steps, n_categories)
         Frequencies at all steps, and their standard errors.
     value_ : ndarray of shape (n_categories,)
         Frequencies at the latest step.
-    n_users_ : ndarray of shape (n_steps_,)
+    n_users_ : ndarray of shape (n_steps,)
         Reports at each step.
     categories_ : ndarray
         The categories, in the order of the columns.
@@ -133,7 +133,7 @@ class LocalStream(BaseEstimator):
 
         Parameters
         ----------
-        truth : array-like of shape (n_steps_,), default=None
+        truth : array-like of shape (n_steps,), default=None
             Exact frequencies to compare with. A picture of them publishes them.
         category : int, default=0
             The place of the category in `categories_`.
