@@ -265,7 +265,11 @@ def _terms(estimator, names, m, honest):
 
 
 def _plain(value):
-    """Return a parameter as something that JSON writes, the same for equal ones."""
+    """Return a parameter as something that JSON writes, the same for equal ones, and another for others."""
+    if hasattr(value, "get_params"):
+        value = {"class": type(value).__name__, **value.get_params(deep=False)}
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):  # (a long Series would show its ends alone)
+        value = np.asarray(value)
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
     if isinstance(value, dict):

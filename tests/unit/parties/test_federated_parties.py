@@ -291,6 +291,25 @@ def test_over_sockets_a_public_number_of_rows_is_of_all_or_there_is_an_error():
     assert all(isinstance(error, ConnectionError if k == 2 else PartiesError) for k, error in enumerate(found))
 
 
+def test_over_sockets_a_stranger_that_says_nothing_keeps_nobody_waiting():
+    terms = SumTerms(2, 1)
+    owner, *identities = (Identity() for _ in range(3))
+    directory, found = Directory(owner.public, [identity.public for identity in identities]), [None] * 2
+
+    def attend(place, address):
+        with socket.create_connection(address) as sock:
+            sums = RoundsClient(sock, terms, directory, place, identities[place], deadline=2)
+            found[place] = int(sums.total(np.array([place + 1], np.uint64), "")[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
+        threads = [Thread(target=attend, args=(place, listener.getsockname()), daemon=True) for place in range(2)]
+        [thread.start() for thread in threads]
+        seen = serve_rounds(listener, terms, directory, owner, deadline=3)
+        [thread.join() for thread in threads]
+    assert found == [3, 3]
+    assert len(seen) == 1
+
+
 def test_over_sockets_other_parameters_are_refused():
     found, seen = over_sockets(lambda k: Mean(5.0 + k // 3, bounds=(0, 1)), [(np.linspace(0, 1, 50),)] * 4)
     assert isinstance(seen, PartiesError)
