@@ -82,7 +82,7 @@ def federated(estimator, parties, *, honest=None, users=None):
         raise ValueError("parties must be a list of the rows of each party, two or more")
     _check_served(estimator)
     meeting, strict = _Meeting(len(parties)), estimator._is_strict()
-    others = [Blueprint.of(estimator).build() for _ in parties[1:]]
+    others = [_unpaid(estimator) for _ in parties[1:]]
     failed = []
 
     def attend(place, own, rows):
@@ -96,7 +96,7 @@ def federated(estimator, parties, *, honest=None, users=None):
 
     threads = []
     for place, (own, rows) in enumerate(zip(others, parties[1:]), 1):
-        own._bound = (None, strict)  # (the ledger here is that of the first party alone)
+        own._bound = (None, strict)
         threads.append(Thread(target=copy_context().run, args=(attend, place, own, rows), daemon=True))
     for thread in threads:
         thread.start()
@@ -208,7 +208,7 @@ def _check_law(law):
 
 def _rehearse(estimator, example):
     """Raise ValueError where a fit would do more than add noise to sums: before the ledger is charged."""
-    twin = replace(Blueprint.of(estimator), strict=True).build()  # (in strict mode there may be no rows)
+    twin = _unpaid(estimator, strict=True)  # (in strict mode there may be no rows)
 
     def ask(request):
         if isinstance(request, InProcesses):
@@ -225,6 +225,22 @@ def _rehearse(estimator, example):
         _run(twin, ask, example, _Rehearsal(), 1, 1)
 
 
+class _Unpaid:
+    """Stands in for a ledger that somebody else has paid, or nobody needs to: that of a block must not pay again."""
+
+    def __init__(self, relation):
+        self.neighbours = relation.value
+
+    def charge(self, *given, **more):
+        """Charge nothing."""
+
+
+def _unpaid(estimator, **changes):
+    """Return another estimator of the same parameters, for which no ledger pays."""
+    twin = replace(Blueprint.of(estimator), **changes).build()
+    return twin.set_params(ledger=_Unpaid(estimator._relation()))
+
+
 def _run(estimator, ask, example, shares, m, honest):
     """Run the fit of an estimator whose noise comes in shares."""
     if isinstance(estimator, DPStatistic):
@@ -234,7 +250,8 @@ def _run(estimator, ask, example, shares, m, honest):
         estimator.fit_parts(ask, example)
     finally:
         sums_here.reset(token)
-        vars(estimator).pop("_noise_for", None)
+        for name in ("_noise_for", "_made"):  # (a later fit of the same object adds its own noise, and says so)
+            vars(estimator).pop(name, None)
 
 
 def _note(m, honest):
@@ -265,7 +282,11 @@ def _terms(estimator, names, m, honest):
 
 
 def _plain(value):
-    """Return a parameter as something that JSON writes, the same for equal ones."""
+    """Return a parameter as something that JSON writes, the same for equal ones, and another for others."""
+    if hasattr(value, "get_params"):
+        value = {"class": type(value).__name__, **value.get_params(deep=False)}
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):  # (a long Series would show its ends alone)
+        value = np.asarray(value)
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
     if isinstance(value, dict):

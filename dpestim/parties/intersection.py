@@ -119,7 +119,7 @@ class PrivateIntersectionSize(PrivateEstimator):
         self._run, self._noisy = run, None
         fill = 0 if self.max_users is None else most - len(texts)
         run.points = [run.point(b"user" + text) for text in texts] + [run.filler() for _ in range(fill)]
-        run.n_users = len(run.points)
+        run.n_users, run.max_users = len(run.points), self.max_users
         if self.role == "second":
             run.awaits = "points"
             return None
@@ -151,7 +151,7 @@ class PrivateIntersectionSize(PrivateEstimator):
         """Return the second message: points of the first owner under both masks, and own ones under one."""
         n_dummies = run.shares.scale
         run.n_theirs = len(theirs) - n_dummies
-        _check_size("points", run.n_theirs, self.max_users)
+        _check_size("points", run.n_theirs, run.max_users)
         both = _masked("points", theirs, run.secret)
         taken = run.coins()
         chosen = [run.point(b"dummy" + str(at).encode()) for at in taken]
@@ -164,7 +164,7 @@ class PrivateIntersectionSize(PrivateEstimator):
         """Return the last message: the number of common points, with the noise of this owner."""
         n_first = len(run.points)
         run.n_theirs = len(points) - n_first - run.shares.scale
-        _check_size("both", run.n_theirs, self.max_users)
+        _check_size("both", run.n_theirs, run.max_users)
         theirs = _masked("both", points[n_first:], run.secret)
         common = len(set(points[:n_first]) & set(theirs))
         noisy = common - run.shares.scale // 2 + int(run.shares.draw(run.source.part(1), 1)[0])
@@ -196,7 +196,8 @@ class PrivateIntersectionSize(PrivateEstimator):
 
     def _terms(self, shares):
         """Return a hash of what both owners must agree on."""
-        agreed = [_VERSION, str(Fraction(shares.epsilon)), str(Fraction(shares.delta)), self.max_users, self.label,
+        most = None if self.max_users is None else int(self.max_users)
+        agreed = [_VERSION, str(Fraction(shares.epsilon)), str(Fraction(shares.delta)), most, self.label,
                   shares.scale]
         return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
@@ -226,7 +227,7 @@ class _Run:
 
 
 def _check_size(phase, found, max_users):
-    if found < 0 or (max_users is not None and found != max_users):
+    if not 0 <= found <= _MOST or (max_users is not None and found != max_users):
         raise ValueError(f"{phase}: the message has another number of points than both owners agreed on: compare "
                          "max_users and delta")
 
@@ -256,7 +257,7 @@ def _unpacked(message, phase, terms):
     good = n_head <= _HEAD and hashlib.sha256(body).digest() == message[-_DIGEST:]
     try:
         head = json.loads(body[4 : 4 + n_head]) if good else None
-    except ValueError:
+    except (ValueError, RecursionError):
         head = None
     points = body[4 + n_head :]
     n_points = head.get("n_points") if isinstance(head, dict) else None

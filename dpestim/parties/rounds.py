@@ -18,6 +18,8 @@ from dpestim.parties.wire import PREFIX, SERVER, Message, decode, encode, left
 
 _DIFFER = ("parties must have an estimator with the same parameters and the same columns: compare what each party has "
            "passed")
+#: Seconds between two looks at who has joined.
+_GLANCE = 0.02
 
 
 class RoundsClient:
@@ -33,11 +35,12 @@ class RoundsClient:
     place : int
     identity : Identity
         Of this party.
-    deadline : float, default=60
-        Seconds that the server may take for a message.
+    deadline : float, default=180
+        Seconds that the server may take for a message. More than twice the deadline of `serve_rounds`: the server waits
+        that long for a slow party, and as long again for a silent one.
     """
 
-    def __init__(self, sock, terms, directory, place, identity, deadline=60):
+    def __init__(self, sock, terms, directory, place, identity, deadline=180):
         self._sock, self._terms, self._directory, self._identity = sock, terms, directory, identity
         self.place, self.n_parties, self.n_dropped = place, terms.n_parties, terms.n_dropped
         self.survivors, self._base, self._n = list(range(terms.n_parties)), terms.context(directory), 0
@@ -104,28 +107,11 @@ def serve_rounds(listener, terms, directory, identity, deadline=60):
 class _Rounds:
     def __init__(self, terms, directory, identity, deadline):
         self.terms, self.directory, self.identity, self.deadline = terms, directory, identity, deadline
-        self.base, self.alive, self.got, self.seen = terms.context(directory), {}, queue.Queue(), []
+        self.base, self.alive, self.seen = terms.context(directory), {}, []
+        self.got, self.met = queue.Queue(), queue.Queue()  # (of parties; of those whose first message is signed)
 
     def run(self, listener):
-        listener.settimeout(self.deadline)
-        asked = {}
-        while len(self.alive) < self.terms.n_parties:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                break
-            sock.settimeout(self.deadline)
-            try:
-                message = _read(sock, self.terms.most_bytes)
-                self.directory.check(message, self.base)
-            except (OSError, PartiesError):
-                sock.close()
-                continue
-            if message.phase != "round" or message.sender in self.alive or message.sender == SERVER:
-                sock.close()
-                continue
-            asked[message.sender], self.alive[message.sender] = message.fields, sock
-            Thread(target=self._listen, args=(message.sender, sock), daemon=True).start()
+        asked = self._joined(listener)
         try:
             while self.alive:
                 self._round(asked)
@@ -138,6 +124,43 @@ class _Rounds:
             for sock in self.alive.values():
                 sock.close()
         return self.seen
+
+    def _joined(self, listener):
+        """Wait for all parties, `deadline` seconds for each; return what each asks for.
+
+        Each connection has a thread: one that sends nothing, of whomever, keeps no party waiting.
+        """
+        asked, strangers, until = {}, [], time.monotonic() + self.deadline
+        listener.settimeout(min(_GLANCE, self.deadline))
+        while len(self.alive) < self.terms.n_parties and time.monotonic() < until:
+            with suppress(TimeoutError):
+                sock, _ = listener.accept()
+                sock.settimeout(self.deadline)
+                strangers.append(sock)
+                Thread(target=self._greet, args=(sock,), daemon=True).start()
+            while not self.met.empty():
+                message, sock = self.met.get()
+                if message.sender in self.alive:
+                    continue
+                strangers.remove(sock)
+                asked[message.sender], self.alive[message.sender] = message.fields, sock
+                Thread(target=self._listen, args=(message.sender, sock), daemon=True).start()
+                until = time.monotonic() + self.deadline
+        for sock in strangers:
+            sock.close()
+        return asked
+
+    def _greet(self, sock):
+        try:
+            message = _read(sock, self.terms.most_bytes)
+            self.directory.check(message, self.base)
+        except (OSError, PartiesError):
+            sock.close()
+            return
+        if message.phase == "round" and message.sender != SERVER:
+            self.met.put((message, sock))
+        else:
+            sock.close()
 
     def _listen(self, place, sock):
         try:
@@ -160,14 +183,14 @@ class _Rounds:
         return place, message
 
     def _round(self, asked):
-        until, early = time.monotonic() + self.deadline, []
+        until, early = time.monotonic() + self.deadline, {}
         while self.alive and asked.keys() < self.alive.keys() and time.monotonic() < until:
             found = self._next(until)
             if found and found[1].phase == "round":
                 self.directory.check(found[1], self.base)
                 asked[found[0]] = found[1].fields
             elif found:
-                early.append(found)
+                early.setdefault(*found)  # (one a party: more would fill the memory)
         if not self.alive:
             return
         wanted = [asked[place] for place in asked if place in self.alive]
@@ -182,7 +205,7 @@ class _Rounds:
         while server.phase != "done":
             messages = []
             if early or set(server.awaited) & self.alive.keys():
-                found = early.pop(0) if early else self._next(until)
+                found = early.popitem() if early else self._next(until)
                 if found:
                     messages = server.receive(found[1])
                 elif time.monotonic() >= until:

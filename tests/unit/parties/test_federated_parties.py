@@ -9,6 +9,7 @@ from threading import Thread
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
@@ -20,7 +21,7 @@ from dpestim.linear_model import DPLinearRegression
 from dpestim.parties import Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
 from dpestim.parties.federated import _SHARES, _check_law, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
-from dpestim.preprocessing import DPKBinsDiscretizer
+from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics import Count, Mean, Quantile, Variance
 
@@ -291,6 +292,25 @@ def test_over_sockets_a_public_number_of_rows_is_of_all_or_there_is_an_error():
     assert all(isinstance(error, ConnectionError if k == 2 else PartiesError) for k, error in enumerate(found))
 
 
+def test_over_sockets_a_stranger_that_says_nothing_keeps_nobody_waiting():
+    terms = SumTerms(2, 1)
+    owner, *identities = (Identity() for _ in range(3))
+    directory, found = Directory(owner.public, [identity.public for identity in identities]), [None] * 2
+
+    def attend(place, address):
+        with socket.create_connection(address) as sock:
+            sums = RoundsClient(sock, terms, directory, place, identities[place], deadline=2)
+            found[place] = int(sums.total(np.array([place + 1], np.uint64), "")[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
+        threads = [Thread(target=attend, args=(place, listener.getsockname()), daemon=True) for place in range(2)]
+        [thread.start() for thread in threads]
+        seen = serve_rounds(listener, terms, directory, owner, deadline=3)
+        [thread.join() for thread in threads]
+    assert found == [3, 3]
+    assert len(seen) == 1
+
+
 def test_over_sockets_other_parameters_are_refused():
     found, seen = over_sockets(lambda k: Mean(5.0 + k // 3, bounds=(0, 1)), [(np.linspace(0, 1, 50),)] * 4)
     assert isinstance(seen, PartiesError)
@@ -306,3 +326,30 @@ def test_models_are_about_as_good_as_those_of_one_machine():
     model = federated(DPLinearRegression(4.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0), parties)
     assert np.abs(model.coef_ - [0.5, -0.3]).max() < 0.1
     assert "5 parties" in str(model.privacy_)
+
+
+@pytest.mark.parametrize("est", [
+    Mean(1.0, bounds=(0, 1)), Mean(1.0, bounds=(0, 1), neighbours="add_remove"),
+    DPKMeans(1.0, n_clusters=2, bounds=(0, 1), n_iter=1), DPQuantileTransformer(1.0, bounds=(0, 1))], ids=repr)
+def test_the_ledger_of_a_block_pays_once(est):
+    rows = [np.linspace(0, 1, 60).reshape(-1, 1)] * 3
+    with Ledger(8) as alone:
+        clone(est).fit(rows[0])
+    with Ledger(8) as ledger:
+        federated(est, rows)
+    assert ledger.spent().epsilon == alone.spent().epsilon
+
+
+def test_a_later_fit_of_the_same_object_does_not_claim_shares():
+    rows = [np.linspace(0, 1, 60)] * 3
+    mean = federated(Mean(1.0, bounds=(0, 1)), rows)
+    assert "3 parties" in str(mean.privacy_.notes)
+    assert "3 parties" in str(mean.result_.privacy.notes)
+    assert "parties" not in str(mean.fit(rows[0]).privacy_.notes)
+
+
+def test_labels_of_other_long_columns_differ():
+    one, other = pd.Series(np.arange(500)), pd.Series(np.arange(500))
+    other[250] = 0
+    assert module._plain(one) == module._plain(one.tolist())
+    assert module._plain(one) != module._plain(other)

@@ -230,3 +230,35 @@ def test_points_that_are_none_are_refused():
     second.start(range(3))
     with pytest.raises(ValueError, match="points: the message has another number"):
         second.receive(intersection._packed("points", second._run.terms, points))  # (one of 3 users, not 4)
+
+
+def test_a_head_that_is_nested_deeply_is_refused_and_the_right_message_still_counts():
+    first, second = owners()
+    one = first.start(range(5))
+    second.start(range(5))
+    body = (4000).to_bytes(4, "big") + b"[" * 4000
+    with pytest.raises(ValueError, match="damaged"):
+        second.receive(body + hashlib.sha256(body).digest())
+    assert second.receive(one)
+
+
+def test_max_users_of_numpy_is_that_of_python():
+    exchanged(*(owner.set_params(max_users=most(30)) for owner, most in zip(owners(), (np.int64, int), strict=True)),
+              range(10), range(20))
+
+
+def test_more_points_than_an_owner_may_have_are_refused_before_they_are_masked(monkeypatch):
+    first, second = owners()
+    one = first.start(range(40))
+    second.start(range(5))
+    monkeypatch.setattr(intersection, "_MOST", 39)
+    with pytest.raises(ValueError, match="another number of points"):
+        second.receive(one)
+
+
+def test_parameters_that_change_between_messages_change_nothing():
+    first, second = owners()
+    one = first.start(range(10))
+    second.start(range(5))
+    second.set_params(max_users=1)
+    assert first.receive(second.receive(one))
