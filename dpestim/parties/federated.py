@@ -256,7 +256,8 @@ def _run(estimator, ask, example, shares, m, honest):
 
 def _note(m, honest):
     others = f"up to {m - honest} of the {m} parties" if m > honest else f"none of the {m} parties"
-    return f"Noise came in shares: it holds against the server and {others} together, for the rows of the others."
+    return (f"Noise came in shares: it holds against the server and {others} together, for the rows of the others. "
+            "A party that drops out counts as one of them.")
 
 
 def _check_served(estimator):

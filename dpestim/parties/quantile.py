@@ -29,7 +29,8 @@ class SecureQuantile(CentralMechanism):
     nobody trusted: against any one of the three computing owners together with all owners who do not compute, where all
     follow the protocol (honest-but-curious). Two computing owners who collude learn all records. An owner who does not
     follow the protocol can change the result, and an active one of the three can learn more. By bisection the noisy
-    counts of all steps are revealed too, and epsilon is divided among them.
+    counts of all steps are revealed too, epsilon is divided among them, and at most n_owners - `honest` owners may
+    collude: one by default.
 
     **Utility.** With weights, the law is that of the exponential mechanism on the points of the domain, with an epsilon
     that is at most a few percent smaller (`law`). By bisection each of `log2(|domain|)` steps has noise, of standard
@@ -120,7 +121,11 @@ honest : int, default=None
     def _notes(self):
         against = ("any one of the three computing owners, together with owners who do not compute, where all follow "
                    "the protocol")
-        return (f"It holds against {against}.",)
+        told = (f"It holds against {against}.",)
+        if self.method == "exponential":
+            return told
+        honest = "all owners but one" if self.honest is None else f"at least {self.honest} of the owners"
+        return (*told, f"Noise came in shares: it holds where {honest} tell nobody their secrets.")
 
     def _planned(self, n_owners):
         """Return the plan of so many owners, or raise ValueError."""

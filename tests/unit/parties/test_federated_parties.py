@@ -162,6 +162,7 @@ def test_what_leaves_a_party_is_its_integers_and_its_share():
     total = sum(party.sent[1][1].view(np.int64)[0] for party in told)
     assert [count.value_ for count in counts] == [total] * 3
     assert "up to 1 of the 3 parties" in str(counts[0].result_.privacy)
+    assert "A party that drops out counts as one" in str(counts[0].result_.privacy)
 
 
 def test_labels_tell_nothing_of_rows():

@@ -438,8 +438,11 @@ def test_estimator_is_one_of_dpestim():
     assert ledger.spent().epsilon == 2.0
     assert first.privacy_.epsilon == 1
     assert "computing owners" in str(first.privacy_)
+    assert "secrets" not in str(first.privacy_)
     assert pickle.loads(pickle.dumps(first)).value_ == first.value_
     by_counts = clone(median).set_params(method="bisection", honest=1, domain=range(1 << 40), ledger=None).fit(parts)
+    assert "at least 1 of the owners tell" in str(by_counts.privacy_)
+    assert "all owners but one tell" in str(clone(by_counts).set_params(honest=None).fit(parts).privacy_)
     assert by_counts.value_ < 1 << 40
 
 
