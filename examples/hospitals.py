@@ -1,7 +1,7 @@
 """Five hospitals count and model their patients together: one dies in the middle, one lies, and nobody is trusted.
 
-Each hospital is a process that keeps its rows and its ledger. A server adds up what they send over sockets. It sees
-vectors under masks, and totals with noise of which it knows nothing. Run it: ``python examples/hospitals.py``.
+Each hospital is a process that keeps its rows and its ledger. A server adds up what they send over TLS. It sees vectors
+under masks, and totals with noise of which it knows nothing. Run it: ``python examples/hospitals.py``.
 """
 
 import multiprocessing
@@ -13,7 +13,7 @@ import numpy as np
 
 from dpestim.accounting import Ledger
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.parties import Directory, Identity, RoundsClient, SumTerms, serve_rounds, take_part
+from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumTerms, serve_rounds, take_part
 from dpestim.statistics import Count
 
 N_HOSPITALS, N_PATIENTS, DIES, LIES = 5, 2000, 3, 4
@@ -42,7 +42,7 @@ class Watched(RoundsClient):
         return found
 
 
-def hospital(place, address, notary, told):
+def hospital(place, address, fingerprint, notary, told):
     """What runs in the process of a hospital: neither its rows nor its secret key leave it."""
     identity = Identity()
     notary.send_bytes(identity.public)
@@ -50,7 +50,8 @@ def hospital(place, address, notary, told):
     directory = Directory(server, publics)
     X, y = patients(place)
     ledger = Ledger(2.0, neighbours="add_remove")
-    sums = Watched(socket.create_connection(address), TERMS, directory, place, identity)
+    sums = Watched(socket.create_connection(address), TERMS, directory, place, identity,
+                   fingerprint)
     ill = y == 1
     if place == LIES:  # (a thousand patients that it does not have)
         ill = np.concatenate([ill, np.ones(1000, bool)])
@@ -66,8 +67,9 @@ def main():
     start, context = time.perf_counter(), multiprocessing.get_context("spawn")
     server, listener, told = Identity(), socket.create_server(("127.0.0.1", 0)), context.Queue()
     notaries, ends = zip(*(context.Pipe() for _ in range(N_HOSPITALS)))
-    processes = [context.Process(target=hospital, args=(place, listener.getsockname(), end, told))
-                 for place, end in enumerate(ends)]
+    certificate = Certificate.make()
+    processes = [context.Process(target=hospital, args=(place, listener.getsockname(), certificate.fingerprint, end,
+                                                        told)) for place, end in enumerate(ends)]
     for process in processes:
         process.start()
     # (who hands out the list of keys is trusted with that; hospitals compare the list, say by telephone)
@@ -76,7 +78,7 @@ def main():
         for public in (server.public, *publics):
             notary.send_bytes(public)
     directory = Directory(server.public, publics)
-    seen = serve_rounds(listener, TERMS, directory, server)
+    seen = serve_rounds(listener, TERMS, directory, server, certificate)
     found = sorted(told.get(timeout=30) for _ in range(N_HOSPITALS - 1))
     for process in processes:
         process.join()

@@ -9,6 +9,7 @@
     together.py      `run_together`: all in one process
     noise.py         `PolyaShares`, `DiscreteGaussianShares`, `SkellamShares`, `BinomialShares`: noise that nobody knows
     federated.py     `federated`, `take_part`: one model of the rows of all parties
+    line.py          a TLS connection that two threads use
     rounds.py        `RoundsClient`, `serve_rounds`: as many sums as a fit needs, over sockets
     quantile.py      `SecureQuantile`, `QuantileOwner`: a quantile, by the exponential mechanism inside three parties
     intersection.py  `PrivateIntersectionSize`: how many users two owners have in common

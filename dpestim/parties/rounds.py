@@ -1,6 +1,7 @@
 """As many secure sums as a fit needs, one after the other, over sockets: each has terms with a label of its own.
 
-Frames are those of `wire.py`, signed and with their secrets sealed: sockets need no encryption of their own.
+Connections use TLS, with a certificate that is known by its fingerprint. Frames are those of `wire.py`, signed and with
+their secrets sealed, so that the promise does not rest on TLS.
 """
 
 import queue
@@ -12,8 +13,10 @@ from threading import Thread
 import numpy as np
 
 from dpestim.exceptions import PartiesError
+from dpestim.parties.line import Line
 from dpestim.parties.party import SumParty
 from dpestim.parties.server import SumServer
+from dpestim.parties.session import of_parties, refuse_others
 from dpestim.parties.wire import PREFIX, SERVER, Message, decode, encode, left
 
 _DIFFER = ("parties must have an estimator with the same parameters and the same columns: compare what each party has "
@@ -35,16 +38,31 @@ class RoundsClient:
     place : int
     identity : Identity
         Of this party.
+    fingerprint : str
+        `fingerprint` of the server's Certificate.
     deadline : float, default=180
         Seconds that the server may take for a message. More than twice the deadline of `serve_rounds`: the server waits
         that long for a slow party, and as long again for a silent one.
     """
 
-    def __init__(self, sock, terms, directory, place, identity, deadline=180):
-        self._sock, self._terms, self._directory, self._identity = sock, terms, directory, identity
+    def __init__(self, sock, terms, directory, place, identity, fingerprint, deadline=180):
+        sock.settimeout(deadline)
+        try:
+            self._sock = of_parties().wrap_socket(sock)
+        except OSError as error:
+            raise PartiesError("round", f"no connection by TLS ({error}): start the server first") from None
+        try:
+            refuse_others(self._sock, fingerprint, "round")
+        except PartiesError:
+            self._sock.close()
+            raise
+        self._terms, self._directory, self._identity = terms, directory, identity
         self.place, self.n_parties, self.n_dropped = place, terms.n_parties, terms.n_dropped
         self.survivors, self._base, self._n = list(range(terms.n_parties)), terms.context(directory), 0
-        sock.settimeout(deadline)
+
+    def close(self):
+        """End the connection; the server then counts this party as dropped out."""
+        self._sock.close()
 
     def total(self, words, label):
         """Return the sum of the words of all parties that have survived; PartiesError where there is none."""
@@ -84,7 +102,7 @@ class RoundsClient:
             raise PartiesError(phase, f"the server did not answer ({error}): begin again") from None
 
 
-def serve_rounds(listener, terms, directory, identity, deadline=60):
+def serve_rounds(listener, terms, directory, identity, certificate, deadline=60):
     """Add up for parties until the last has left; returns what the server has seen: (label, survivors, total) a sum.
 
     A party that breaks its connection, or is silent for `deadline` seconds, has dropped out for good.
@@ -96,17 +114,20 @@ def serve_rounds(listener, terms, directory, identity, deadline=60):
     terms, directory : as for `RoundsClient`
     identity : Identity
         Of the server.
+    certificate : Certificate
+        Of the server: parties know its fingerprint.
     deadline : float, default=60
     """
-    return _Rounds(terms, directory, identity, deadline).run(listener)
+    return _Rounds(terms, directory, identity, certificate.context(), deadline).run(listener)
 
 
 # ---------------------------------------------------------------- inside
 
 
 class _Rounds:
-    def __init__(self, terms, directory, identity, deadline):
+    def __init__(self, terms, directory, identity, tls, deadline):
         self.terms, self.directory, self.identity, self.deadline = terms, directory, identity, deadline
+        self.tls = tls
         self.base, self.alive, self.seen = terms.context(directory), {}, []
         self.got, self.met = queue.Queue(), queue.Queue()  # (of parties; of those whose first message is signed)
 
@@ -139,28 +160,30 @@ class _Rounds:
                 strangers.append(sock)
                 Thread(target=self._greet, args=(sock,), daemon=True).start()
             while not self.met.empty():
-                message, sock = self.met.get()
+                message, line = self.met.get()
                 if message.sender in self.alive:
+                    line.close()
                     continue
-                strangers.remove(sock)
-                asked[message.sender], self.alive[message.sender] = message.fields, sock
-                Thread(target=self._listen, args=(message.sender, sock), daemon=True).start()
+                asked[message.sender], self.alive[message.sender] = message.fields, line
+                Thread(target=self._listen, args=(message.sender, line), daemon=True).start()
                 until = time.monotonic() + self.deadline
         for sock in strangers:
             sock.close()
         return asked
 
     def _greet(self, sock):
+        line = sock
         try:
-            message = _read(sock, self.terms.most_bytes)
+            line = Line(self.tls.wrap_socket(sock, server_side=True), self.deadline)
+            message = _read(line, self.terms.most_bytes)
             self.directory.check(message, self.base)
         except (OSError, PartiesError):
-            sock.close()
+            line.close()
             return
         if message.phase == "round" and message.sender != SERVER:
-            self.met.put((message, sock))
+            self.met.put((message, line))
         else:
-            sock.close()
+            line.close()
 
     def _listen(self, place, sock):
         try:

@@ -18,8 +18,8 @@ from cryptography.x509.oid import NameOID
 from dpestim.exceptions import PartiesError
 from dpestim.parties.wire import PREFIX, decode, encode, left
 
-#: Days for which a certificate is valid.
-_DAYS = 365
+#: Days for which a certificate is valid; messages that wait for the server at most (a stranger could fill the memory).
+_DAYS, _MOST_WAITING = 365, 256
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
@@ -62,6 +62,21 @@ class Certificate:
         return context
 
 
+def of_parties():
+    """Return what the standard library needs of a party, which then compares the fingerprint."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # (`refuse_others` is called instead)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+def refuse_others(connection, fingerprint, phase):
+    """Raise PartiesError unless the server of a connection has the certificate of this fingerprint."""
+    if hashlib.sha256(connection.getpeercert(binary_form=True)).hexdigest() != fingerprint:
+        raise PartiesError(phase, "the server has another certificate than that of the fingerprint: ask its operator "
+                                  "for the fingerprint again")
+
+
 async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, ready=None):
     """Serve one sum to all parties, and return its result.
 
@@ -82,7 +97,7 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, 
     PartiesError
         Where there is no result; the parties are told.
     """
-    queue, writers = asyncio.Queue(), {}
+    queue, writers = asyncio.Queue(_MOST_WAITING), {}
 
     async def connected(reader, writer):
         """Pass on what arrives; a connection belongs to the party whose signed message came over it last."""
@@ -148,18 +163,12 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
     PartiesError
         Where the sum ended without a result, as far as this party knows.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # (its fingerprint is compared instead)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
-        reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=context), timeout)
+        reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=of_parties()), timeout)
     except (TimeoutError, OSError) as error:
         raise PartiesError(party.phase, f"no connection to {host}:{port} ({error}): start the server first") from None
     try:
-        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        if hashlib.sha256(shown).hexdigest() != fingerprint:
-            raise PartiesError(party.phase, "the server has another certificate than that of the fingerprint: ask its "
-                                            "operator for the fingerprint again")
+        refuse_others(writer.get_extra_info("ssl_object"), fingerprint, party.phase)
         answers = party.start()
         while True:
             for message in answers:

@@ -3,6 +3,7 @@
 import re
 import socket
 import sys
+from contextlib import closing
 from fractions import Fraction
 from threading import Thread
 
@@ -18,7 +19,7 @@ from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
 from dpestim.exceptions import BudgetExceededError, PartiesError
 from dpestim.linear_model import DPLinearRegression
-from dpestim.parties import Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
+from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
 from dpestim.parties.federated import _SHARES, _check_law, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
@@ -34,6 +35,7 @@ SERVED = {
     "Variance",
 }
 N_PARTIES, N_ROWS = 3, 200
+CERTIFICATE = Certificate.make()
 #: What is said of those that are not; or why their rows cannot be in parts.
 REFUSALS = "sums of parts|all rows at once|draw nothing else|delta must|row_allocation|edges_fraction|needs"
 module = sys.modules["dpestim.parties.federated"]
@@ -249,8 +251,8 @@ def over_sockets(makers, rows, dies=None):
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def attend(place):
-            with socket.create_connection(listener.getsockname()) as sock:
-                sums = RoundsClient(sock, terms, directory, place, identities[place], deadline=20)
+            with closing(RoundsClient(socket.create_connection(listener.getsockname()), terms, directory, place,
+                                      identities[place], CERTIFICATE.fingerprint, deadline=20)) as sums:
                 total, n = sums.total, []
 
                 def counted(*given):
@@ -268,7 +270,7 @@ def over_sockets(makers, rows, dies=None):
         threads = [Thread(target=attend, args=(place,)) for place in range(len(rows))]
         [thread.start() for thread in threads]
         try:
-            seen = serve_rounds(listener, terms, directory, owner, deadline=20)
+            seen = serve_rounds(listener, terms, directory, owner, CERTIFICATE, deadline=20)
         except PartiesError as error:
             seen = error
         [thread.join() for thread in threads]
@@ -299,17 +301,28 @@ def test_over_sockets_a_stranger_that_says_nothing_keeps_nobody_waiting():
     directory, found = Directory(owner.public, [identity.public for identity in identities]), [None] * 2
 
     def attend(place, address):
-        with socket.create_connection(address) as sock:
-            sums = RoundsClient(sock, terms, directory, place, identities[place], deadline=2)
+        with closing(RoundsClient(socket.create_connection(address), terms, directory, place, identities[place],
+                                  CERTIFICATE.fingerprint, deadline=2)) as sums:
             found[place] = int(sums.total(np.array([place + 1], np.uint64), "")[0])
 
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
         threads = [Thread(target=attend, args=(place, listener.getsockname()), daemon=True) for place in range(2)]
         [thread.start() for thread in threads]
-        seen = serve_rounds(listener, terms, directory, owner, deadline=3)
+        seen = serve_rounds(listener, terms, directory, owner, CERTIFICATE, deadline=3)
         [thread.join() for thread in threads]
     assert found == [3, 3]
     assert len(seen) == 1
+
+
+def test_over_sockets_another_server_is_refused():
+    terms, identities = SumTerms(2, 1), [Identity() for _ in range(3)]
+    directory = Directory(identities[0].public, [identity.public for identity in identities[1:]])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Thread(target=serve_rounds, args=(listener, terms, directory, identities[0], CERTIFICATE, 0.5))
+        server.start()
+        with socket.create_connection(listener.getsockname()) as sock, pytest.raises(PartiesError, match="fingerprint"):
+            RoundsClient(sock, terms, directory, 0, identities[1], Certificate.make().fingerprint, deadline=5)
+        server.join()
 
 
 def test_over_sockets_other_parameters_are_refused():
