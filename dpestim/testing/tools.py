@@ -12,6 +12,8 @@ from sklearn.base import clone
 
 #: Types whose values are equal where they say so.
 _PLAIN = {int, str, bool, bytes, Fraction}
+#: Draws without a seed that are compared with a first one.
+DRAWS = 64
 
 
 class MechanismError(AssertionError):
@@ -75,6 +77,17 @@ def same_state(a, b, _seen=()):
     if type(a).__eq__ is not object.__eq__:
         return bool(a == b)
     return same_state(_attributes(a), _attributes(b), seen)
+
+
+def differs_each_time(draw, same=same_state):
+    """Tell whether draws without a seed differ: whether any of many is unlike the first one.
+
+    Two draws are equal by chance where they hold little: a few choices at a large epsilon. All `DRAWS` after the first
+    are equal to it with chance p**DRAWS at most, p that of the likeliest draw: below 1e-12 for every p up to 0.64. What
+    repeats its noise is caught all the same, and what does not costs two draws, nearly always.
+    """
+    first = draw()
+    return any(not same(first, draw()) for _ in range(DRAWS))
 
 
 def _attributes(item):

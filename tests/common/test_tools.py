@@ -1,15 +1,20 @@
 """What the checks are made of: states are compared value by value, samples are drawn once, zeros are no accident."""
 
+import ast
+import inspect
+import os
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpestim.base import all_estimators
 from dpestim.local import GRRFrequencyEstimator
 from dpestim.local.categories.grr import GRR
-from dpestim.testing import MechanismError, check_mechanism, mechanism_checks
-from dpestim.testing.tools import refuses, same_state, snapshot
+from dpestim.testing import MechanismError, check_mechanism, mechanism_checks, tools
+from dpestim.testing.tools import DRAWS, differs_each_time, refuses, same_state, snapshot
 
 PLAIN = {"epsilon": 1.0, "categories": [["a", "b", "c", "d"]]}
 
@@ -85,6 +90,74 @@ def test_refuses_is_about_one_kind_of_error():
     for call in (lambda: fails(KeyError("x")), lambda: None):
         with pytest.raises(MechanismError, match="this must be"):
             refuses(call, "this")
+
+
+def test_draws_that_are_equal_by_chance_are_told_from_noise_that_repeats():
+    given = iter([1] * DRAWS + [2])
+    assert differs_each_time(lambda: next(given))
+    assert list(given) == []
+    assert not differs_each_time(lambda: 1)
+    given = iter([1, 2, 3])
+    assert differs_each_time(lambda: next(given))
+    assert list(given) == [3]  # (no more is drawn than is needed)
+
+
+def checks_of_fresh_noise():
+    """Return one mechanism for each check that draws without a seed."""
+    found = {}
+    for _, cls in all_estimators():
+        for name, check in mechanism_checks(cls(**cls._test_params()[0])):
+            if "differs_each_time(" in inspect.getsource(getattr(check, "func", check)):
+                found.setdefault(name, check)
+    return found
+
+
+FRESH = checks_of_fresh_noise()
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_noise_that_repeats_without_a_seed_is_rejected(name, monkeypatch):
+    monkeypatch.setattr(tools, "DRAWS", 3)
+    FRESH[name]()
+    monkeypatch.setattr(os, "urandom", bytes)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None, make=np.random.default_rng: make(seed or 0))
+    with pytest.raises(MechanismError, match=r"secure|new|no seed"):
+        FRESH[name]()
+
+
+def compared_by_hand(tree):
+    """Yield the lines of source that want two calls which read alike, or are without a seed, to differ."""
+    for test in ast.walk(tree):
+        if not isinstance(test, ast.FunctionDef):
+            continue
+        secure = {name.id for line in ast.walk(test) if isinstance(line, ast.Assign) and without_a_seed(line.value)
+                  for target in line.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        for node in ast.walk(test):
+            if isinstance(getattr(node, "ops", [getattr(node, "op", None)])[0], ast.NotEq | ast.Not):
+                calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+                drawn = [call for call in calls if without_a_seed(call) or secure.intersection(
+                    name.id for name in ast.walk(call.func) if isinstance(name, ast.Name))]
+                twice = [call for call in map(ast.unparse, calls) if ".sample(" in call and "random_state" not in call]
+                if drawn or len(twice) > 1:
+                    yield ast.unparse(node)
+
+
+def without_a_seed(node):
+    """Tell whether an expression calls something with ``random_state=None``."""
+    return any(isinstance(k, ast.keyword) and str(k.arg).endswith("random_state") and isinstance(k.value, ast.Constant)
+               and k.value.value is None for k in ast.walk(node))
+
+
+def test_no_two_draws_without_a_seed_are_compared_by_hand():
+    """Chance makes two of them equal, and a run of the suite fails for nothing: `differs_each_time` looks at more."""
+    root = Path(tools.__file__).parents[2]
+    for folder in ("dpestim/testing", "tests"):
+        for file in (root / folder).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            if "random_state=None" in text or ".sample(" in text:
+                assert list(compared_by_hand(ast.parse(text))) == [], file
+    for line in ("not same(a.fit(X), f(random_state=None).fit(X))", "b.draw() != b.draw()", "c.sample() != c.sample()"):
+        assert list(compared_by_hand(ast.parse(f"def test():\n    b = f(random_state=None)\n    assert {line}\n")))
 
 
 class NeverTheFirst(GRR):

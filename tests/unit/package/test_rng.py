@@ -239,7 +239,8 @@ def test_a_forked_child_does_not_repeat_noise_and_can_use_threads():
     assert mine != theirs
     agree = np.mean(np.frombuffer(mine, np.uint8) == np.frombuffer(theirs, np.uint8))
     p = float(est.randomizers_[0].p_star)
-    assert abs(agree - (p * p + (1 - p) ** 2)) < 6 * np.sqrt(0.25 / 4096)  # as independent as two calls
+    # as independent as two calls (which are further apart once in 10**11 runs)
+    assert abs(agree - (p * p + (1 - p) ** 2)) < 7 * np.sqrt(0.25 / 4096)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
