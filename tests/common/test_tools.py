@@ -136,7 +136,7 @@ def compared_by_hand(tree):
             if isinstance(getattr(node, "ops", [getattr(node, "op", None)])[0], ast.NotEq | ast.Not):
                 calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
                 drawn = [call for call in calls if without_a_seed(call) or secure.intersection(
-                    name.id for name in ast.walk(call.func) if isinstance(name, ast.Name))]
+                    name.id for name in ast.walk(call) if isinstance(name, ast.Name))]
                 twice = [call for call in map(ast.unparse, calls) if ".sample(" in call and "random_state" not in call]
                 if drawn or len(twice) > 1:
                     yield ast.unparse(node)
