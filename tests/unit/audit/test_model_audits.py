@@ -188,9 +188,11 @@ def test_canaries_are_rows_of_the_table(at):
     assert kinds.index("ccc") < kinds.index("a")
     columns = DOMAIN if at < 3 else Domain(dict(enumerate(column for _, column in DOMAIN.items())))
     for model, y in (
-        (DPGradientBoostingClassifier(1.0, bounds=columns, categories=columns, classes=["no", "sometimes"], max_iter=1),
+        (DPGradientBoostingClassifier(1.0, bounds=columns, categories=columns, classes=["no", "sometimes"], max_iter=1,
+                                      random_state=0),
          ["no"] * 15),
-        (MarginalSynthesizer(1.0, delta=1e-6, bounds=columns, categories=columns, bins=2, degree=1), None),
+        (MarginalSynthesizer(1.0, delta=1e-6, bounds=columns, categories=columns, bins=2, degree=1,
+                             random_state=0), None),
     ):
         found = audit_model(model, table, y, n_canaries=12, random_state=0)
         assert not found.violated

@@ -106,7 +106,10 @@ def test_the_lowest_bits_of_floats_tell():
 
 
 def test_an_audit_is_reproducible_from_what_it_tells():
-    first = audit(laplaces, [(0, 1), (0, 0.5)], claim=0.5, batch=True, time_limit=0.2)
+    for seconds in (0.2, 2.0, 20.0, 200.0):  # (a machine that is stopped meanwhile says that the time was short)
+        first = audit(laplaces, [(0, 1), (0, 0.5)], claim=0.5, batch=True, time_limit=seconds)
+        if "The time" not in str(first):
+            break
     again = audit(laplaces, [(0, 1), (0, 0.5)], claim=0.5, batch=True, n_samples=first.planned, random_state=first.seed)
     assert (first.epsilon_lower, first.event, first.counts) == (again.epsilon_lower, again.event, again.counts)
     assert first.pair == (0, 1)
@@ -128,6 +131,6 @@ def test_what_does_not_fit_is_refused_before_anything_runs(change, message):
 def test_code_that_only_fails_is_told_apart_from_code_that_fails_for_some_data():
     with pytest.raises(ValueError, match="raised ZeroDivisionError"):
         audit(lambda x: 1 / 0, [(0, 1)], claim=1.0)
-    found = audit(lambda x: 1 / x, [(0, 1)], claim=1.0, n_samples=400)
+    found = audit(lambda x: 1 / x, [(0, 1)], claim=1.0, n_samples=400, random_state=0)
     assert found.violated
     assert "ZeroDivisionError" in found.event

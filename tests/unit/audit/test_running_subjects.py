@@ -135,7 +135,7 @@ def test_large_outputs_that_are_not_read_as_a_whole_are_told():
 
 
 def test_a_test_with_too_few_outputs_to_refute_the_claim_says_so():
-    found = audit(lambda x: x, [(0, 1)], claim=8.0, n_samples=400)
+    found = audit(lambda x: x, [(0, 1)], claim=8.0, n_samples=400, random_state=0)
     assert "too few outputs to refute" in str(found)
     with pytest.raises(ValueError, match="cannot refute epsilon 8"):
         assert_private(lambda x: x, epsilon=8.0, pairs=[(0, 1)], n_samples=400)
@@ -168,7 +168,7 @@ def test_a_test_that_comes_too_late_counts_for_nothing():
         time.sleep(0.3 * (len(calls) > 20))
         return x
 
-    found = audit(ever_slower, [(0, 1)], claim=0.0, n_samples=4000, time_limit=0.4)
+    found = audit(ever_slower, [(0, 1)], claim=0.0, n_samples=4000, time_limit=0.4, random_state=0)
     assert (found.epsilon_lower, found.violated) == (0.0, False)
     assert "raise time_limit" in str(found)
 
@@ -237,14 +237,15 @@ def test_frames_are_data(library):
     kind = Sum(1.0, bounds=(0, 1))
     with pytest.raises(ValueError, match="pairs must be given"):
         audit(Sum(1.0, bounds={"x": (0, 1)}), claim=1.0)
-    found = audit(kind, [(frame({"x": [0.0, 0.0]}), frame({"x": [0.0, 1.0]}))], claim=1.0, n_samples=100)
+    found = audit(kind, [(frame({"x": [0.0, 0.0]}), frame({"x": [0.0, 1.0]}))], claim=1.0, n_samples=100,
+                  random_state=0)
     assert not found.violated
 
 
 def test_mechanisms_and_fits_of_the_central_model_are_audited():
     assert audit(LaplaceMechanism(1.0, sensitivity=1.0), claim=0.5, **SHARED).violated
     assert not audit(LaplaceMechanism(1.0, bounds=(0, 2), sensitivity=1.0), claim=1.0, **SHARED).violated
-    assert not audit(ExponentialMechanism(1.0, sensitivity=1.0), claim=1.0, n_samples=100).violated
+    assert not audit(ExponentialMechanism(1.0, sensitivity=1.0), claim=1.0, n_samples=100, random_state=0).violated
     kind = Sum(3.0, bounds=(0, 1), neighbours="add_remove")
     found = audit(kind, claim=kind.privacy_, n_samples=300, random_state=0)
     assert not found.violated
@@ -252,7 +253,7 @@ def test_mechanisms_and_fits_of_the_central_model_are_audited():
     # (a number that is claimed is about the relation of the estimator: a replaced row may cost twice as much)
     pairs = caller_of(Sum(1.0, bounds=(-1, 1), neighbours="add_remove"), False).pairs(claim_of(1.0))
     assert {abs(len(a) - len(b)) for a, b in pairs} == {1}
-    found = audit(Careless(), [(np.zeros((3, 1)), np.full((3, 1), 20.0))], claim=1.0, n_samples=120)
+    found = audit(Careless(), [(np.zeros((3, 1)), np.full((3, 1), 20.0))], claim=1.0, n_samples=120, random_state=0)
     assert found.violated
     assert found.event.startswith("output['mean_']")
     steps = make_pipeline(FunctionTransformer(), Sum(8.0, bounds=(0, 1)))

@@ -131,7 +131,7 @@ def test_a_round_of_learning_is_collected(tmp_path):
     X, y = model._test_data(300)
     model.next_round(n_features=X.shape[1])
     survey = Survey(model, name="round")
-    reports, collector = survey.client().privatize(X, y), Collector(survey, tmp_path / "state")
+    reports, collector = survey.client(random_state=0).privatize(X, y), Collector(survey, tmp_path / "state")
     collector.add(survey.to_arrow(reports))
     expected, server = survey.server().aggregate(survey.to_arrow(reports)), collector.server()
     for one in (expected, server):

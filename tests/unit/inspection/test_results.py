@@ -251,9 +251,9 @@ def test_a_result_stays_what_it_was_when_more_reports_come():
 
 
 @pytest.mark.parametrize("make", [
-    lambda domain: MeanEstimator(PMTransformer(4.0, bounds=domain[["age"]])),
-    lambda domain: DistributionEstimator(PMTransformer(4.0, bounds=domain[["age"]]), n_bins=2),
-    lambda domain: GRRFrequencyEstimator(4.0, categories=domain[["kind"]]),
+    lambda domain: MeanEstimator(PMTransformer(4.0, bounds=domain[["age"]], random_state=0)),
+    lambda domain: DistributionEstimator(PMTransformer(4.0, bounds=domain[["age"]], random_state=0), n_bins=2),
+    lambda domain: GRRFrequencyEstimator(4.0, categories=domain[["kind"]], random_state=0),
     lambda domain: MarginalSynthesizer(4.0, delta=1e-6, bounds=domain, bins=4),
     lambda domain: ContingencyTable(4.0, categories=domain[["kind"]]),
 ], ids=["mean", "distribution", "frequencies", "synthesis", "table"])

@@ -153,7 +153,7 @@ def test_it_sits_in_pipelines_and_searches_and_pays_from_a_ledger():
     ], sparse_threshold=1.0)
     with Ledger(20.0) as ledger:
         assert issparse(columns.fit_transform(table))
-        pipe = make_pipeline(columns, model(2.0, random_state=None)).fit(table, y)
+        pipe = make_pipeline(columns, model(2.0)).fit(table, y)
         assert pipe.score(table, y) > 0.8
         assert float(ledger.spent().epsilon) == 2.0
         search = GridSearchCV(

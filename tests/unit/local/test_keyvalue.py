@@ -158,7 +158,7 @@ def test_a_key_that_nobody_was_asked_for_is_unknown():
 
 
 def test_verbs_of_rounds_apart():
-    server, users = PrivKVMEstimator(4.0, keys=2, n_rounds=2), csr_array(np.ones((5000, 2)))
+    server, users = PrivKVMEstimator(4.0, keys=2, n_rounds=2, random_state=0), csr_array(np.ones((5000, 2)))
     server.aggregate(server.client().privatize(users))
     server.next_round()
     assert len(server.published_) == 1

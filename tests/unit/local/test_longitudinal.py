@@ -97,7 +97,7 @@ def test_a_kept_answer_stays_and_comes_back(face):
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("random_state", [None, 5])
 def test_later_reports_follow_the_law(face, random_state):
-    # n = 30,000 reports after a change, |z| < 5 for each of 6 frequencies: alpha below 4e-6 a case
+    # n = 30,000 reports after a change, |z| < 7.5 for each of 6 frequencies, also without a seed: alpha = 4e-13 a case
     est, X = face(1.0, categories=CATEGORIES, random_state=random_state), rows(30_000)
     state = est.client_state(X)
     first = est.privatize(X, state=state)
@@ -107,9 +107,9 @@ def test_later_reports_follow_the_law(face, random_state):
     est.aggregate(second)
     truth = np.bincount(changed[:, 0], minlength=6) / 30_000
     z = (est.frequencies_[0] - truth) / est.standard_errors_[0]
-    assert np.abs(z).max() < 5
+    assert np.abs(z).max() < 7.5
     wrong = (est.frequencies_[0] - np.bincount(X[:, 0], minlength=6) / 30_000) / est.standard_errors_[0]
-    assert np.abs(wrong).max() > 5
+    assert np.abs(wrong).max() > 7.5
 
 
 def test_seeded_rounds_do_not_repeat_their_noise():

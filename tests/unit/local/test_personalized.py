@@ -383,7 +383,8 @@ def test_copies_and_searches():
     np.testing.assert_array_equal(twin.frequencies_[0], est.frequencies_[0])
     with pytest.raises(ValueError, match=r"seed|copy"):
         est.merge(twin)
-    search = GridSearchCV(PersonalizedEstimator(GRR, {"x": {}, "y": {}}), {"estimator__epsilon": [0.01, 8.0]}, cv=2)
+    seeded = PersonalizedEstimator(clone(GRR).set_params(random_state=0), {"x": {}, "y": {}})
+    search = GridSearchCV(seeded, {"estimator__epsilon": [0.01, 8.0]}, cv=2)
     assert search.fit(X).best_params_ == {"estimator__epsilon": 8.0}
     assert search.best_estimator_.score(X) > -0.01
 

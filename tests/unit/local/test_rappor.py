@@ -110,7 +110,8 @@ def test_a_changed_value_has_another_answer_and_comes_back(categories):
 def test_many_reports_show_the_permanent_answer_and_no_more(more):
     """Over 300 reports of 40 rows the share of ones is q or p, by the permanent answer (6 sigma for 640 bits)."""
     X = np.zeros((40, 1), int)
-    est = RAPPORFrequencyEstimator(4.0, categories=[[0, 1]], n_bits=16, n_cohorts=2, **more)
+    est = RAPPORFrequencyEstimator(4.0, categories=[[0, 1]], n_bits=16, n_cohorts=2, **more,
+                                   random_state=np.random.default_rng(0))
     state, law = est.client_state(X), est.randomizer()
     reports = np.array([est.privatize(X, state=state) for _ in range(300)])
     answers = state._memos[0].answers

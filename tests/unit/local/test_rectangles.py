@@ -166,9 +166,9 @@ def test_two_groups_of_users_pay_once_each_and_their_servers_add_up():
     assert whole.n_users_ + whole.refinement_.n_users == len(X)
     assert len(set(whole.refinement_.splits)) > 1
     first = estimator(3.0, method="adaptive", random_state=1).fit(X) and estimator(3.0, method="adaptive")
-    first.aggregate(estimator(3.0, method="adaptive").privatize(X[:8000]))
+    first.aggregate(estimator(3.0, method="adaptive", random_state=2).privatize(X[:8000]))
     told = first.refine(12_000)
-    later = estimator(3.0, method="adaptive", refinement=told)
+    later = estimator(3.0, method="adaptive", refinement=told, random_state=np.random.default_rng(3))
     assert clone(later).refinement == told
     one = clone(later).aggregate(later.privatize(X[8000:14_000]))
     two = clone(later).aggregate(later.privatize(X[14_000:]))

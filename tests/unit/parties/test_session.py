@@ -35,8 +35,11 @@ def test_the_sum_over_sockets(active):
 
 
 def test_a_party_that_never_comes_is_dropped_or_ends_the_sum():
-    parties, server, vectors = made(dropout=0.25)
-    total = served(parties[:3], server, timeout=0.5)[0]
+    for seconds in (0.5, 5.0, 20.0):  # (on a machine that is busy, parties that come are late)
+        parties, server, vectors = made(dropout=0.25)
+        total = served(parties[:3], server, timeout=seconds)[0]
+        if not isinstance(total, PartiesError):
+            break
     assert total.tolist() == vectors[:3].sum(0).tolist()
     parties, server, _ = made()
     error, *others = served(parties[:3], server, timeout=0.5)
