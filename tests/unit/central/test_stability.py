@@ -283,7 +283,7 @@ def test_refusals_are_as_frequent_as_stated():
 
 
 def test_a_stable_answer_is_exact():
-    est = ProposeTestRelease(1.0, delta=1e-6, proposed_bound=0, bounds=(0.0, 10.0))
+    est = ProposeTestRelease(1.0, delta=1e-6, proposed_bound=0, bounds=(0.0, 10.0), random_state=0)
     column = np.full(200, 7.5)
     assert est.release(column) == 7.5
     assert est.release(np.r_[column[:100], np.zeros(99)]) is None

@@ -292,8 +292,8 @@ def test_messages_in_any_order_and_twice_give_one_result(method):
         return [waiting[at] for at in rng.permutation(np.repeat(np.arange(len(waiting)), 2))]
 
     exchange(made, ROWS, mixed)
-    assert [owner.value for owner in made] == [3 if method == "bisection" else made[0].value] * 4
-    assert made[0].value in (3, 4)
+    assert [owner.value for owner in made] == [made[0].value] * 4
+    assert made[0].value in (3, 4)  # (4, though half are below, where noise of one count is drawn: once in 600,000)
     assert {owner.phase for owner in made} == {"end"}
 
 

@@ -202,7 +202,7 @@ def test_only_zeros_and_ones_are_yes_and_no():
 def test_verbs_and_promises():
     X = (np.arange(3000) % 3 == 0).reshape(-1, 1)
     ledger = Ledger(2.0, delta=1e-4)
-    device = BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100, ledger=ledger)
+    device = BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100, ledger=ledger, random_state=0)
     messages = device.encode(X)
     server = BooleanSum(1.0, delta=1e-6, n_users=3000, colluding=100)
     server.analyse(device.shuffle(messages))
@@ -278,7 +278,7 @@ def test_no_order_links_the_columns_of_a_user(seed):
 
 def test_what_messages_do_not_tell_is_asked_for():
     X = np.repeat([[0.0, 1.0]], 500, axis=0)
-    protocol = RealSum(2.0, delta=1e-5, bounds=(0, 1), protocol="cheu", n_users=500)
+    protocol = RealSum(2.0, delta=1e-5, bounds=(0, 1), protocol="cheu", n_users=500, random_state=0)
     messages = protocol.encode(X)
     with pytest.raises(ValueError, match="one number for each column"):
         protocol.analyse(messages)

@@ -52,10 +52,10 @@ def objects(*values):
 ], ids=str)
 def test_what_is_published_shows_no_row_s_way_of_saying_it(first, other):
     many = [first] * 300
-    wanted = repr(unknown_categories(objects(*many), epsilon=10.0, delta=1e-6).keys)
+    wanted = repr(unknown_categories(objects(*many), epsilon=10.0, delta=1e-14).keys)
     for rows in ([other, *many], [*many, other]):
-        assert repr(unknown_categories(objects(*rows), epsilon=10.0, delta=1e-6).keys) == wanted
-    mine, theirs = (UnknownCategories(10.0, delta=1e-6).summarize(objects(*rows)) for rows in ([other], many))
+        assert repr(unknown_categories(objects(*rows), epsilon=10.0, delta=1e-14).keys) == wanted
+    mine, theirs = (UnknownCategories(10.0, delta=1e-14).summarize(objects(*rows)) for rows in ([other], many))
     assert repr(mine.merge(theirs).release().keys) == wanted
 
 
@@ -88,8 +88,8 @@ def test_rows_of_a_list_do_not_change_each_other():
         assert abs(cells[2] - 300) < 5
     est = Sum(50.0, bounds=(0, 1), neighbours="add_remove")
     assert abs(group_by(est, np.ones(301), [b + 1] * 300 + [2.5], [b, b + 1, 2.5])[b + 1].value - 300) < 5
-    assert unknown_categories([1] * 299 + [2.5], epsilon=10.0, delta=1e-6).keys == ([1],)
-    assert type(unknown_categories([1] * 299 + [2.5], epsilon=10.0, delta=1e-6).keys[0][0]) is int
+    assert unknown_categories([1] * 299 + [2.5], epsilon=10.0, delta=1e-14).keys == ([1],)
+    assert type(unknown_categories([1] * 299 + [2.5], epsilon=10.0, delta=1e-14).keys[0][0]) is int
 
 
 @pytest.mark.parametrize(("estimator", "change"), [
