@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpestim._core import scaled
 from dpestim.inputs.encoded import norm_of
 from dpestim.inputs.sparse import SparseRows
 
@@ -34,11 +35,19 @@ class Scale:
             raise ValueError("bounds need dense rows, because scaling maps 0 to another number: pass X.toarray(), or "
                              "declare data_norm instead")
         half = self._half
+        X = np.ascontiguousarray(X, np.float64)
+        out = np.empty_like(X)
+        by, wide = np.where(half > 0, half, 1.0), (half > 0).astype(np.float64)
+        low, high = (np.ascontiguousarray(end, np.float64) for end in (self.low, self.high))
+        scaled.scale_rows(X, low, high, by, wide, bool(self.centred), out)
+        return out
+
+    def parts(self):
+        """Return ((low, high, factors, what is subtracted then), kind), as `_core.scaled.scores` takes them."""
+        half = self._half
         with np.errstate(all="ignore"):
-            by = np.where(half > 0, half, 1.0)
-            scaled = (X - self.low) / by - 1.0 if self.centred else np.clip(X, self.low, self.high) / by
-            scaled = np.clip(scaled, -1.0, 1.0)
-        return np.ascontiguousarray(np.where(half > 0, scaled, 0.0 * scaled))
+            factors = np.where(half > 0, 1.0 / np.where(half > 0, half, 1.0), 0.0)
+        return np.array([self.low, self.high, factors, half > 0], dtype=np.float64), 1 if self.centred else 2
 
     def in_units(self, coef, intercept):
         """Return coefficients and intercepts of scaled rows in units of X."""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpestim import parallel
-from dpestim._core import logistic
+from dpestim._core import logistic, scaled
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier, CentralModel
 from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
@@ -22,9 +22,6 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
-
-#: Rows whose scaled copies are held at a time.
-_ROWS = 1 << 14
 
 
 class ClippedModel(OfDomain, CentralModel):
@@ -56,28 +53,27 @@ class ClippedModel(OfDomain, CentralModel):
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
         coef, intercept = self.coef_, self.intercept_
+        scale = None
         if self._scaled is not None:
             coef, intercept, scale = self._scaled
-            X = scale.rows(X)
+            if isinstance(X, SparseRows):
+                scale.rows(X)  # (refuses)
         # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
         limit, _ = row_shape(X.shape[1], 0.0)
-        factors = np.empty(len(X))
-        if isinstance(X, SparseRows):
-            logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
-        else:
-            logistic.clip_factors(X, 1.0 / self.data_norm_, limit, factors)
         with np.errstate(all="ignore"):
             slopes = (np.atleast_2d(coef) * (self.data_norm_ / limit)).T
             if isinstance(X, SparseRows):
+                factors = np.empty(len(X))
+                logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
                 return X.times(factors, slopes) + intercept
-            scores = np.empty((len(X), slopes.shape[1]))
-            for at in range(0, len(X), _ROWS):
-                few = slice(at, at + _ROWS)
-                rows = X[few] * factors[few, None]
-                if strict:
-                    rows[factors[few] == 0] = 0.0  # not 0 times what is not a number
-                scores[few] = rows @ slopes
-        return scores + intercept
+        scores = np.empty((len(X), slopes.shape[1]))
+        columns, kind = (np.zeros((4, X.shape[1])), 0) if scale is None else scale.parts()
+        weights = np.zeros((slopes.shape[1], -(-X.shape[1] // logistic.PAD) * logistic.PAD))
+        weights[:, : X.shape[1]] = slopes.T
+        work = np.zeros((scaled.TILE, weights.shape[1]))
+        scaled.scores(X, *columns, kind, 1.0 / self.data_norm_, limit, weights, work, scores)
+        scores += intercept
+        return scores
 
 
 class PerturbedModel(ClippedModel):

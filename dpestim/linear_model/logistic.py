@@ -158,7 +158,10 @@ class DPLogisticRegression(LinearClassifier):
         rest, divided by their sum. For private rows they are **not private**, see `decision_function`.
         """
         scores = self.decision_function(X)
-        return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else self._shares(scores)
+        if scores.ndim > 1:
+            return self._shares(scores)
+        out = np.stack([-scores, scores], axis=1)
+        return expit(out, out=out)
 
     def predict_log_proba(self, X):
         """Return the logarithm of the probability of each class for each row; as private as these."""

@@ -13,6 +13,9 @@ from dpestim.statistics.quantiles import Quantile
 from dpestim.statistics.ranks import ranked
 from dpestim.statistics.sums import column_sums
 
+#: Rows that are mapped at a time, which stay in the cache.
+_BLOCK = 1 << 11
+
 
 class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
     """Standardise columns by a noisy mean and a noisy standard deviation.
@@ -149,12 +152,15 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
         return draw
 
     def _map(self, rows):
-        out = self._clipped(rows)
-        if self.mean_ is not None:
-            out -= self.mean_
-        if self.scale_ is not None:
-            out /= self.scale_
-        return out if self.clip is None else np.clip(out, -self.clip, self.clip, out=out)
+        out = np.empty(rows.shape)
+        for at in range(0, len(rows), _BLOCK):
+            block = self._clipped(rows[at : at + _BLOCK])
+            if self.mean_ is not None:
+                block -= self.mean_
+            if self.scale_ is not None:
+                block /= self.scale_
+            out[at : at + _BLOCK] = block if self.clip is None else np.clip(block, -self.clip, self.clip, out=block)
+        return out
 
     @classmethod
     def _test_params(cls):
@@ -278,10 +284,13 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         return draw
 
     def _map(self, rows):
-        out = self._clipped(rows)
-        out *= self.scale_
-        out += self.min_
-        return np.clip(out, *self.feature_range, out=out)
+        out = np.empty(rows.shape)
+        for at in range(0, len(rows), _BLOCK):
+            block = out[at : at + _BLOCK]
+            np.multiply(self._clipped(rows[at : at + _BLOCK]), self.scale_, out=block)
+            block += self.min_
+            np.clip(block, *self.feature_range, out=block)
+        return out
 
     @classmethod
     def _test_params(cls):

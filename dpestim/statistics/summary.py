@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim._core import cells
+from dpestim._core import cells, scaled
 from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
 from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.safe_errors import attempt
@@ -86,6 +86,11 @@ class Grid:
         column = np.ascontiguousarray(column, np.float64)
         cells.points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2, out)
         return out
+
+    def total(self, column):
+        """Return the sum of `points` of a column, as an int."""
+        column = np.ascontiguousarray(column, np.float64)
+        return scaled.sum_points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2)
 
     def count(self, column, counts):
         """Add to `counts`, one entry a point, the rows of a column."""

@@ -68,6 +68,9 @@ def column_sums(rows, grids, squares=()):
     """Return sums of integers and of the products of pairs of columns, as ints of any size."""
     sums, products = [0] * len(grids), [0] * len(squares)
     for block in blocks(rows):
+        if not squares:
+            sums = [total + grid.total(column) for total, grid, column in zip(sums, grids, block)]
+            continue
         points = [grid.points(column) for grid, column in zip(grids, block)]
         for j, column in enumerate(points):
             sums[j] += int(column.sum())

@@ -1,0 +1,89 @@
+"""Rows scaled by public bounds, and exact sums of the points of a grid: one pass over what is read."""
+
+from libc.stdint cimport int64_t
+
+cdef extern from "scaled.h" nogil:
+    const int DPESTIM_TILE
+    double dpestim_sum_points(const double *x, Py_ssize_t n, double scale, double low, double span, double middle,
+                              double least, double most)
+    void dpestim_scale_row(const double *x, Py_ssize_t d, const double *low, const double *high, const double *by,
+                           const double *keep, int centred, double *out)
+    void dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, const double *low, const double *high,
+                        const double *by, const double *shift, int kind, double inverse, double limit,
+                        const double *w, Py_ssize_t k, Py_ssize_t width, double *z, double *out)
+
+TILE = DPESTIM_TILE  # rows that are taken together by `scores`
+
+cdef int64_t _EXACT = 1 << 53
+#: Values that are added before the sum is an integer: at most so many, and so few that floats are exact.
+cdef Py_ssize_t _BLOCK = 1 << 14
+
+
+def sum_points(
+    const double[::1] values,   # IN   a column
+    double scale,               # IN   points a unit
+    double low,                 # IN   the first point
+    int64_t span,               # IN   the last point, counted from the first
+    double least,               # IN   values are clipped to these bounds first
+    double most,                # IN
+    int64_t middle,             # IN   the point that counts as 0
+):
+    """Return the sum of the nearest points, counted from the middle, as an int of any size; NaN is in the middle."""
+    cdef Py_ssize_t i, m, n = values.shape[0], most_rows
+    cdef double part
+    if not 0 <= middle <= span or span >= 1 << 51:
+        raise ValueError("middle must be from 0 to span, which must be below 2^51")
+    most_rows = min(_BLOCK, max(1, _EXACT // max(1, span)))
+    total = 0
+    for i in range(0, n, most_rows):
+        m = min(n - i, most_rows)
+        with nogil:
+            part = dpestim_sum_points(&values[i], m, scale, low, <double>span, <double>middle, least, most)
+        total += int(part)
+    return total - n * middle
+
+
+def scale_rows(
+    const double[:, ::1] X,     # IN   rows
+    const double[::1] low,      # IN   public bounds of the columns
+    const double[::1] high,
+    const double[::1] by,       # IN   what columns are divided by, above 0
+    const double[::1] keep,     # IN   1, or 0 where a column has no width
+    bint centred,               # IN   whether the middle becomes 0, or 0 stays 0
+    double[:, ::1] out,         # OUT  (n, d)
+):
+    """Write rows, each column scaled and clipped to [-1, 1]; NaN stays."""
+    cdef Py_ssize_t i, n = X.shape[0], d = X.shape[1]
+    if out.shape[0] != n or out.shape[1] != d or low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or (
+            keep.shape[0] != d):
+        raise ValueError("X, the bounds and out differ in shape")
+    if d:
+        with nogil:
+            for i in range(n):
+                dpestim_scale_row(&X[i, 0], d, &low[0], &high[0], &by[0], &keep[0], centred, &out[i, 0])
+
+
+def scores(
+    const double[:, ::1] X,     # IN   rows
+    const double[::1] low,      # IN   public bounds of the columns
+    const double[::1] high,
+    const double[::1] by,       # IN   what columns are multiplied by
+    const double[::1] shift,    # IN   what is subtracted then
+    int kind,                   # IN   0: rows as they are; 1: scaled, the middle becomes 0; 2: scaled, 0 stays 0
+    double inverse,             # IN   1 / the declared norm of a row, so scaled
+    double limit,               # IN   the norm that clipped rows keep
+    const double[:, ::1] w,     # IN   (k, width) weights, padded with zeros to a multiple of eight columns
+    double[:, ::1] work,        # IO   (TILE, width) zeros, scratch
+    double[:, ::1] out,         # OUT  (n, k)
+):
+    """Write the linear scores of clipped rows; 0 for a row with a value that is not a finite number."""
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0], width = w.shape[1]
+    if low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or shift.shape[0] != d or (
+            out.shape[0] != n or out.shape[1] != k):
+        raise ValueError("X, the bounds and out differ in shape")
+    if width % 8 or width < d or work.shape[0] != DPESTIM_TILE or work.shape[1] != width or not 0 <= kind <= 2:
+        raise ValueError("w or work has the wrong width")
+    if n and d and k:
+        with nogil:
+            dpestim_scores(&X[0, 0], n, d, &low[0], &high[0], &by[0], &shift[0], kind, inverse, limit, &w[0, 0], k,
+                           width, &work[0, 0], &out[0, 0])

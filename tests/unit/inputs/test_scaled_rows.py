@@ -1,0 +1,89 @@
+"""Rows scaled by public bounds, scores of them and sums of grid points: the kernels against plain NumPy."""
+
+import numpy as np
+import pytest
+
+from dpestim._core import logistic, scaled
+from dpestim.inputs.scaled import Scale
+from dpestim.statistics.summary import Grid
+
+ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, -1e300, 5e-324, 1.0, -1.0])
+
+
+def plain_rows(scale, X):
+    """Return what `Scale.rows` promises, by whole tables."""
+    half = scale._half
+    with np.errstate(all="ignore"):
+        by = np.where(half > 0, half, 1.0)
+        rows = (X - scale.low) / by - 1.0 if scale.centred else np.clip(X, scale.low, scale.high) / by
+        return np.where(half > 0, np.clip(rows, -1.0, 1.0), 0.0 * rows)
+
+
+def scales():
+    low, high = np.array([-1.0, 0.0, 2.0, -1e9, 5.0]), np.array([1.0, 0.3, 7.0, 1e9, 5.0])
+    return [Scale(low, high), Scale(low, high, centred=False), Scale(0 * low, 0 * low, centred=False)]
+
+
+@pytest.mark.parametrize("scale", scales())
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 200])
+def test_rows_are_scaled_as_whole_tables_are(scale, n_rows):
+    rng = np.random.default_rng(n_rows)
+    X = rng.normal(size=(n_rows, 5)) * 10.0 ** rng.integers(-3, 10, (n_rows, 5))
+    X[rng.random(X.shape) < 0.2] = rng.choice(ODD)
+    np.testing.assert_array_equal(scale.rows(X), plain_rows(scale, X))
+
+
+@pytest.mark.parametrize("n_columns", [1, 5, 8, 19])
+@pytest.mark.parametrize("kind", ["as it is", "centred", "from 0"])
+def test_scores_are_those_of_clipped_rows(n_columns, kind):
+    rng = np.random.default_rng(n_columns)
+    X = rng.normal(size=(37, n_columns)) * 3
+    X[4, 0], X[9, -1] = np.nan, np.inf
+    scale = None
+    columns, number = np.zeros((4, n_columns)), 0
+    if kind != "as it is":
+        low, high = -rng.random(n_columns), rng.random(n_columns)
+        low[0] = high[0] = 0.0
+        scale = Scale(low, high, centred=kind == "centred")
+        columns, number = scale.parts()
+    weights = np.zeros((2, -(-n_columns // logistic.PAD) * logistic.PAD))
+    weights[:, :n_columns] = rng.normal(size=(2, n_columns))
+    out = np.full((37, 2), np.nan)
+    scaled.scores(X, *columns, number, 0.5, 0.9, weights, np.zeros((scaled.TILE, weights.shape[1])), out)
+    with np.errstate(all="ignore"):
+        rows = X if scale is None else scale.rows(X)
+    good = np.isfinite(rows).all(axis=1)
+    factors = np.empty(37)
+    logistic.clip_factors(np.ascontiguousarray(rows), 0.5, 0.9, factors)
+    expected = np.where(good, 1, 0)[:, None] * ((np.where(good[:, None], rows, 0) * factors[:, None])
+                                                @ weights[:, :n_columns].T)
+    assert (factors[~good] == 0).all()
+    assert not good.all()
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("bits", [0, 3, 20])
+@pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 1000, 40_000])
+def test_a_sum_of_points_is_exact(bits, n_rows):
+    grid = Grid(-1.5, 2.25, bits)
+    rng = np.random.default_rng(n_rows)
+    column = rng.normal(size=n_rows)
+    column[: min(n_rows, len(ODD))] = ODD[:n_rows]
+    column[len(ODD) :: 3] = (np.round(column[len(ODD) :: 3] * grid.scale) + 0.5) / grid.scale  # (halfway)
+    assert grid.total(column) == sum(map(int, grid.points(column)))
+
+
+def test_widest_span_adds_up_in_steps():
+    span = (1 << 51) - 1
+    column = np.full(9, 1e30)
+    assert scaled.sum_points(column, 1.0, 0.0, span, 0.0, float(span), 0) == 9 * span
+
+
+def test_shapes_are_checked():
+    X, d = np.zeros((3, 2)), np.ones(2)
+    with pytest.raises(ValueError, match="shape"):
+        scaled.scale_rows(X, d, d, d, np.ones(3), True, np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="width"):
+        scaled.scores(X, d, d, d, d, 0, 1.0, 1.0, np.zeros((1, 7)), np.zeros((8, 7)), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="2\\^51"):
+        scaled.sum_points(np.zeros(1), 1.0, 0.0, 1 << 51, 0.0, 1.0, 0)
