@@ -16,11 +16,9 @@ from threading import Barrier, BrokenBarrierError, Thread
 import numpy as np
 
 from dpestim.base import PrivateEstimator
-from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.central.additive.law import LARGEST
-from dpestim.distributed.exact_share import polya_share
+from dpestim.distributed.gaussian_share import lowered, raised
 from dpestim.distributed.parts import made_up
-from dpestim.distributed.shared_noise import SharedNoise
+from dpestim.distributed.shared_noise import SharedNoise, share_of
 from dpestim.exceptions import PartiesError
 from dpestim.parties.keys import Directory, Identity
 from dpestim.parties.party import SumParty
@@ -35,8 +33,6 @@ from dpestim.statistics.base import DPStatistic
 _SHARES = (1 << 42) + 1
 #: Parameters that may differ from party to party.
 _OWN = ("ledger", "random_state", "n_jobs", "verbose")
-_NO_DELTA = ("delta must be None, because shares of parties add up to discrete Laplace noise, which needs no delta: "
-             "leave it out")
 #: How many rows the made-up data of a rehearsal have, as far as public numbers go.
 _REHEARSED = 1000
 
@@ -49,8 +45,9 @@ def federated(estimator, parties, *, honest=None, users=None):
     Parameters
     ----------
     estimator : estimator of dpestim
-        One that adds discrete Laplace noise to sums: counts, means, tables, linear regression, naive Bayes, scalers,
-        forests, `DPKMeans`, boosting. All domains must be declared, and no delta.
+        One that adds noise to sums: counts, means, tables, covariances, components, linear regression, gradient
+        descent, naive Bayes, scalers, forests, `DPKMeans`, boosting. All domains must be declared. With a delta noise
+        is Gaussian where it is on one machine.
     parties : list
         The rows of each party, two or more: X, or a pair (X, y), or (X, users) with `max_rows_per_user`.
     honest : int, default=None
@@ -181,15 +178,14 @@ class _Shares:
 
     def __init__(self, sums, honest, source, label):
         self._sums, self._honest, self._source, self._label, self._n = sums, honest, source, label, 0
+        self.releases = []
 
     def noisy(self, law, codes):
         """Return the total of the integers of all parties, with noise of this law or more."""
-        _check_law(law)
-        at, self._n = self._n, self._n + 1
-        share = polya_share(law.rate_of_decay, self._honest).draw(self._source.part(at), codes.size)
-        agreed = f"{self._label} {at} {law.rate_of_decay} {codes.size}"
-        total = self._sums.total(codes.view(np.uint64) + share, agreed)
-        return np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
+        share, at, self._n = share_of(law, self._honest), self._n, self._n + 1
+        words = raised(share, codes) + share.draw(self._source.part(at), codes.size)
+        self.releases.append((law, codes.size))
+        return lowered(share, self._sums.total(words, f"{self._label} {at} {share} {codes.size}"))
 
 
 class _Rehearsal:
@@ -197,13 +193,8 @@ class _Rehearsal:
 
     def noisy(self, law, codes):
         """Return integers as they are."""
-        _check_law(law)
+        share_of(law, 1)
         return codes
-
-
-def _check_law(law):
-    if type(law) is not DiscreteLaplaceLaw:
-        raise ValueError(_NO_DELTA)
 
 
 def _rehearse(estimator, example):
@@ -265,14 +256,13 @@ def _check_served(estimator):
     name = type(estimator).__name__
     if not hasattr(estimator, "fit_parts"):
         raise ValueError(f"{name} {getattr(estimator, '_not_in_parts', PrivateEstimator._not_in_parts)}")
-    if getattr(estimator, "delta", None):  # (also what compares counts of what only some parties have to a threshold)
-        raise ValueError(_NO_DELTA)
     if isinstance(estimator, DPStatistic):
         estimator._check_mergeable()
     if not estimator._adds_up:
         raise ValueError(f"estimator must add noise to sums of parts, and {name} does more with these parameters: take "
                          'a statistic of sums (variances and covariances need neighbours="add_remove"), a model of one '
-                         'pass, DPKMeans, boosting, or DPLogisticRegression(perturbation="gradient")')
+                         'pass (linear regression with method="moments"), DPKMeans, boosting, or '
+                         'DPLogisticRegression(perturbation="gradient")')
 
 
 def _terms(estimator, names, m, honest):

@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.accounting import PrivacyLossDistribution
-from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.distributed.exact_poisson import ExactPoisson
+from dpestim.distributed.gaussian_share import gaussian_law_of
 from dpestim.distributed.shared_noise import SharedNoise
 from dpestim.exact_reals import BitStream
 from dpestim.parties.laws_of_sums import (
@@ -341,19 +341,7 @@ class DiscreteGaussianShares(_Calibrated):
 
     def draw(self, source, size):
         """Return the share of one party."""
-        return _GaussianShare(Fraction(1), Fraction(1, 2), Fraction(1), 0, 1, self.scale).draw(source, size)
-
-
-@dataclass(frozen=True)
-class _GaussianShare(DiscreteGaussianLaw):
-    """Discrete Gaussian noise of a given sigma; its own (epsilon, delta) says nothing."""
-
-    given: float = 1.0
-
-    @property
-    def sigma(self):
-        """The parameter sigma."""
-        return self.given
+        return gaussian_law_of(self.scale).draw(source, size)
 
 
 class SkellamShares(_Calibrated):

@@ -17,10 +17,11 @@ from dpestim.base import all_estimators
 from dpestim.cluster import DPKMeans
 from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
+from dpestim.distributed.shared_noise import share_of
 from dpestim.exceptions import BudgetExceededError, PartiesError
 from dpestim.linear_model import DPLinearRegression
 from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
-from dpestim.parties.federated import _SHARES, _check_law, _check_served, _Meeting, _rehearse, _run
+from dpestim.parties.federated import _SHARES, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
 from dpestim.rng import WordSource, sums_here
@@ -37,7 +38,7 @@ SERVED = {
 N_PARTIES, N_ROWS = 3, 200
 CERTIFICATE = Certificate.make()
 #: What is said of those that are not; or why their rows cannot be in parts.
-REFUSALS = "sums of parts|all rows at once|draw nothing else|delta must|row_allocation|edges_fraction|needs"
+REFUSALS = "sums of parts|all rows at once|draw nothing else|row_allocation|edges_fraction|needs"
 module = sys.modules["dpestim.parties.federated"]
 
 
@@ -48,7 +49,7 @@ class Exact:
         self.codes, self.sums = [], sums
 
     def noisy(self, law, codes):
-        _check_law(law)
+        share_of(law, 1)
         found = codes if self.sums is None else self.sums.total(codes.view(np.uint64).copy(), "").view(np.int64)
         self.codes.append(found.copy())
         return found
@@ -104,7 +105,7 @@ def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkey
     """Or the setting is refused, before anything is asked of the rows."""
     made = []
     monkeypatch.setattr(module, "_Shares", lambda sums, *rest: made.append(Exact(sums)) or made[-1])
-    est = cls(**{**params, "delta": None} if params.get("delta") else params)
+    est = cls(**params)
     data = data_of(est)
     refused = []
     try:
@@ -141,7 +142,7 @@ def test_every_class_that_is_served_has_a_setting_that_is():
         found = False
         for params in cls._test_params():
             try:
-                est = cls(**{**params, "delta": None} if params.get("delta") else params)
+                est = cls(**params)
                 _check_served(est)
                 _rehearse(est, made_up(data_of(est)))
                 found = True
@@ -197,9 +198,8 @@ def test_a_party_that_cannot_pay_sends_nothing_of_its_rows():
 
 def test_refusals_cost_nothing():
     for est, data in (
-        (DPKBinsDiscretizer(1.0, bounds=(0, 1)), np.ones((20, 2))), (Mean(1.0, bounds=(0, 1), delta=0.1), np.ones(20)),
+        (DPKBinsDiscretizer(1.0, bounds=(0, 1)), np.ones((20, 2))), (Count(1.0), np.array(["a"] * 20)),
         (Quantile(1.0, bounds=(0, 1)), np.ones(20)), (Variance(1.0, bounds=(0, 1)), np.ones(20)),
-        (DPLinearRegression(1.0, delta=1e-5, bounds=(0, 1), target_bounds=(0, 1)), (np.ones((20, 2)), np.ones(20))),
         (Mean(1.0, bounds=(0, 1)), np.array(["a"] * 20)),
     ):
         est.set_params(ledger=Ledger(5.0))
