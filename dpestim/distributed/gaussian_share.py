@@ -18,7 +18,7 @@ _ROUNDING = 64
 _MORE = 1 + Fraction(1, 1 << 30)
 #: The sensitivity is at most so many standard deviations: where less noise is asked for, there is more.
 _WIDEST = 64
-#: With fewer honest parties than this part of `honest`, or a sensitivity of more standard deviations, nothing is proved.
+#: With fewer honest parties than this part of `honest`, or a sensitivity of more deviations, nothing is proved.
 _FEWEST, _NARROWER = Fraction(1, 8), 8
 
 

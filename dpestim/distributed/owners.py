@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from dpestim.distributed.gaussian_share import raised
 from dpestim.distributed.shared_noise import SharedNoise
 from dpestim.privacy.text import bound
+from dpestim.privacy.trust import Parties
 from dpestim.rng import WordSource
 from dpestim.shuffle.transport.secure_sum import mask_of, one_sided
 from dpestim.statistics.base import DPStatistic
@@ -120,6 +121,7 @@ class Owner:
             part = plan.parts[0]
             numbers = part.noise.codes(part.numbers)
             self._estimator._made = _made(part.noise, len(numbers))
+            self._estimator._made_by = _made_by(part.noise)
             terms = _terms(reader, summary, honest, keys)
             self._estimator._pay(plan.curve)
             share = part.noise.share
@@ -191,7 +193,7 @@ def combine(estimator, messages):
     total = np.zeros(len(noise.codes(plan.parts[0].numbers)), np.uint64)
     for message in messages:
         total += _words(message["masked"], len(total))
-    twin._made = _made(noise, len(total))
+    twin._made, twin._made_by = _made(noise, len(total)), _made_by(noise)
     twin._promised = replace(twin._guarantee(), curve=plan.curve)
     estimator._keep(twin._result(plan.finish([noise.scaled(noise.total(total))]), names), nothing)
     return estimator
@@ -293,6 +295,10 @@ def _made(noise, size):
     if honest > 1:
         note += f" Against one owner more, epsilon is {bound(noise.epsilon_left(size, honest - 1))}."
     return (note,)
+
+
+def _made_by(noise):
+    return (Parties(noise.n_owners, noise.n_owners - noise.honest, name="owners"),)
 
 
 def _terms(twin, summary, honest, keys):
