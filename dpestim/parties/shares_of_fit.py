@@ -50,8 +50,8 @@ class SharesOfFit:
         Returns
         -------
         PrivacyGuarantee
-            For the rows of the other parties, with the delta of the fit. Its epsilon is infinite where no party is left,
-            or nothing is proved.
+            For the rows of the other parties, with the delta of the fit. Its epsilon is infinite where no party is
+            left, or nothing is proved.
         """
         k = whole(k, "k", 0)
         if k > self.n_parties:

@@ -24,6 +24,7 @@ from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumT
 from dpestim.parties.federated import _SHARES, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
+from dpestim.results import LEARNED
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics import Count, Mean, Quantile, Variance
 
@@ -46,12 +47,13 @@ class Exact:
     """Stands in for noise: adds none, and keeps what would have got it."""
 
     def __init__(self, sums=None):
-        self.codes, self.sums = [], sums
+        self.codes, self.releases, self.sums = [], [], sums
 
     def noisy(self, law, codes):
         share_of(law, 1)
         found = codes if self.sums is None else self.sums.total(codes.view(np.uint64).copy(), "").view(np.int64)
         self.codes.append(found.copy())
+        self.releases.append((law, codes.size))
         return found
 
 
@@ -102,7 +104,7 @@ def data_of(est):
 
 @pytest.mark.parametrize(("cls", "params"), cases(True))
 def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkeypatch):
-    """Or the setting is refused, before anything is asked of the rows."""
+    """And get the same noise, so that models are those of one machine; or all is refused before rows are asked."""
     made = []
     monkeypatch.setattr(module, "_Shares", lambda sums, *rest: made.append(Exact(sums)) or made[-1])
     est = cls(**params)
@@ -122,6 +124,21 @@ def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkey
         return request.call() if isinstance(request, InProcesses) else request(data, Place())
 
     _run(cls(**est.get_params(deep=False)), ask, made_up(data), alone, N_PARTIES, 2)
+    central, machine = cls(**est.get_params(deep=False)), Exact()
+    token = sums_here.set(machine)
+    try:
+        central.fit(*data)
+    finally:
+        sums_here.reset(token)
+    assert machine.releases == made[0].releases  # (laws and sizes)
+    learned = {name: value for name, value in vars(central).items() if name in LEARNED}
+    assert learned or hasattr(central, "predict")
+    for name, value in learned.items():
+        for one, several in zip(value, getattr(est, name)) if isinstance(value, list) else ((value, getattr(est, name)),):
+            np.testing.assert_allclose(several, one, rtol=1e-3, atol=1e-3, err_msg=name)
+    if hasattr(central, "predict"):
+        found, expected = est.predict(data[0]), central.predict(data[0])
+        assert np.mean(found == expected) > 0.99 if found.dtype.kind in "OUiub" else np.allclose(found, expected, 1e-3)
     assert len(alone.codes) == len(made[0].codes) > 0
     for one, several in zip(alone.codes, made[0].codes):
         # (where integers are large, each party rounds its own)
@@ -358,9 +375,9 @@ def test_the_ledger_of_a_block_pays_once(est):
 def test_a_later_fit_of_the_same_object_does_not_claim_shares():
     rows = [np.linspace(0, 1, 60)] * 3
     mean = federated(Mean(1.0, bounds=(0, 1)), rows)
-    assert "3 parties" in str(mean.privacy_.notes)
-    assert "3 parties" in str(mean.result_.privacy.notes)
-    assert "parties" not in str(mean.fit(rows[0]).privacy_.notes)
+    assert "3 parties" in str(mean.privacy_)
+    assert "3 parties" in str(mean.result_.privacy)
+    assert "parties" not in str(mean.fit(rows[0]).privacy_)
 
 
 def test_labels_of_other_long_columns_differ():

@@ -2,7 +2,9 @@
 
 import math
 import pickle
+import sys
 from dataclasses import replace
+from time import sleep
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from dpestim import distributed
 from dpestim.inspection import privacy_card
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
+from dpestim.naive_bayes import DPGaussianNB
 from dpestim.parties import PolyaShares, SecureQuantile, SumTerms, federated, take_part
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.trust import Parties
 from dpestim.statistics import Count, Mean, Sum
 
+module = sys.modules["dpestim.parties.federated"]
 ROWS = [np.ones(40, bool)] * 3
 
 
@@ -39,8 +43,8 @@ def owned():
     (lambda: federated(Count(1.0), ROWS), "at most 1 of the 3 parties colludes or drops out"),
     (lambda: federated(Count(1.0), ROWS, honest=1), "at most 2 of the 3 parties collude or drop out"),
     (lambda: federated(Count(1.0), ROWS, honest=3), "none of the 3 parties colludes or drops out"),
-    (lambda: federated(DPLinearRegression(1.0, bounds=(0, 1), target_bounds=(0, 1)), [(np.ones((9, 2)), np.ones(9))] * 3),
-     "at most 1 of the 3 parties"),
+    (lambda: federated(DPLinearRegression(1.0, bounds=(0, 1), target_bounds=(0, 1)),
+                       [(np.ones((9, 2)), np.ones(9))] * 3), "at most 1 of the 3 parties"),
     (owned, "no owner and no aggregator must be trusted, as long as at most 1 of the 3 owners colludes"),
     (lambda: SecureQuantile(1.0, domain=range(9)).fit([[1], [2], [3]]), "no two of the three computing owners collude "
      "and all owners follow the protocol"),
@@ -81,7 +85,7 @@ def test_no_more_colluders_are_named_than_masks_hide_from(terms, honest, said):
 
 def test_the_sums_of_federated_hide_from_as_many_as_it_names(monkeypatch):
     made = []
-    monkeypatch.setattr("dpestim.parties.federated.SumTerms", lambda *a, **b: made.append(SumTerms(*a, **b)) or made[-1])
+    monkeypatch.setattr(module, "SumTerms", lambda *a, **b: made.append(SumTerms(*a, **b)) or made[-1])
     for honest, corrupt in ((None, 1), (2, 3), (1, 0), (5, 0)):
         made.clear()
         federated(Count(1.0), [ROWS[0]] * 5, honest=honest)
@@ -134,7 +138,7 @@ def test_what_fewer_honest_parties_keep_of_gaussian_noise():
     sums = federated(Sum(1.0, delta=1e-5, bounds=(0, 1)), rows, honest=4)
     told = [sums.shares_.privacy_against(k) for k in range(7)]
     rho = sums.privacy_.concentrated.rho
-    assert [one.concentrated.rho for one in told[3:5]] == [rho * 4 / 3, rho * 2]
+    assert [float(one.concentrated.rho) for one in told[3:5]] == pytest.approx([float(rho) * 4 / 3, float(rho) * 2])
     assert told[2] == sums.privacy_
     assert 1 < told[3].epsilon < told[4].epsilon < told[5].epsilon < math.inf
     assert told[6].epsilon == math.inf
@@ -143,9 +147,9 @@ def test_what_fewer_honest_parties_keep_of_gaussian_noise():
 
 def test_what_fewer_honest_parties_keep_of_both_kinds_of_noise():
     est = DPLogisticRegression(2.0, delta=1e-5, data_norm=2.0, classes=[0, 1], perturbation="gradient")
-    model = federated(est, rows_of(4000), honest=3)
+    model = federated(est, rows_of(120), honest=3)
     told = [model.shares_.privacy_against(k).epsilon for k in (1, 2, 3)]
-    assert told[0] == 2 < told[1] < told[2] < 20
+    assert told[0] == 2 < told[1] < told[2] < 6
     assert len({law.delta for law, _ in model.shares_._releases}) == 2
 
 
@@ -162,19 +166,27 @@ def test_shares_belong_to_one_fit():
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, int])
-def test_seeds_and_generators_are_reproducible(make):
-    """Threads that draw from one generator took turns by chance."""
-    found = {float(federated(Mean(0.1, bounds=(0, 1), random_state=make(3)), [np.linspace(0, 1, 9)] * 6).value_)
-             for _ in range(6)}
+def test_seeds_and_generators_are_reproducible(make, monkeypatch):
+    """Whichever party comes first: threads that drew from one generator took turns by chance."""
+    found = set()
+    for turn in (1, -1):
+
+        def late(est, seat, *rows, turn=turn, **options):
+            sleep(0.02 * ((turn * seat.place) % 3))
+            return take_part(est, seat, *rows, **options)
+
+        monkeypatch.setattr(module, "take_part", late)
+        mean = Mean(0.1, bounds=(0, 1), random_state=make(3))
+        found.add(float(federated(mean, [np.linspace(0, 1, 9)] * 3).value_))
     assert len(found) == 1
 
 
 def test_rows_may_be_lists():
     mean = federated(Mean(50.0, bounds=(0, 1)), [[0.25] * 50, [0.75] * 50])
     assert abs(mean.value_ - 0.5) < 0.05
-    model = federated(DPLogisticRegression(8.0, classes=["no", "yes"], data_norm=2.0, perturbation="gradient"),
+    model = federated(DPGaussianNB(8.0, bounds=(0, 1), classes=["no", "yes"]),
                       [([[0.1, 0.2], [0.3, 0.3]] * 30, ["no", "yes"] * 30)] * 2)
-    assert model.coef_.shape == (1, 2)
+    assert model.theta_.shape == (2, 2)
     for bad in ([0.1, "a", None], [[0.1, 0.2], [0.3]]):
         with pytest.raises(ValueError) as error:
             federated(Mean(1.0, bounds=(0, 1)), [bad, bad])
