@@ -35,6 +35,8 @@ class CentralMechanism(PrivateEstimator):
     #: [the name of the relation of the last release, None before the first]: a list, which `transform` may change where
     #: scikit-learn asks it to leave all attributes as they are
     _last_relation = None
+    #: Of which parties something is asked in place of a curator (`dpestim.privacy.trust`).
+    _made_by = ()
 
     @property
     def privacy_(self):
@@ -70,7 +72,7 @@ class CentralMechanism(PrivateEstimator):
     def _guarantee(self):
         epsilon, delta, _ = self._budget()
         return PrivacyGuarantee(epsilon, delta, "central", self._relation_of_release(), self.random_state is not None,
-                                self._notes(), curve=self._curve())
+                                self._notes(), curve=self._curve(), parties=self._made_by)
 
     def _relation_of_release(self):
         """Return whom a release protects, or raise ValueError where `monotone` was hardly declared for these."""

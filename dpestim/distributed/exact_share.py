@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class PolyaShare(PoissonCounts):
 
     rate: Fraction
     honest: int
+    #: a share is in steps, not in parts of them
+    bits: ClassVar[int] = 0
 
     @cached_property
     def weights(self):

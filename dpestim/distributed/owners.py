@@ -14,9 +14,10 @@ from threading import Lock
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from dpestim.central.additive.law import LARGEST
+from dpestim.distributed.gaussian_share import raised
 from dpestim.distributed.shared_noise import SharedNoise
 from dpestim.privacy.text import bound
+from dpestim.privacy.trust import Parties
 from dpestim.rng import WordSource
 from dpestim.shuffle.transport.secure_sum import mask_of, one_sided
 from dpestim.statistics.base import DPStatistic
@@ -33,15 +34,15 @@ class Owner:
     Every owner makes one, and sends its `key` to all others. `answer` of the list of all keys then gives the message of
     this owner, and `combine` of all messages the statistic. A message tells nothing without those of all others.
 
-    **Privacy.** Pure epsilon of the statistic, against the aggregator and all but `honest` owners together. The ledger
+    **Privacy.** That of the statistic, against the aggregator and all but `honest` owners together. The ledger
     of this owner's estimator is charged by `answer`. The proof: ``owners.md``.
 
     Parameters
     ----------
     estimator : estimator of `dpestim.statistics`
         `Count`, `Sum`, `Mean`, `Histogram` or `ContingencyTable`; for neighbours "add_remove" also `Covariance`,
-        `Correlation`, `Variance` and `StandardDeviation`. All owners have the same parameters. A delta is charged and
-        buys nothing, because noise is discrete Laplace in any case.
+        `Correlation`, `Variance` and `StandardDeviation`. All owners have the same parameters. With a delta noise is
+        Gaussian where it is on one machine.
     honest : int, default=None
         How many owners follow the protocol and tell nobody their secrets, at least. None: all but one, so that no owner
         learns from the release more than the guarantee. The variance of the noise is n_owners / honest times that of
@@ -120,9 +121,11 @@ class Owner:
             part = plan.parts[0]
             numbers = part.noise.codes(part.numbers)
             self._estimator._made = _made(part.noise, len(numbers))
+            self._estimator._made_by = _made_by(part.noise)
             terms = _terms(reader, summary, honest, keys)
             self._estimator._pay(plan.curve)
-            masked = numbers.view(np.uint64) + _drawn(part.noise.share, self._source, len(numbers))
+            share = part.noise.share
+            masked = raised(share, numbers) + _drawn(share, self._source, len(numbers))
             for other, secret in secrets.items():
                 masked += one_sided(place, other, _mask(place, other, secret, terms, len(masked)))
             self.message = {
@@ -190,10 +193,9 @@ def combine(estimator, messages):
     total = np.zeros(len(noise.codes(plan.parts[0].numbers)), np.uint64)
     for message in messages:
         total += _words(message["masked"], len(total))
-    twin._made = _made(noise, len(total))
+    twin._made, twin._made_by = _made(noise, len(total)), _made_by(noise)
     twin._promised = replace(twin._guarantee(), curve=plan.curve)
-    noisy = np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
-    estimator._keep(twin._result(plan.finish([noise.scaled(noisy)]), names), nothing)
+    estimator._keep(twin._result(plan.finish([noise.scaled(noise.total(total))]), names), nothing)
     return estimator
 
 
@@ -293,6 +295,10 @@ def _made(noise, size):
     if honest > 1:
         note += f" Against one owner more, epsilon is {bound(noise.epsilon_left(size, honest - 1))}."
     return (note,)
+
+
+def _made_by(noise):
+    return (Parties(noise.n_owners, noise.n_owners - noise.honest, name="owners"),)
 
 
 def _terms(twin, summary, honest, keys):

@@ -7,7 +7,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, betaincc
 
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.distributed.exact_share import polya_share
+from dpestim.distributed.gaussian_share import gaussian_share, lowered
+from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.shuffle.sums.polya import epsilon_of_share
 from dpestim.statistics.calibrated_noise import Noise, noise_for
@@ -16,14 +20,24 @@ from dpestim.statistics.calibrated_noise import Noise, noise_for
 _BLOCKS, _LEAST, _OFF = 256, 1e-6, 1e-9
 
 
+def share_of(law, honest):
+    """Return the share of the noise of a law, so many of which keep its guarantee; ValueError for another law."""
+    if type(law) is DiscreteLaplaceLaw:
+        return polya_share(law.rate_of_decay, honest)
+    if type(law) is RoundedGaussianLaw:
+        return gaussian_share(law.sigma, law.sensitivity, honest)
+    raise ValueError(f"noise of several parties must be discrete Laplace or Gaussian, and {type(law).__name__} is not: "
+                     "take another mechanism")
+
+
 @dataclass(frozen=True)
 class SharedNoise:
-    """Discrete Laplace noise, of which each of `n_owners` adds one share of `honest`.
+    """Noise of which each of `n_owners` adds one share of `honest`: discrete Laplace, or Gaussian.
 
     Parameters
     ----------
     single : Noise
-        What one machine adds, without a delta.
+        What one machine adds.
     n_owners, honest : int
     """
 
@@ -33,8 +47,8 @@ class SharedNoise:
 
     @classmethod
     def maker(cls, n_owners, honest):
-        """Return what stands in for `noise_for`: of one law, whatever delta is declared."""
-        return lambda epsilon, delta, *change: cls(noise_for(epsilon, 0, *change), n_owners, honest)
+        """Return what stands in for `noise_for`: of the same law."""
+        return lambda epsilon, delta, *change: cls(noise_for(epsilon, delta, *change), n_owners, honest)
 
     @property
     def law(self):
@@ -43,17 +57,28 @@ class SharedNoise:
 
     @property
     def share(self):
-        """What one owner adds, a `PolyaShare`."""
-        return polya_share(self.law.rate_of_decay, self.honest)
+        """What one owner adds, a `PolyaShare` or a `GaussianShare`."""
+        return share_of(self.law, self.honest)
+
+    @property
+    def is_normal(self):
+        """Whether the noise is Gaussian."""
+        return bool(self.law.delta)
 
     @property
     def variance(self):
         """The variance of a number, with the noise of all owners."""
+        if self.is_normal:
+            return self.share.variance(self.n_owners) * float(self.single.unit) ** 2
         return self.single.variance * self.n_owners / self.honest
 
     def codes(self, numbers):
-        """Return integers in units, an array of int64: what a share is added to."""
+        """Return integers in units, an array of int64."""
         return self.single.codes(numbers)
+
+    def total(self, words):
+        """Return the sum of what all owners sent as integers in units."""
+        return lowered(self.share, words)
 
     def scaled(self, codes):
         """Return integers in units as numbers."""
@@ -67,7 +92,9 @@ class SharedNoise:
 
     def half_width(self, confidence):
         """Return what the error of a number exceeds with probability 1 - confidence at most."""
-        if self.n_owners == self.honest:
+        if self.is_normal:
+            width = _normal_width(self.share, confidence, self.n_owners)
+        elif self.n_owners == self.honest:
             width = self.law.half_width(confidence)
         else:
             width = _half_width(float(self.law.rate_of_decay), self.n_owners / self.honest, confidence)
@@ -79,9 +106,17 @@ class SharedNoise:
             return float_up(self.law.epsilon)
         if honest < 1:
             return math.inf
+        if self.is_normal:
+            rho = self.share.left(self.law.rho, honest)
+            return math.inf if rho == math.inf else float_up(ZCDP(rho).epsilon_at(self.law.delta))
         steps = max(1, math.floor(self.law.sensitivity))
         moved = min(size, steps)
         return moved * epsilon_of_share(self.law.rate_of_decay, -(-steps // moved), honest / self.honest)
+
+
+@lru_cache(maxsize=128)
+def _normal_width(share, confidence, n_owners):
+    return share.half_width(confidence, n_owners)
 
 
 @lru_cache(maxsize=128)

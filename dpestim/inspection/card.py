@@ -82,6 +82,8 @@ def privacy_card(of):
 def _card(title, guarantee, collected, unprotected=()):
     """Return the card of a guarantee, from what was collected and what is done without protection, in sentences."""
     trust, unprotected = _TRUST[guarantee.model], list(unprotected)
+    if guarantee.parties:
+        trust = " ".join(f"{one.nobody.capitalize()}, as long as {one.condition}." for one in guarantee.parties)
     if unprotected:
         trust = f"Those who run the steps that are not private, and see raw values. For the private steps: {trust}"
     if guarantee.relaxation is not None:

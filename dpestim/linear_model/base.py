@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -156,7 +157,10 @@ class PerturbedModel(ClippedModel):
             return {**mine, "data_norm_": norm, "noise_scale_": used.scale,
                     **learned, **self._regularisation(used.strength, len(X), task)}
 
-        return self._keep(self._guarantee(epsilon, law.delta), len(X), read_schema(trial), draw)
+        guarantee = self._guarantee(epsilon, law.delta)
+        if guarantee.is_finite and hasattr(law, "curve_of"):
+            guarantee = replace(guarantee, curve=law.curve_of(epsilon))
+        return self._keep(guarantee, len(X), read_schema(trial), draw)
 
     def _law(self, epsilon, delta, n_rows, size, task):
         """Return what makes the fit private; all that could fail for public reasons fails here."""

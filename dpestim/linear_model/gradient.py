@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import issparse
 
+from dpestim.accounting import RenyiCurve
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.links import LOGISTIC, Link, softmax
@@ -255,6 +256,13 @@ class Plan:
     def delta(self):
         """What is spent of delta."""
         return self.agreement.law.delta
+
+    def curve_of(self, epsilon):
+        """Return what is known of a fit of this epsilon in all: of the noise of all steps, and of counts of classes."""
+        law = self.agreement.law
+        if not law.delta:
+            return None
+        return law.curve if epsilon == law.epsilon else law.curve + RenyiCurve.pure(epsilon - law.epsilon)
 
     @property
     def strength(self):

@@ -148,6 +148,10 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
         X = self._checked_X(X, reset=reset, total=strict)
         return (X, target_numbers(y, len(X), strict=strict)), *X.shape
 
+    @property
+    def _adds_up(self):
+        return self.method != "adassp"  # (the smallest eigenvalue of a sum is no sum)
+
     def _settings(self):
         return (self._relation(),)
 

@@ -16,15 +16,14 @@ from threading import Barrier, BrokenBarrierError, Thread
 import numpy as np
 
 from dpestim.base import PrivateEstimator
-from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.central.additive.law import LARGEST
-from dpestim.distributed.exact_share import polya_share
+from dpestim.distributed.gaussian_share import lowered, raised
 from dpestim.distributed.parts import made_up
-from dpestim.distributed.shared_noise import SharedNoise
+from dpestim.distributed.shared_noise import SharedNoise, share_of
 from dpestim.exceptions import PartiesError
 from dpestim.parties.keys import Directory, Identity
 from dpestim.parties.party import SumParty
 from dpestim.parties.server import SumServer
+from dpestim.parties.shares_of_fit import SharesOfFit, parties_of
 from dpestim.parties.terms import SumTerms
 from dpestim.parties.together import run_together
 from dpestim.passes import Blueprint, CountRows, InProcesses, Place, Summarize, names_in, size
@@ -35,8 +34,8 @@ from dpestim.statistics.base import DPStatistic
 _SHARES = (1 << 42) + 1
 #: Parameters that may differ from party to party.
 _OWN = ("ledger", "random_state", "n_jobs", "verbose")
-_NO_DELTA = ("delta must be None, because shares of parties add up to discrete Laplace noise, which needs no delta: "
-             "leave it out")
+_NOTE = "Noise came in shares: the guarantee is for the rows of the parties that collude with nobody."
+_STRICT = "strict mode: "
 #: How many rows the made-up data of a rehearsal have, as far as public numbers go.
 _REHEARSED = 1000
 
@@ -49,19 +48,22 @@ def federated(estimator, parties, *, honest=None, users=None):
     Parameters
     ----------
     estimator : estimator of dpestim
-        One that adds discrete Laplace noise to sums: counts, means, tables, linear regression, naive Bayes, scalers,
-        forests, `DPKMeans`, boosting. All domains must be declared, and no delta.
+        One that adds noise to sums: counts, means, tables, covariances, components, linear regression, gradient
+        descent, naive Bayes, scalers, forests, `DPKMeans`, boosting. All domains must be declared. With a delta noise
+        is Gaussian where it is on one machine.
     parties : list
         The rows of each party, two or more: X, or a pair (X, y), or (X, users) with `max_rows_per_user`.
     honest : int, default=None
-        How many parties follow the protocol to the end and tell nobody their secrets, at least. None: all but one.
+        How many parties follow the protocol to the end and tell nobody their secrets, at least. None: all but one, or
+        but those that may drop out or collude by the terms of the sums.
     users : {"disjoint"}, default=None
         Declares that all rows of a user are those of one party; needed with `max_rows_per_user`.
 
     Returns
     -------
     estimator
-        Fitted. Its ledger is charged once: each record is a record of one party.
+        Fitted. Its ledger is charged once: each record is a record of one party. ``shares_.privacy_against(k)`` is what
+        holds where k parties collude, drop out or lie.
 
     Raises
     ------
@@ -81,8 +83,8 @@ def federated(estimator, parties, *, honest=None, users=None):
     if not isinstance(parties, list | tuple) or len(parties) < 2:
         raise ValueError("parties must be a list of the rows of each party, two or more")
     _check_served(estimator)
-    meeting, strict = _Meeting(len(parties)), estimator._is_strict()
-    others = [_unpaid(estimator) for _ in parties[1:]]
+    meeting, strict = _Meeting(len(parties), honest), estimator._is_strict()
+    others = [_with_seed_of(estimator, _unpaid(estimator)) for _ in parties[1:]]
     failed = []
 
     def attend(place, own, rows):
@@ -119,7 +121,8 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     sums : object
         Adds up the integers of all parties, none of which it shows: it has `n_parties`, `place` (that of this party)
         and ``total(words, label)``, which returns the sum of arrays of uint64 of all parties modulo 2^64, and raises
-        ValueError where labels differ. Over sockets: a `RoundsClient`.
+        ValueError where labels differ. Over sockets: a `RoundsClient`. It may have `n_dropped`, how many parties may
+        drop out, and `n_corrupt`, how many may collude with the server.
     X, y : rows of this party, as for ``fit``; y are the users with `max_rows_per_user`
     honest, users : as for `federated`
 
@@ -129,7 +132,7 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
         Fitted; that of each party is the same.
     """
     m, gone = sums.n_parties, getattr(sums, "n_dropped", 0)
-    honest = max(1, m - 1 - gone) if honest is None else honest
+    honest = max(1, m - gone - max(1, getattr(sums, "n_corrupt", 0))) if honest is None else honest
     if isinstance(honest, bool) or not isinstance(honest, Integral) or not 1 <= honest <= m - gone:
         raise ValueError(f"honest must be None or an int from 1 to {m - gone}, the number of parties without those "
                          "that may drop out")
@@ -138,7 +141,7 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
         raise ValueError('users must be "disjoint" with max_rows_per_user, by which you declare that all rows of a '
                          "user are those of one party, and None without")
     _check_served(estimator)
-    rows = (X,) if y is None else (X, y)
+    rows = tuple(_array_of(part) for part in ((X,) if y is None else (X, y)))
     example = made_up(rows)
     _rehearse(estimator, example)
     # (the number of rows is public where records are replaced; a label tells parties apart that would add up others)
@@ -163,13 +166,15 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
             answer.n_rows = n_rows
         return answer
 
-    _run(estimator, ask, example, shares, m, int(honest))
+    made_by = parties_of(sums, int(honest))
+    _run(estimator, ask, example, shares, m, int(honest), made_by)
     if replaces and getattr(sums, "survivors", present) != present:
         raise PartiesError("rows", 'a party dropped out, so that the public number of rows is not that of the sums: '
                                    'take neighbours="add_remove", or begin again without it')
     if "privacy_" in vars(estimator):
         told = estimator.privacy_
-        estimator.privacy_ = replace(told, notes=(*told.notes, _note(m, int(honest))))
+        estimator.privacy_ = replace(told, notes=(*told.notes, _NOTE), parties=(made_by,))
+    estimator.shares_ = SharesOfFit(m, int(honest), estimator.privacy_, shares.releases)
     return estimator
 
 
@@ -181,15 +186,14 @@ class _Shares:
 
     def __init__(self, sums, honest, source, label):
         self._sums, self._honest, self._source, self._label, self._n = sums, honest, source, label, 0
+        self.releases = []
 
     def noisy(self, law, codes):
         """Return the total of the integers of all parties, with noise of this law or more."""
-        _check_law(law)
-        at, self._n = self._n, self._n + 1
-        share = polya_share(law.rate_of_decay, self._honest).draw(self._source.part(at), codes.size)
-        agreed = f"{self._label} {at} {law.rate_of_decay} {codes.size}"
-        total = self._sums.total(codes.view(np.uint64) + share, agreed)
-        return np.clip(total.view(np.int64), -LARGEST // 2, LARGEST // 2)
+        share, at, self._n = share_of(law, self._honest), self._n, self._n + 1
+        words = raised(share, codes) + share.draw(self._source.part(at), codes.size)
+        self.releases.append((law, codes.size))
+        return lowered(share, self._sums.total(words, f"{self._label} {at} {share} {codes.size}"))
 
 
 class _Rehearsal:
@@ -197,13 +201,19 @@ class _Rehearsal:
 
     def noisy(self, law, codes):
         """Return integers as they are."""
-        _check_law(law)
+        share_of(law, 1)
         return codes
 
 
-def _check_law(law):
-    if type(law) is not DiscreteLaplaceLaw:
-        raise ValueError(_NO_DELTA)
+def _array_of(rows):
+    """Return rows of a list as an array; of objects, where numbers and words would become words."""
+    if not isinstance(rows, list):
+        return rows
+    try:
+        found, plain = np.asarray(rows), np.asarray(rows, object)
+    except ValueError:  # (rows of several lengths: the fit says so)
+        return rows
+    return found if found.dtype.kind in "biuf" or all(isinstance(value, str) for value in plain.ravel()) else plain
 
 
 def _rehearse(estimator, example):
@@ -222,7 +232,12 @@ def _rehearse(estimator, example):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _run(twin, ask, example, _Rehearsal(), 1, 1)
+        try:
+            _run(twin, ask, example, _Rehearsal(), 1, 1)
+        except ValueError as error:
+            if estimator._is_strict() or not str(error).startswith(_STRICT):
+                raise
+            raise ValueError(str(error).removeprefix(_STRICT)) from None
 
 
 class _Unpaid:
@@ -241,23 +256,29 @@ def _unpaid(estimator, **changes):
     return twin.set_params(ledger=_Unpaid(estimator._relation()))
 
 
-def _run(estimator, ask, example, shares, m, honest):
+def _with_seed_of(estimator, twin):
+    """Return the estimator of another party, with a seed of its own where the first has a generator.
+
+    Threads that draw from one generator take turns by chance.
+    """
+    state = estimator.random_state
+    if isinstance(state, np.random.Generator | np.random.RandomState):
+        twin.set_params(random_state=int.from_bytes(state.bytes(16)))
+    return twin
+
+
+def _run(estimator, ask, example, shares, m, honest, made_by=None):
     """Run the fit of an estimator whose noise comes in shares."""
     if isinstance(estimator, DPStatistic):
-        estimator._noise_for, estimator._made = SharedNoise.maker(m, honest), (_note(m, honest),)
+        estimator._noise_for, estimator._made = SharedNoise.maker(m, honest), (_NOTE,)
+        estimator._made_by = () if made_by is None else (made_by,)
     token = sums_here.set(shares)
     try:
         estimator.fit_parts(ask, example)
     finally:
         sums_here.reset(token)
-        for name in ("_noise_for", "_made"):  # (a later fit of the same object adds its own noise, and says so)
+        for name in ("_noise_for", "_made", "_made_by"):  # (a later fit of the same object adds its own noise, and says so)
             vars(estimator).pop(name, None)
-
-
-def _note(m, honest):
-    others = f"up to {m - honest} of the {m} parties" if m > honest else f"none of the {m} parties"
-    return (f"Noise came in shares: it holds against the server and {others} together, for the rows of the others. "
-            "A party that drops out counts as one of them.")
 
 
 def _check_served(estimator):
@@ -265,14 +286,13 @@ def _check_served(estimator):
     name = type(estimator).__name__
     if not hasattr(estimator, "fit_parts"):
         raise ValueError(f"{name} {getattr(estimator, '_not_in_parts', PrivateEstimator._not_in_parts)}")
-    if getattr(estimator, "delta", None):  # (also what compares counts of what only some parties have to a threshold)
-        raise ValueError(_NO_DELTA)
     if isinstance(estimator, DPStatistic):
         estimator._check_mergeable()
     if not estimator._adds_up:
         raise ValueError(f"estimator must add noise to sums of parts, and {name} does more with these parameters: take "
                          'a statistic of sums (variances and covariances need neighbours="add_remove"), a model of one '
-                         'pass, DPKMeans, boosting, or DPLogisticRegression(perturbation="gradient")')
+                         'pass (linear regression with method="moments"), DPKMeans, boosting, or '
+                         'DPLogisticRegression(perturbation="gradient")')
 
 
 def _terms(estimator, names, m, honest):
@@ -298,7 +318,11 @@ def _plain(value):
 class _Meeting:
     """Parties that are threads of this process: they wait for each other, and the last runs the secure sum of all."""
 
-    def __init__(self, n_parties):
+    def __init__(self, n_parties, honest=None):
+        honest = n_parties - 1 if honest is None else honest
+        # (with one honest party its share is all of the noise, and masks are not needed; others are refused later)
+        some = isinstance(honest, Integral) and 1 < honest <= n_parties
+        self._corrupt = (n_parties - int(honest)) / n_parties if some else 0.0
         owner, *self._identities = (Identity() for _ in range(n_parties + 1))
         self._owner, self._directory = owner, Directory(owner.public, [own.public for own in self._identities])
         self.n_parties, self.barrier, self._n = n_parties, Barrier(n_parties, self._add_up), 0
@@ -314,7 +338,8 @@ class _Meeting:
             raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
                              "what each party has passed")
         self._n += 1
-        terms = SumTerms(self.n_parties, len(vectors[0]), label=f"{self._n} {labels[0]}")
+        terms = SumTerms(self.n_parties, len(vectors[0]), corrupt=self._corrupt,
+                         label=f"{self._n} {labels[0]}")
         parties = [SumParty(terms, self._directory, place, identity, words)
                    for place, (identity, words) in enumerate(zip(self._identities, vectors))]
         self.found = run_together(parties, SumServer(terms, self._directory, self._owner))

@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.accounting import PrivacyLossDistribution
-from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.distributed.exact_poisson import ExactPoisson
+from dpestim.distributed.gaussian_share import gaussian_law_of
 from dpestim.distributed.shared_noise import SharedNoise
 from dpestim.exact_reals import BitStream
 from dpestim.parties.laws_of_sums import (
@@ -33,6 +33,7 @@ from dpestim.parties.laws_of_sums import (
 )
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.rounding import amount, positive, whole
+from dpestim.privacy.trust import Parties
 from dpestim.rng import Stage
 from dpestim.statistics.calibrated_noise import Noise
 
@@ -172,9 +173,9 @@ class NoiseShares:
             raise ValueError(f"k must be at most n_parties, {self.n_parties}, got {k}")
         left = self.n_parties - k
         if not left:
-            return self._promised(math.inf, None, (
+            return self._promised(k, math.inf, None, (
                 f"All {self.n_parties} parties collude, drop out or lie: no noise is left.",))
-        return self._promised(*self._kept(left), (
+        return self._promised(k, *self._kept(left), (
             f"Each of {self.n_parties} parties adds a share of the noise. The guarantee is for the records of honest "
             f"parties, where up to {k} of the parties collude with the server, drop out or lie about their share.",
             "Who trusts no server needs a secure sum besides: shares protect the sum, and no message.",))
@@ -184,9 +185,11 @@ class NoiseShares:
         """What holds with `honest` honest parties: `privacy_against` of all others."""
         return self.privacy_against(self.n_parties - self.honest)
 
-    def _promised(self, epsilon, curve, notes):
+    def _promised(self, k, epsilon, curve, notes):
         # (where nothing holds with this delta, delta 1 says so)
-        return PrivacyGuarantee(epsilon, self.delta, "central", self.neighbours, None, notes, curve=curve)
+        parties = () if k == self.n_parties else (Parties(self.n_parties, k),)
+        return PrivacyGuarantee(epsilon, self.delta, "central", self.neighbours, None, notes, curve=curve,
+                                parties=parties)
 
     def _kept(self, left):
         """Return (epsilon, the curve or None) of the shares of so many honest parties."""
@@ -341,19 +344,7 @@ class DiscreteGaussianShares(_Calibrated):
 
     def draw(self, source, size):
         """Return the share of one party."""
-        return _GaussianShare(Fraction(1), Fraction(1, 2), Fraction(1), 0, 1, self.scale).draw(source, size)
-
-
-@dataclass(frozen=True)
-class _GaussianShare(DiscreteGaussianLaw):
-    """Discrete Gaussian noise of a given sigma; its own (epsilon, delta) says nothing."""
-
-    given: float = 1.0
-
-    @property
-    def sigma(self):
-        """The parameter sigma."""
-        return self.given
+        return gaussian_law_of(self.scale).draw(source, size)
 
 
 class SkellamShares(_Calibrated):

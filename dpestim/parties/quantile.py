@@ -8,6 +8,7 @@ import numpy as np
 from dpestim.central.base import CentralMechanism
 from dpestim.parties.quantile_law import weight_law
 from dpestim.parties.quantile_owner import QuantileOwner, QuantilePlan, exchange
+from dpestim.privacy.trust import Parties
 from dpestim.rng import WordSource
 
 __all__ = ["SecureQuantile"]
@@ -117,6 +118,13 @@ honest : int, default=None
         return hasattr(self, "value_")
 
     # ---------------------------------------------------------------- inside
+
+    @property
+    def _made_by(self):
+        if self.method == "exponential":
+            return (Parties(None, None, name="owners", computing=True),)
+        most = 1 if self.honest is None else None
+        return (Parties(None, most, name="owners", computing=True, honest=self.honest),)
 
     def _notes(self):
         against = ("any one of the three computing owners, together with owners who do not compute, where all follow "

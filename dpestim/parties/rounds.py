@@ -58,6 +58,7 @@ class RoundsClient:
             raise
         self._terms, self._directory, self._identity = terms, directory, identity
         self.place, self.n_parties, self.n_dropped = place, terms.n_parties, terms.n_dropped
+        self.n_corrupt, self.active = terms.n_corrupt, terms.active
         self.survivors, self._base, self._n = list(range(terms.n_parties)), terms.context(directory), 0
 
     def close(self):

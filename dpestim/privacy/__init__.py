@@ -7,6 +7,7 @@
     curve        what is known of a release besides (epsilon, delta): what all kinds answer, and what follows
     concentrated zCDP, the simplest of them (tighter ones are in `dpestim.accounting`)
     neighbours   the relations that guarantees speak about
+    trust        `Parties`: how many may collude, where several make a release
     guarantee    `PrivacyGuarantee`, what `privacy_` holds
 
 Randomizers ask weights for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.

@@ -11,6 +11,7 @@ from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.rounding import amount
 from dpestim.privacy.text import bound, odds
+from dpestim.privacy.trust import Parties
 from dpestim.tables import Table
 
 #: the models, those that ask for less trust first
@@ -54,6 +55,9 @@ class PrivacyGuarantee(Table):
         2. Sums know it by the tightest rule that both releases have, and `epsilon_at` uses it: many small releases cost
         about the square root of the sum that ``+`` puts in `epsilon`. A sum with losses holds for guarantees that were
         declared in advance, independently of earlier results; for adaptive releases take `dpestim.accounting.Ledger`.
+    parties : tuple of Parties
+        Where several parties make the release (`dpestim.parties`): how many of them may collude, in place of a curator
+        who must be trusted. Sums with releases of a curator have none.
 
     References
     ----------
@@ -82,6 +86,7 @@ class PrivacyGuarantee(Table):
     relaxation: str | None = None
     relaxed_epsilon: Fraction | None = None
     curve: Curve | None = None
+    parties: tuple = ()
 
     def __post_init__(self):
         """Refuse what is no guarantee at all."""
@@ -94,6 +99,8 @@ class PrivacyGuarantee(Table):
             raise ValueError("delta must be at most 1")
         if not isinstance(self.neighbours, Neighbours):
             raise ValueError("neighbours must be a member of dpestim.privacy.Neighbours")
+        if not isinstance(self.parties, tuple) or not all(isinstance(one, Parties) for one in self.parties):
+            raise ValueError("parties must be a tuple of dpestim.privacy.trust.Parties")
         if (self.relaxation is None) != (self.relaxed_epsilon is None):
             raise ValueError("relaxation and relaxed_epsilon must be given together")
         if self.curve is None:
@@ -203,6 +210,7 @@ class PrivacyGuarantee(Table):
             relaxation,
             relaxed,
             _sum_curves(mine, theirs),
+            _sum_parties(mine, theirs),
         )
 
     def __radd__(self, other):
@@ -225,6 +233,7 @@ class PrivacyGuarantee(Table):
                 return False
         return (
             _MODELS.index(mine.model) <= _MODELS.index(other.model)
+            and _trusts_no_other(mine, other)
             and (other.seeded is True or self.seeded is not True)
             and (
                 (mine.epsilon <= other.epsilon and mine.delta <= other.delta)
@@ -237,6 +246,11 @@ class PrivacyGuarantee(Table):
         """Tell whether `other` promises at least what this does."""
         return NotImplemented if not isinstance(other, PrivacyGuarantee) else other.__le__(self)
 
+    @property
+    def trust(self):
+        """Who must be trusted, as the end of a sentence."""
+        return "; ".join(one.sentence for one in self.parties) or _TRUST[self.model]
+
     def __str__(self):
         if not self.is_finite:
             why = "epsilon is infinite" if self.epsilon == math.inf else "delta is 1"
@@ -247,7 +261,7 @@ class PrivacyGuarantee(Table):
             gives = "give" if self.curve.rho is None else "gives"  # (losses, or privacy)
             text = (f"{self.curve.face} in the {self.model} model for "
                     f"{self.neighbours.sentence}, which {gives} an epsilon for every delta above 0; "
-                    f"{_TRUST[self.model]}.")
+                    f"{self.trust}.")
         else:
             text = self._sentence()
         if self.seeded:
@@ -306,7 +320,7 @@ class PrivacyGuarantee(Table):
         return (
             f"{what}-differential privacy{also} in the {self.model} model for {self.neighbours.sentence}: no event is "
             f"more than e^{eps}{odds(self.epsilon)} times likelier for one than for the other"
-            f"{f', plus {bound(self.delta)}' if self.delta else ''}; {_TRUST[self.model]}."
+            f"{f', plus {bound(self.delta)}' if self.delta else ''}; {self.trust}."
         )
 
 
@@ -327,6 +341,18 @@ def _sum_curves(a, b):
     """Return the curve of both, where both have one."""
     a, b = (known(x.epsilon, x.delta, x.curve) for x in (a, b))
     return None if a is None or b is None else a + b
+
+
+def _sum_parties(a, b):
+    """Return the parties of whom something is asked in both; none where a curator or a shuffler must be trusted."""
+    asks = [x.parties for x in (a, b) if x.parties or x.model != "local"]
+    return tuple(dict.fromkeys(sum(asks, ()))) if all(asks) else ()
+
+
+def _trusts_no_other(mine, other):
+    """Tell whether who must be trusted for one guarantee must be trusted for the other: a curator is asked for more."""
+    return not other.parties or mine.model == "local" or (
+        bool(mine.parties) and set(mine.parties) <= set(other.parties))
 
 
 def _follows(curve, guarantee):

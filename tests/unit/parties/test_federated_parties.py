@@ -17,12 +17,14 @@ from dpestim.base import all_estimators
 from dpestim.cluster import DPKMeans
 from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.parts import made_up
+from dpestim.distributed.shared_noise import share_of
 from dpestim.exceptions import BudgetExceededError, PartiesError
 from dpestim.linear_model import DPLinearRegression
 from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
-from dpestim.parties.federated import _SHARES, _check_law, _check_served, _Meeting, _rehearse, _run
+from dpestim.parties.federated import _SHARES, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
+from dpestim.results import LEARNED
 from dpestim.rng import WordSource, sums_here
 from dpestim.statistics import Count, Mean, Quantile, Variance
 
@@ -37,7 +39,7 @@ SERVED = {
 N_PARTIES, N_ROWS = 3, 200
 CERTIFICATE = Certificate.make()
 #: What is said of those that are not; or why their rows cannot be in parts.
-REFUSALS = "sums of parts|all rows at once|draw nothing else|delta must|row_allocation|edges_fraction|needs"
+REFUSALS = "sums of parts|all rows at once|draw nothing else|row_allocation|edges_fraction|needs"
 module = sys.modules["dpestim.parties.federated"]
 
 
@@ -45,12 +47,13 @@ class Exact:
     """Stands in for noise: adds none, and keeps what would have got it."""
 
     def __init__(self, sums=None):
-        self.codes, self.sums = [], sums
+        self.codes, self.releases, self.sums = [], [], sums
 
     def noisy(self, law, codes):
-        _check_law(law)
+        share_of(law, 1)
         found = codes if self.sums is None else self.sums.total(codes.view(np.uint64).copy(), "").view(np.int64)
         self.codes.append(found.copy())
+        self.releases.append((law, codes.size))
         return found
 
 
@@ -101,10 +104,10 @@ def data_of(est):
 
 @pytest.mark.parametrize(("cls", "params"), cases(True))
 def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkeypatch):
-    """Or the setting is refused, before anything is asked of the rows."""
+    """And get the same noise, so that models are those of one machine; or all is refused before rows are asked."""
     made = []
     monkeypatch.setattr(module, "_Shares", lambda sums, *rest: made.append(Exact(sums)) or made[-1])
-    est = cls(**{**params, "delta": None} if params.get("delta") else params)
+    est = cls(**params)
     data = data_of(est)
     refused = []
     try:
@@ -121,6 +124,21 @@ def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkey
         return request.call() if isinstance(request, InProcesses) else request(data, Place())
 
     _run(cls(**est.get_params(deep=False)), ask, made_up(data), alone, N_PARTIES, 2)
+    central, machine = cls(**est.get_params(deep=False)), Exact()
+    token = sums_here.set(machine)
+    try:
+        central.fit(*data)
+    finally:
+        sums_here.reset(token)
+    assert machine.releases == made[0].releases  # (laws and sizes)
+    learned = {name: value for name, value in vars(central).items() if name in LEARNED}
+    assert learned or hasattr(central, "predict")
+    for name, value in learned.items():
+        for one, several in zip(value, getattr(est, name)) if isinstance(value, list) else ((value, getattr(est, name)),):
+            np.testing.assert_allclose(several, one, rtol=1e-3, atol=1e-3, err_msg=name)
+    if hasattr(central, "predict"):
+        found, expected = est.predict(data[0]), central.predict(data[0])
+        assert np.mean(found == expected) > 0.99 if found.dtype.kind in "OUiub" else np.allclose(found, expected, 1e-3)
     assert len(alone.codes) == len(made[0].codes) > 0
     for one, several in zip(alone.codes, made[0].codes):
         # (where integers are large, each party rounds its own)
@@ -141,7 +159,7 @@ def test_every_class_that_is_served_has_a_setting_that_is():
         found = False
         for params in cls._test_params():
             try:
-                est = cls(**{**params, "delta": None} if params.get("delta") else params)
+                est = cls(**params)
                 _check_served(est)
                 _rehearse(est, made_up(data_of(est)))
                 found = True
@@ -163,8 +181,9 @@ def test_what_leaves_a_party_is_its_integers_and_its_share():
         assert sent.view(np.int64).tolist() == (own.sum() + noise).tolist()
     total = sum(party.sent[1][1].view(np.int64)[0] for party in told)
     assert [count.value_ for count in counts] == [total] * 3
-    assert "up to 1 of the 3 parties" in str(counts[0].result_.privacy)
-    assert "A party that drops out counts as one" in str(counts[0].result_.privacy)
+    said = str(counts[0].result_.privacy)
+    assert "as long as at most 1 of the 3 parties colludes or drops out" in said
+    assert "curator" not in said
 
 
 def test_labels_tell_nothing_of_rows():
@@ -197,9 +216,8 @@ def test_a_party_that_cannot_pay_sends_nothing_of_its_rows():
 
 def test_refusals_cost_nothing():
     for est, data in (
-        (DPKBinsDiscretizer(1.0, bounds=(0, 1)), np.ones((20, 2))), (Mean(1.0, bounds=(0, 1), delta=0.1), np.ones(20)),
+        (DPKBinsDiscretizer(1.0, bounds=(0, 1)), np.ones((20, 2))), (Count(1.0), np.array(["a"] * 20)),
         (Quantile(1.0, bounds=(0, 1)), np.ones(20)), (Variance(1.0, bounds=(0, 1)), np.ones(20)),
-        (DPLinearRegression(1.0, delta=1e-5, bounds=(0, 1), target_bounds=(0, 1)), (np.ones((20, 2)), np.ones(20))),
         (Mean(1.0, bounds=(0, 1)), np.array(["a"] * 20)),
     ):
         est.set_params(ledger=Ledger(5.0))
@@ -357,9 +375,9 @@ def test_the_ledger_of_a_block_pays_once(est):
 def test_a_later_fit_of_the_same_object_does_not_claim_shares():
     rows = [np.linspace(0, 1, 60)] * 3
     mean = federated(Mean(1.0, bounds=(0, 1)), rows)
-    assert "3 parties" in str(mean.privacy_.notes)
-    assert "3 parties" in str(mean.result_.privacy.notes)
-    assert "parties" not in str(mean.fit(rows[0]).privacy_.notes)
+    assert "3 parties" in str(mean.privacy_)
+    assert "3 parties" in str(mean.result_.privacy)
+    assert "parties" not in str(mean.fit(rows[0]).privacy_)
 
 
 def test_labels_of_other_long_columns_differ():
