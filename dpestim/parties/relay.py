@@ -89,8 +89,8 @@ class Relay:
     def lost(self, gone):
         """Raise PartiesError where one of the parties that are gone has not ended: all are needed."""
         if self.phase not in ("done", "failed") and not gone.isdisjoint(self.awaited):
-            raise self._failed(f"the parties {sorted(gone.intersection(self.awaited))} have ended their connection: ask "
-                               "their owners, and begin again")
+            raise self._failed(f"the parties {sorted(gone.intersection(self.awaited))} have ended their connection: "
+                               "ask their owners, and begin again")
         return []
 
     def is_signed(self, message):

@@ -121,12 +121,12 @@ def places(frame):
 CLASSES = sorted(places(encode(Message("x", 0, 1))))
 
 
-@pytest.mark.parametrize("every", [1, pytest.param(len(CLASSES), marks=pytest.mark.ci)])
+@pytest.mark.parametrize("every", [1, pytest.param(5, marks=pytest.mark.ci)])
 @ALL
 def test_a_byte_of_any_part_of_any_message_may_flip(kind, every):
     """A sum goes on without its sender; the others need every message, so that none is accepted with a flip."""
     for at in range(n_frames(kind)):
-        for part in range(at, at + every):
+        for part in range(every * at, every * at + every):
             def flip(frame, part=part):
                 frame = bytearray(frame)
                 frame[places(frame)[CLASSES[part % len(CLASSES)]]] ^= 1 << part % 7
