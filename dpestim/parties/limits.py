@@ -8,3 +8,5 @@ MOST_HEADER, MOST_BODY = 1 << 22, 1 << 30
 MOST_FIRST = 1 << 16
 #: Messages that wait for a server; connections of whom no signed message has come; messages that a party is ahead.
 MOST_WAITING, MOST_STRANGERS, MOST_AHEAD = 256, 256, 8
+#: Messages of a party in one of several sums: each of six phases has one.
+MOST_IN_A_ROUND = 16

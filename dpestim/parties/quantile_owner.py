@@ -140,8 +140,11 @@ class QuantileOwner:
         try:
             (out, self._waits), phase = self._flow.send(got), self.phase
         except StopIteration as end:
-            (out, place), self._flow, self._waits, phase, self.phase = end.value, None, {}, "result", "end"
-            self.value = self._plan.points[place]
+            (out, place), self._flow, self._waits, phase = end.value, None, {}, "result"
+            if not 0 <= place < len(self._plan.points):
+                raise PartiesError(self.phase, "what was opened is no point of the domain: one of the computing owners "
+                                               "did not follow the protocol; begin again without it") from None
+            self.phase, self.value = "end", self._plan.points[place]
         return [self._lines[receiver].seal(phase, words) for receiver, words in out]
 
     @property
@@ -207,10 +210,7 @@ class QuantileOwner:
         got = yield out, {at: (1,) for at in range(_COMPUTING)}
         if len({int(words[0]) for words in got.values()}) > 1:
             raise PartiesError("result", "the computing parties say different results: one did not follow the protocol")
-        place = int(got[0][0])
-        if not raw and place >= len(self._plan.points):
-            raise PartiesError("result", "the computing parties say no point of the domain")
-        return got[0] if raw else place
+        return got[0] if raw else int(got[0][0])
 
     def _rounds(self, program):
         """Run a program of the computing parties."""

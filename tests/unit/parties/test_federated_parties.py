@@ -314,17 +314,6 @@ def test_over_sockets_a_stranger_that_says_nothing_keeps_nobody_waiting():
     assert len(seen) == 1
 
 
-def test_over_sockets_another_server_is_refused():
-    terms, identities = SumTerms(2, 1), [Identity() for _ in range(3)]
-    directory = Directory(identities[0].public, [identity.public for identity in identities[1:]])
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Thread(target=serve_rounds, args=(listener, terms, directory, identities[0], CERTIFICATE, 0.5))
-        server.start()
-        with socket.create_connection(listener.getsockname()) as sock, pytest.raises(PartiesError, match="fingerprint"):
-            RoundsClient(sock, terms, directory, 0, identities[1], Certificate.make().fingerprint, deadline=5)
-        server.join()
-
-
 def test_over_sockets_other_parameters_are_refused():
     found, seen = over_sockets(lambda k: Mean(5.0 + k // 3, bounds=(0, 1)), [(np.linspace(0, 1, 50),)] * 4)
     assert isinstance(seen, PartiesError)
