@@ -162,7 +162,6 @@ def test_messages_may_be_late_and_in_any_order(kind):
             return out
         found.append(outcome(kind, through))
     assert "result" in found
-    assert len(set(found)) > 1 or kind == "sum"
 
 
 @ALL
