@@ -9,7 +9,9 @@ from threading import Thread
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from dpestim.accounting import Ledger
@@ -351,8 +353,21 @@ def test_a_later_fit_of_the_same_object_does_not_claim_shares():
     assert "parties" not in str(mean.fit(rows[0]).privacy_.notes)
 
 
-def test_labels_of_other_long_columns_differ():
-    one, other = pd.Series(np.arange(500)), pd.Series(np.arange(500))
-    other[250] = 0
-    assert module._plain(one) == module._plain(one.tolist())
-    assert module._plain(one) != module._plain(other)
+@pytest.mark.parametrize("kind", [
+    np.array, pd.Series, pl.Series, pd.Index, list, tuple, pd.DataFrame, sparse.csr_array, sparse.coo_matrix,
+    lambda x: pl.DataFrame({"x": x}), lambda x: {"names": [pd.Series(x)]}, lambda x: Mean(1.0, bounds=pd.Series(x)),
+    lambda x: pd.Series([1] * len(x), index=x)])
+def test_parameters_that_differ_in_the_middle_are_other_ones(kind):
+    """Whatever holds them: what is shown of a long column, or of a sparse matrix, is the same for both."""
+    x = np.arange(1, 2001).reshape(-1, 1) if kind in (pd.DataFrame, sparse.csr_array, sparse.coo_matrix) else (
+        np.arange(1, 2001))
+    other = x.copy()
+    other[1000] = 7
+    one, same, other = (module._plain(kind(values)) for values in (x, x.copy(), other))
+    assert one == same != other
+
+
+def test_equal_parameters_in_other_containers_are_equal():
+    assert module._plain(pd.Series([1, 2])) == module._plain([1, 2]) == module._plain(np.array([1, 2]))
+    assert module._plain(np.array(1.5)) == module._plain(1.5) == module._plain(np.float64(1.5))
+    assert module._plain(pd.DataFrame({"a": [1]})) != module._plain(pd.DataFrame({"b": [1]}))
