@@ -2,9 +2,11 @@
 
     terms.py         `SumTerms`: what all agree on: how many may drop out or collude, the graph of neighbours
     keys.py          `Identity`, `Directory`: who signs; keys that two parties agree on
-    wire.py          messages as bytes, of which nothing is pickled
+    wire.py          `encode`, `decode`: messages as bytes, of which nothing is pickled
+    limits.py        what a message, and what waits, may have at most
     party.py         `SumParty`: messages in, messages out
     server.py        `SumServer`: messages in, messages out
+    relay.py         `Relay`, `Relayed`, `RelayTerms`: quantiles and common users over the transport of sums
     session.py       `serve`, `join`: over sockets, with TLS
     together.py      `run_together`: all in one process
     noise.py         `PolyaShares`, `DiscreteGaussianShares`, `SkellamShares`, `BinomialShares`: noise that nobody knows
@@ -24,13 +26,15 @@ from dpestim.parties.noise import BinomialShares, DiscreteGaussianShares, PolyaS
 from dpestim.parties.party import SumParty
 from dpestim.parties.quantile import SecureQuantile
 from dpestim.parties.quantile_owner import QuantileOwner
+from dpestim.parties.relay import Relay, Relayed, RelayTerms
 from dpestim.parties.rounds import RoundsClient, serve_rounds
 from dpestim.parties.server import SumServer
 from dpestim.parties.session import Certificate, join, serve
 from dpestim.parties.terms import SumTerms
 from dpestim.parties.together import run_together
+from dpestim.parties.wire import decode, encode
 
 __all__ = ["BinomialShares", "Certificate", "Directory", "DiscreteGaussianShares", "Identity",
-           "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "RoundsClient", "SecureQuantile",
-           "SkellamShares", "SumParty", "SumServer", "SumTerms", "federated", "join", "run_together",
-           "serve", "serve_rounds", "take_part"]
+           "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "Relay", "RelayTerms", "Relayed", "RoundsClient",
+           "SecureQuantile", "SkellamShares", "SumParty", "SumServer", "SumTerms", "decode", "encode", "federated",
+           "join", "run_together", "serve", "serve_rounds", "take_part"]

@@ -306,10 +306,16 @@ def _plain(value):
     """Return a parameter as something that JSON writes, the same for equal ones, and another for others."""
     if hasattr(value, "get_params"):
         value = {"class": type(value).__name__, **value.get_params(deep=False)}
+    if hasattr(value, "tocoo"):
+        value = value.tocoo()
+        value = {"shape": value.shape, "at": np.transpose(value.nonzero()), "data": value.data}
     if hasattr(value, "__array__") and not isinstance(value, np.generic):  # (a long Series would show its ends alone)
-        value = np.asarray(value)
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
+        names = [list(own) for own in (getattr(value, name, None) for name in ("index", "columns")) if hasattr(
+            own, "__len__") and list(own) != list(range(len(own)))]
+        value = np.asarray(value).tolist()
+        value = [*names, value] if names else value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
     if isinstance(value, dict):
         return sorted([repr(key), _plain(part)] for key, part in value.items())
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -3,28 +3,30 @@
 import hashlib
 import json
 import os
-import struct
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from dpestim.base import PrivateEstimator
+from dpestim.exceptions import PartiesError
+from dpestim.parties.limits import MOST_USERS
 from dpestim.parties.masked_sets import WIDTH, is_on_curve, masked, point_of, text_of
 from dpestim.parties.noise import BinomialShares
+from dpestim.parties.wire import Message
 from dpestim.privacy import Neighbours
 from dpestim.privacy.rounding import whole
 from dpestim.rng import WordSource
 
-#: Users of an owner at most, and bytes of the head of a message.
-_MOST, _HEAD = 1 << 22, 1 << 12
-_DIGEST = 32
-_VERSION = 1
+_ROLES, _VERSION = ("first", "second"), 2
 
 
 class PrivateIntersectionSize(PrivateEstimator):
     """Count the users that two owners have in common; neither learns the exact number, and no third party is there.
 
     One owner is the "first", one the "second". Both call `start`, and hand each message to the `receive` of the other:
-    there are three. Each owner lives in its own process.
+    there are three. Each owner lives in its own process. `Relayed` and `Relay` carry the messages over sockets; where
+    another carrier is used, `encode` and `decode` turn messages into bytes and back.
 
     **Privacy.** (epsilon, delta) for the users of each owner against the other owner and everybody else, if both follow
     the protocol (honest-but-curious) and the Diffie-Hellman problem on Curve25519 is hard. An owner that sends other
@@ -54,6 +56,8 @@ class PrivateIntersectionSize(PrivateEstimator):
 
     Attributes
     ----------
+    phase : str
+        What this owner waits for: "start", the message "points", "both" or "size", or "end".
     size_ : int
         The number of common users, with noise; both owners have the same, and may publish it.
     guarantee_ : PrivacyGuarantee
@@ -71,11 +75,10 @@ class PrivateIntersectionSize(PrivateEstimator):
     >>> from dpestim.parties import PrivateIntersectionSize
     >>> clinic = PrivateIntersectionSize(2.0, delta=1e-4, role="first", random_state=0)
     >>> insurer = PrivateIntersectionSize(2.0, delta=1e-4, role="second", random_state=1)
-    >>> one = clinic.start(range(200))
-    >>> insurer.start(range(100, 400))
-    >>> two = insurer.receive(one)
-    >>> three = clinic.receive(two)
-    >>> insurer.receive(three)
+    >>> waiting = clinic.start(range(200)) + insurer.start(range(100, 400))
+    >>> while waiting:
+    ...     message = waiting.pop()
+    ...     waiting += (clinic, insurer)[message.receiver].receive(message)
     >>> clinic.size_ == insurer.size_, 75 < clinic.size_ < 125
     (True, True)
     """
@@ -93,59 +96,91 @@ class PrivateIntersectionSize(PrivateEstimator):
         return super().__getstate__()
 
     def start(self, users):
-        """Charge the ledger; return the first message, bytes, as the first owner, and None as the second.
+        """Charge the ledger; return the messages to be sent: a list of one as the first owner, of none as the second.
 
         Parameters
         ----------
         users : iterable of str, bytes or int
             Of this owner; who is in it twice counts once. Both owners write users in the same way.
         """
-        if self.role not in ("first", "second"):
+        if self.role not in _ROLES:
             raise ValueError(f'role must be "first" or "second", got {self.role!r}')
         if not isinstance(self.label, str):
             raise ValueError("label must be a str, the same for both owners")
-        most = _MOST if self.max_users is None else whole(self.max_users, "max_users")
+        most = MOST_USERS if self.max_users is None else whole(self.max_users, "max_users")
         texts = {text_of(user) for user in users}
-        if most > _MOST or len(texts) > most:
-            raise ValueError(f"users must be at most {min(most, _MOST)}: raise max_users up to {_MOST}, or count parts "
-                             "of the users")
+        if most > MOST_USERS or len(texts) > most:
+            raise ValueError(f"users must be at most {min(most, MOST_USERS)}: raise max_users up to {MOST_USERS}, or "
+                             "count parts of the users")
         shares = BinomialShares(
             2, 1, self.epsilon, self.delta,
             neighbours=Neighbours.SUBSTITUTION if self.max_users is None else Neighbours.ADD_REMOVE)
-        run = _Run(shares, self._terms(shares), self.label.encode(), WordSource(self.random_state))
+        run = _Run(shares, self._terms(shares), self.label.encode(), WordSource(self.random_state),
+                   _ROLES.index(self.role))
         guarantee = replace(shares.guarantee, seeded=run.source.seeded)
         self._charge(guarantee, None)
         self._become({"guarantee_": guarantee})
-        self._run, self._noisy = run, None
+        self._run, self._noisy, self._seen = run, None, {}
         fill = 0 if self.max_users is None else most - len(texts)
         run.points = [run.point(b"user" + text) for text in texts] + [run.filler() for _ in range(fill)]
         run.n_users, run.max_users = len(run.points), self.max_users
         if self.role == "second":
             run.awaits = "points"
-            return None
+            return []
         # all dummies, of which the other owner takes each or not
         run.points += [run.point(b"dummy" + str(at).encode()) for at in range(shares.scale)]
         run.awaits = "both"
-        return _packed("points", run.terms, masked(run.points, run.secret))
+        return [run.message("points", masked(run.points, run.secret))]
+
+    @property
+    def phase(self):
+        """What this owner waits for."""
+        run = getattr(self, "_run", None)
+        return run.awaits if run is not None else "start" if getattr(self, "_noisy", None) is None else "end"
 
     def receive(self, message):
-        """Take a message of the other owner; return the next one, bytes, or None where there is no more.
+        """Take a message of the other owner; return the messages to be sent now, a list of one or none.
 
         Raises
         ------
-        ValueError
+        PartiesError
             For a message that is damaged, not the next one, or about other parameters; names the phase. Nothing is
-            changed then, so that the right message can still be received.
+            changed then, so that the right message can still be received. A copy of one that came before is dropped.
         """
-        run = getattr(self, "_run", None)
-        if run is None:
-            raise ValueError("receive comes after start and before the last message: call start with the users")
-        head, points = _unpacked(message, run.awaits, run.terms)
-        if run.awaits == "points":
-            return self._answer(run, points)
-        if run.awaits == "both":
-            return self._count(run, points)
-        return self._end(run, head)
+        phase = self.phase
+        if phase == "start":
+            raise PartiesError(phase, "receive comes after start: call start with the users")
+        if not isinstance(message, Message):
+            raise PartiesError(phase, "message must be what the other owner returned, or `decode` of its bytes")
+        digest = message.fields.get("check")
+        if _check(message) != digest:
+            raise PartiesError(phase, "the message is damaged: ask for it again")
+        if self._seen.get(message.phase) == digest:
+            return []
+        if message.phase != phase:
+            raise PartiesError(phase, f"the message {phase!r} comes next, and {message.phase!r} came: hand over the "
+                                      "messages of one count, each to the other owner")
+        run = self._run
+        points = run.points_of(message)
+        if phase == "points":
+            out = self._answer(run, points)
+        elif phase == "both":
+            out = self._count(run, points)
+        else:
+            out = self._end(run, message.fields.get("size"))
+        self._seen[phase] = digest
+        return out
+
+    def _hello(self):
+        """Return what the other must know before the start, a text."""
+        return self.role
+
+    def _begin(self, said, data):
+        """Return the first messages, by the `_hello` of both."""
+        if tuple(said) != _ROLES:
+            raise PartiesError("start", 'the party of place 0 must have role="first", and that of place 1 "second", '
+                                        "and there must be no other: change the roles or the directory")
+        return self.start(*data)
 
     def _answer(self, run, theirs):
         """Return the second message: points of the first owner under both masks, and own ones under one."""
@@ -158,7 +193,7 @@ class PrivateIntersectionSize(PrivateEstimator):
         fill = [run.filler() for _ in range(n_dummies - len(taken))]
         own = masked(run.points + chosen + fill, run.secret)
         run.awaits, run.noise = "size", len(taken)
-        return _packed("both", run.terms, both + own, n_first=len(both))
+        return [run.message("both", both + own)]
 
     def _count(self, run, points):
         """Return the last message: the number of common points, with the noise of this owner."""
@@ -169,14 +204,14 @@ class PrivateIntersectionSize(PrivateEstimator):
         common = len(set(points[:n_first]) & set(theirs))
         noisy = common - run.shares.scale // 2 + int(run.shares.draw(run.source.part(1), 1)[0])
         self._tell(run, noisy)
-        return _packed("size", run.terms, [], size=noisy)
+        return [run.message("size", [], size=noisy)]
 
-    def _end(self, run, head):
-        size = head.get("size")
+    def _end(self, run, size):
         most = run.n_users + run.n_theirs + 2 * run.shares.scale
         if not isinstance(size, int) or isinstance(size, bool) or abs(size) > most:
-            raise ValueError("size: the message has no possible number: ask for it again")
+            raise PartiesError("size", "the message has no possible number: ask for it again")
         self._tell(run, size)
+        return []
 
     def _tell(self, run, noisy):
         self._most, self._shares, self._noisy = min(run.n_users, run.n_theirs), run.shares, noisy
@@ -205,8 +240,8 @@ class PrivateIntersectionSize(PrivateEstimator):
 class _Run:
     """What an owner keeps between messages."""
 
-    def __init__(self, shares, terms, label, source):
-        self.shares, self.terms, self.source = shares, terms, source
+    def __init__(self, shares, terms, label, source, me):
+        self.shares, self.terms, self.source, self.me = shares, terms, source, me
         self._label = hashlib.sha256(label).digest()
         # (parts of the source share no word: 0 masks, 1 noise, 2 fillers)
         self.secret = os.urandom(32) if not source.seeded else source.part(0).key_for_workers()
@@ -225,46 +260,42 @@ class _Run:
         """Return the dummies that are taken: so many as a share of the noise says, whichever they are."""
         return range(int(self.shares.draw(self.source.part(1), 1)[0]) + self.shares.scale // 2)
 
+    def message(self, phase, points, **more):
+        """Return a message of points, which ends in a hash of it all."""
+        array = np.frombuffer(b"".join(points), np.uint8).reshape(-1, WIDTH)
+        message = Message(phase, self.me, 1 - self.me, {"terms": self.terms, **more}, {"points": array})
+        message.fields["check"] = _check(message)
+        return message
+
+    def points_of(self, message):
+        """Return the points of a message of the other owner, or raise PartiesError."""
+        if (message.sender, message.receiver) != (1 - self.me, self.me):
+            raise PartiesError(self.awaits, "a message is not from the other owner to this one: one of both has "
+                                            'role="first", and one "second"')
+        if message.fields.get("terms") != self.terms:
+            raise PartiesError(self.awaits, "both owners must have the same epsilon, delta, max_users and label: "
+                                            "compare them")
+        array = message.arrays.get("points")
+        if array is None or array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != WIDTH:
+            raise PartiesError(self.awaits, "the message has no points: both owners need equal versions of dpestim")
+        return [point.tobytes() for point in array]
+
+
+def _check(message):
+    """Return a hash of a message without its own, which finds accidents on the way."""
+    fields = {name: value for name, value in message.fields.items() if name != "check"}
+    return replace(message, fields=fields).digest(b"dpestim intersection").hex()
+
 
 def _check_size(phase, found, max_users):
-    if not 0 <= found <= _MOST or (max_users is not None and found != max_users):
-        raise ValueError(f"{phase}: the message has another number of points than both owners agreed on: compare "
-                         "max_users and delta")
+    if not 0 <= found <= MOST_USERS or (max_users is not None and found != max_users):
+        raise PartiesError(phase, "the message has another number of points than both owners agreed on: compare "
+                                  "max_users and delta")
 
 
 def _masked(phase, points, secret):
-    """Return points of the other owner under the own mask too, or raise ValueError where they are none."""
+    """Return points of the other owner under the own mask too, or raise PartiesError where they are none."""
     if len(set(points)) < len(points) or not all(is_on_curve(int.from_bytes(point, "little")) for point in points):
-        raise ValueError(f"{phase}: points of the message must differ and be points of the curve, and they are not: "
-                         "ask for it again")
+        raise PartiesError(phase, "points of the message must differ and be points of the curve, and they are not: "
+                                  "ask for it again")
     return masked(points, secret)
-
-
-def _packed(phase, terms, points, **more):
-    """Return a message: the length of its head, the head, points, and a digest of it all."""
-    head = json.dumps({"phase": phase, "terms": terms, "n_points": len(points), **more}).encode()
-    body = struct.pack(">I", len(head)) + head + b"".join(points)
-    return body + hashlib.sha256(body).digest()
-
-
-def _unpacked(message, phase, terms):
-    """Return (the head, the points) of a message, or raise ValueError."""
-    if not isinstance(message, bytes | bytearray | memoryview):
-        raise ValueError(f"{phase}: message must be bytes as the other owner sent them")
-    message = bytes(message)
-    body = message[:-_DIGEST]
-    n_head = struct.unpack(">I", body[:4])[0] if len(body) >= 4 else _HEAD + 1
-    good = n_head <= _HEAD and hashlib.sha256(body).digest() == message[-_DIGEST:]
-    try:
-        head = json.loads(body[4 : 4 + n_head]) if good else None
-    except (ValueError, RecursionError):
-        head = None
-    points = body[4 + n_head :]
-    n_points = head.get("n_points") if isinstance(head, dict) else None
-    if not isinstance(n_points, int) or n_points * WIDTH != len(points):
-        raise ValueError(f"{phase}: the message is damaged: ask for it again")
-    if head.get("phase") != phase:
-        raise ValueError(f"{phase}: this message comes next, and another one came: hand over messages in their order")
-    if head.get("terms") != terms:
-        raise ValueError(f"{phase}: both owners must have the same epsilon, delta, max_users and label: compare them")
-    return head, [points[at : at + WIDTH] for at in range(0, len(points), WIDTH)]

@@ -12,14 +12,17 @@ class Line:
     Parameters
     ----------
     sock : ssl.SSLSocket
-        After the handshake.
     deadline : float
-        Seconds that a read or a write may wait.
+        Seconds that a read, a write or a handshake may wait.
     """
 
     def __init__(self, sock, deadline):
         sock.setblocking(False)
         self._sock, self._deadline, self._lock = sock, deadline, Lock()
+
+    def shake_hands(self):
+        """Agree on keys with the other end, as TLS does first; OSError where it does not."""
+        self._turn(self._sock.do_handshake)
 
     def recv(self, n):
         """Return up to n bytes, b"" at the end; TimeoutError where none came."""

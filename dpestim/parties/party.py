@@ -38,7 +38,7 @@ class SumParty:
 
     def __init__(self, terms, directory, place, identity, vector):
         self.terms, self.place, self._directory, self._identity = terms, place, directory, identity
-        self._context = terms.context(directory)
+        self._context, self._process = terms.context(directory), os.getpid()
         if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < terms.n_parties:
             raise ValueError(f"place must be from 0 to {terms.n_parties - 1}")
         if directory.parties[place] != identity.public:
@@ -61,6 +61,18 @@ class SumParty:
 
     def receive(self, message):
         """Return the messages that answer one of the server; PartiesError, after which the party is of no more use."""
+        if self.phase == "failed":
+            raise PartiesError("failed", "this party has failed before: begin again, with a new SumParty")
+        if os.getpid() != self._process:
+            raise PartiesError(self.phase, "a SumParty works in the process that made it, because a copy would use its "
+                                           "masks twice: make it there")
+        try:
+            return self._received(message)
+        except Exception:
+            self.phase = "failed"
+            raise
+
+    def _received(self, message):
         self._directory.check(message, self._context)
         if message.sender != SERVER or message.receiver != self.place:
             raise PartiesError(self.phase, "a message is not from the server to this party: send each to its receiver")
@@ -75,10 +87,13 @@ class SumParty:
                 return []  # (a copy of what was answered)
             raise PartiesError(self.phase, f"a message of phase {message.phase!r} came too early: begin again")
         try:
-            return getattr(self, "_on_" + message.phase)(message)
-        except (KeyError, TypeError, IndexError, OverflowError) as error:
+            answers = getattr(self, "_on_" + message.phase)(message)
+        except PartiesError:
+            raise
+        except (KeyError, TypeError, IndexError, OverflowError, ValueError, AttributeError) as error:
             raise PartiesError(self.phase, f"a message of the server lacks what it must have ({error}): begin again "
                                            "with equal versions of dpestim") from None
+        return [self._masked()] if message.phase == "shares" else answers  # (a function of the vector has own errors)
 
     # ---------------------------------------------------------------- phases
 
@@ -106,7 +121,7 @@ class SumParty:
                                 {"texts": np.array(texts).reshape(len(texts), 32 + keys.TAG)})]
 
     def _on_shares(self, message):
-        """Open the shares of neighbours, and send the vector under masks."""
+        """Open the shares of neighbours: the vector is masked next."""
         places, texts = message.fields["from"], message.arrays["texts"]
         self._shares = {}
         if len(places) != len(texts):
@@ -115,9 +130,14 @@ class SumParty:
             if place not in self._keys:
                 raise PartiesError("shares", f"shares are from party {place}, which is no neighbour: begin again")
             text = keys.opened("shares", self._box_key("shares", place, self.place), text.tobytes())
+            if len(text) != 32:
+                raise PartiesError("shares", f"party {place} has sent no two shares: begin again without it")
             self._shares[place] = text[:16], text[16:]
         self._check_around("shares", self._shares)
         self._roster = roster_of(self._session, self._own_and(self._shares)) if self.terms.active else b""
+
+    def _masked(self):
+        """Return the message of the vector under masks."""
         vector = self._checked(self._vector()) if callable(self._vector) else self._vector
         masked = vector + self_mask(self._self_seed, self._session, self.terms.size)
         for place in self._shares:
@@ -128,7 +148,7 @@ class SumParty:
         said = {"session": self._session.hex()}
         if self.terms.active:
             said["signed"] = self._identity.sign(b"masked" + self._roster).hex()
-        return [self._to_server("masked", said, {"masked": masked})]
+        return self._to_server("masked", said, {"masked": masked})
 
     def _on_agree(self, message):
         """Sign who has survived: once, where an active server could tell each party another set."""

@@ -10,7 +10,8 @@ from dpestim.distributed.exact_share import polya_share
 from dpestim.exceptions import PartiesError
 from dpestim.parties.quantile_law import quantile_program
 from dpestim.parties.replicated import Computer, Shared, split
-from dpestim.parties.sealed import Line, Message, new_secret
+from dpestim.parties.sealed import Line, new_secret
+from dpestim.parties.wire import Message, decode, encode
 from dpestim.rng import Stage, WordSource
 
 __all__ = ["QuantileOwner", "exchange"]
@@ -118,6 +119,18 @@ class QuantileOwner:
 
     # ---------------------------------------------------------------- inside
 
+    def _hello(self):
+        """Return what all others must know before the start, a text."""
+        return self.key.hex()
+
+    def _begin(self, said, data):
+        """Return the first messages, by the `_hello` of all."""
+        try:
+            keys = [bytes.fromhex(text) for text in said]
+        except (TypeError, ValueError):
+            raise PartiesError(self.phase, "a party has sent no key: compare what all parties run") from None
+        return self.start(keys, *data)
+
     def _failed(self, error):
         self.phase, self._flow, self._waits = "failed", None, {}
         return error
@@ -125,11 +138,14 @@ class QuantileOwner:
     def _step(self, got):
         """Go on with what has come, until more is needed; returns messages."""
         try:
-            out, self._waits = self._flow.send(got)
+            (out, self._waits), phase = self._flow.send(got), self.phase
         except StopIteration as end:
-            (out, place), self._flow, self._waits, self.phase = end.value, None, {}, "end"
-            self.value = self._plan.points[place]
-        return [self._lines[receiver].seal(words) for receiver, words in out]
+            (out, place), self._flow, self._waits, phase = end.value, None, {}, "result"
+            if not 0 <= place < len(self._plan.points):
+                raise PartiesError(self.phase, "what was opened is no point of the domain: one of the computing owners "
+                                               "did not follow the protocol; begin again without it") from None
+            self.phase, self.value = "end", self._plan.points[place]
+        return [self._lines[receiver].seal(phase, words) for receiver, words in out]
 
     @property
     def _computes(self):
@@ -194,10 +210,7 @@ class QuantileOwner:
         got = yield out, {at: (1,) for at in range(_COMPUTING)}
         if len({int(words[0]) for words in got.values()}) > 1:
             raise PartiesError("result", "the computing parties say different results: one did not follow the protocol")
-        place = int(got[0][0])
-        if not raw and place >= len(self._plan.points):
-            raise PartiesError("result", "the computing parties say no point of the domain")
-        return got[0] if raw else place
+        return got[0] if raw else int(got[0][0])
 
     def _rounds(self, program):
         """Run a program of the computing parties."""
@@ -226,7 +239,7 @@ def exchange(owners, rows, change=list):
     while waiting:
         further = []
         for message in change(waiting):
-            message = Message.from_bytes(message.to_bytes())
+            message = decode(encode(message))
             further += owners[message.receiver].receive(message)
         waiting = further
 

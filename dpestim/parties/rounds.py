@@ -6,6 +6,7 @@ their secrets sealed, so that the promise does not rest on TLS.
 
 import queue
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from threading import Thread
@@ -13,6 +14,7 @@ from threading import Thread
 import numpy as np
 
 from dpestim.exceptions import PartiesError
+from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_IN_A_ROUND, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.line import Line
 from dpestim.parties.party import SumParty
 from dpestim.parties.server import SumServer
@@ -106,7 +108,8 @@ class RoundsClient:
 def serve_rounds(listener, terms, directory, identity, certificate, deadline=60):
     """Add up for parties until the last has left; returns what the server has seen: (label, survivors, total) a sum.
 
-    A party that breaks its connection, or is silent for `deadline` seconds, has dropped out for good.
+    A party that breaks its connection, sends what it has not signed, or neither sends nor reads for `deadline` seconds,
+    has dropped out for good.
 
     Parameters
     ----------
@@ -130,17 +133,20 @@ class _Rounds:
         self.terms, self.directory, self.identity, self.deadline = terms, directory, identity, deadline
         self.tls = tls
         self.base, self.alive, self.seen = terms.context(directory), {}, []
-        self.got, self.met = queue.Queue(), queue.Queue()  # (of parties; of those whose first message is signed)
+        # of parties; of those whose first message is signed; of all others, in the order in which they have come
+        self.got, self.met, self.strangers = queue.Queue(MOST_WAITING), queue.Queue(), {}
 
     def run(self, listener):
         asked = self._joined(listener)
+        if not self.alive:
+            raise PartiesError("round", "no party has joined: give all the address, the terms and the directory")
         try:
             while self.alive:
                 self._round(asked)
                 asked = {}
         except PartiesError as error:
             self._tell({place: Message("refused", SERVER, place, {"phase": error.phase, "what": error.what})
-                        for place in self.alive}, self.base)
+                        for place in list(self.alive)}, self.base)
             raise
         finally:
             for sock in self.alive.values():
@@ -152,14 +158,11 @@ class _Rounds:
 
         Each connection has a thread: one that sends nothing, of whomever, keeps no party waiting.
         """
-        asked, strangers, until = {}, [], time.monotonic() + self.deadline
+        asked, until = {}, time.monotonic() + self.deadline
         listener.settimeout(min(_GLANCE, self.deadline))
         while len(self.alive) < self.terms.n_parties and time.monotonic() < until:
             with suppress(TimeoutError):
-                sock, _ = listener.accept()
-                sock.settimeout(self.deadline)
-                strangers.append(sock)
-                Thread(target=self._greet, args=(sock,), daemon=True).start()
+                self._admit(listener.accept()[0])
             while not self.met.empty():
                 message, line = self.met.get()
                 if message.sender in self.alive:
@@ -168,30 +171,50 @@ class _Rounds:
                 asked[message.sender], self.alive[message.sender] = message.fields, line
                 Thread(target=self._listen, args=(message.sender, line), daemon=True).start()
                 until = time.monotonic() + self.deadline
-        for sock in strangers:
-            sock.close()
+        for line in list(self.strangers):
+            self._send_away(line)
         return asked
 
-    def _greet(self, sock):
-        line = sock
+    def _admit(self, sock):
+        """Let a stranger say who it is, in a thread; of too many the one that is silent for longest has to go."""
         try:
-            line = Line(self.tls.wrap_socket(sock, server_side=True), self.deadline)
-            message = _read(line, self.terms.most_bytes)
+            line = Line(self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False), self.deadline)
+        except OSError:
+            sock.close()
+            return
+        for oldest in list(self.strangers)[: max(0, len(self.strangers) + 1 - MOST_STRANGERS)]:
+            self._send_away(oldest)
+        self.strangers[line] = True
+        Thread(target=self._greet, args=(line,), daemon=True).start()
+
+    def _send_away(self, line):
+        self.strangers.pop(line, None)
+        line.close()
+
+    def _greet(self, line):
+        try:
+            line.shake_hands()
+            message = _read(line, 0, MOST_FIRST)
             self.directory.check(message, self.base)
         except (OSError, PartiesError):
-            line.close()
+            self._send_away(line)
             return
-        if message.phase == "round" and message.sender != SERVER:
+        if message.phase == "round" and message.sender != SERVER and self.strangers.pop(line, False):
             self.met.put((message, line))
         else:
-            line.close()
+            self._send_away(line)
 
     def _listen(self, place, sock):
         try:
             while True:
-                self.got.put((place, _read(sock, self.terms.most_bytes)))
-        except (OSError, PartiesError):
-            self.got.put((place, None))
+                message = _read(sock, self.terms.most_bytes)
+                if message.sender != place:
+                    break
+                self.got.put((place, message), timeout=self.deadline)
+        except (OSError, PartiesError, queue.Full):
+            pass
+        with suppress(queue.Full):
+            self.got.put((place, None), timeout=self.deadline)
 
     def _next(self, until):
         """Return (place, message), or None where a party is gone or all are late."""
@@ -199,26 +222,34 @@ class _Rounds:
             place, message = self.got.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             return None
-        if message is None:
-            sock = self.alive.pop(place, None)
-            if sock is not None:
-                sock.close()
-            return None
-        return place, message
+        self.n_sent[place] += 1
+        if message is None or self.n_sent[place] > MOST_IN_A_ROUND:  # (a flood would keep the others waiting)
+            self._drop(place)
+        return (place, message) if place in self.alive else None
+
+    def _drop(self, place):
+        sock = self.alive.pop(place, None)
+        if sock is not None:
+            sock.close()
 
     def _round(self, asked):
-        until, early = time.monotonic() + self.deadline, {}
+        until, early, self.n_sent = time.monotonic() + self.deadline, {}, Counter()
         while self.alive and asked.keys() < self.alive.keys() and time.monotonic() < until:
             found = self._next(until)
             if found and found[1].phase == "round":
-                self.directory.check(found[1], self.base)
-                asked[found[0]] = found[1].fields
+                try:
+                    self.directory.check(found[1], self.base)
+                    asked[found[0]] = found[1].fields
+                except PartiesError:
+                    self._drop(found[0])
             elif found:
                 early.setdefault(*found)  # (one a party: more would fill the memory)
+        for place in self.alive.keys() - asked.keys():
+            self._drop(place)
         if not self.alive:
             return
-        wanted = [asked[place] for place in asked if place in self.alive]
-        if any(one != wanted[0] for one in wanted) or not wanted:
+        wanted = [asked[place] for place in self.alive]
+        if any(one != wanted[0] for one in wanted):
             raise PartiesError("round", _DIFFER)
         size, label = wanted[0].get("size"), wanted[0].get("label")
         if type(size) is not int or not 1 <= size <= self.terms.size or not isinstance(label, str):
@@ -228,12 +259,14 @@ class _Rounds:
         until = time.monotonic() + self.deadline
         while server.phase != "done":
             messages = []
-            if early or set(server.awaited) & self.alive.keys():
+            if time.monotonic() >= until:  # (also where copies still come)
+                messages = server.close()
+            elif early or set(server.awaited) & self.alive.keys():
                 found = early.popitem() if early else self._next(until)
-                if found:
+                if found and server.is_signed(found[1]):
                     messages = server.receive(found[1])
-                elif time.monotonic() >= until:
-                    messages = server.close()
+                elif found:
+                    self._drop(found[0])
             else:
                 messages = server.close()
             if messages:
@@ -248,18 +281,20 @@ class _Rounds:
         for place, message in messages.items():
             sock = self.alive.get(place)
             if sock is not None:
-                with suppress(OSError):  # (its thread hears that it is gone)
+                try:
                     sock.sendall(encode(message if context is None else self.identity.signed(message, context)))
+                except OSError:  # (also where it reads nothing: the others wait for it once)
+                    self._drop(place)
 
 
 def _terms_of(terms, size, number, label):
     return replace(terms, size=size, label=f"{terms.label} {number} {label}")
 
 
-def _read(sock, most):
+def _read(sock, most, most_header=MOST_HEADER):
     """Return the next message; its size is looked at before memory is taken."""
     prefix = _exactly(sock, PREFIX)
-    return decode(prefix + _exactly(sock, left(prefix, most)), most)
+    return decode(prefix + _exactly(sock, left(prefix, most, most_header)), most)
 
 
 def _exactly(sock, n_bytes):

@@ -1,8 +1,5 @@
 """Messages between two parties, under keys that only these have: sealed, numbered, of a size that is known before."""
 
-import struct
-from typing import NamedTuple
-
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -11,33 +8,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpestim.exceptions import PartiesError
+from dpestim.parties.limits import MOST_AHEAD
+from dpestim.parties.wire import Message
 
-#: What a message in bytes begins with: a mark, sender, receiver and number.
-_HEAD = struct.Struct("<4sIIQ")
-_MARK = b"dpQ1"
-#: How many messages a sender may be ahead.
-_AHEAD = 8
 _TAG_BYTES = 16
-
-
-class Message(NamedTuple):
-    """What a party sends another: words under a key of both; `number` counts those of one sender to one receiver."""
-
-    sender: int
-    receiver: int
-    number: int
-    sealed: bytes
-
-    def to_bytes(self):
-        """Return the message as bytes."""
-        return _HEAD.pack(_MARK, *self[:3]) + self.sealed
-
-    @classmethod
-    def from_bytes(cls, data):
-        """Return the message of bytes, or raise ValueError."""
-        if len(data) < _HEAD.size or data[:4] != _MARK:
-            raise ValueError("data must be bytes of a message: send them unchanged")
-        return cls(*_HEAD.unpack(data[: _HEAD.size])[1:], bytes(data[_HEAD.size :]))
 
 
 class Line:
@@ -66,19 +40,23 @@ class Line:
         self.common = both[64:]
         self._me, self._other, self._sent, self._read, self._early = me, other, 0, 0, {}
 
-    def seal(self, words):
-        """Return the next message to the other, of words."""
+    def seal(self, phase, words):
+        """Return the next message to the other, of words: `number` counts those of one sender to one receiver."""
         number, self._sent = self._sent, self._sent + 1
         data = np.ascontiguousarray(words, "<u8").tobytes()
-        return Message(self._me, self._other, number, self._out.encrypt(_nonce(number), data, None))
+        sealed = np.frombuffer(self._out.encrypt(_nonce(number), data, phase.encode()), np.uint8)
+        return Message(phase, self._me, self._other, {"number": number}, {"sealed": sealed})
 
     def keep(self, message, phase):
         """Keep a message until it is its turn; what came twice is dropped."""
-        if not self._read <= message.number < self._read + _AHEAD:
-            if 0 <= message.number < self._read:
-                return
-            raise PartiesError(phase, f"party {self._other} is too many messages ahead")
-        self._early.setdefault(message.number, message.sealed)
+        number, sealed = message.fields.get("number"), message.arrays.get("sealed")
+        if type(number) is not int or sealed is None or sealed.dtype != np.uint8 or sealed.ndim != 1:
+            raise PartiesError(phase, f"a message of party {self._other} is not what it must be: begin again with "
+                                      "equal versions of dpestim")
+        if number >= self._read + MOST_AHEAD:
+            raise PartiesError(phase, f"party {self._other} is too many messages ahead: begin again without it")
+        if number >= self._read:
+            self._early.setdefault(number, (message.phase, sealed.tobytes()))
 
     def ready(self):
         """Tell whether the next message is there."""
@@ -86,11 +64,11 @@ class Line:
 
     def open(self, shape, phase):
         """Return the words of the next message, of this shape."""
-        sealed, size = self._early.pop(self._read), int(np.prod(shape))
+        (said, sealed), size = self._early.pop(self._read), int(np.prod(shape))
         if len(sealed) != 8 * size + _TAG_BYTES:
             raise PartiesError(phase, f"a message of party {self._other} has another size: compare the parameters")
         try:
-            data = self._into.decrypt(_nonce(self._read), sealed, None)
+            data = self._into.decrypt(_nonce(self._read), sealed, said.encode())
         except InvalidTag:
             raise PartiesError(phase, f"a message of party {self._other} was changed, or is about other parameters: "
                                       "compare the parameters and the list of keys") from None

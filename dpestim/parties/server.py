@@ -55,6 +55,18 @@ class SumServer:
         """The places of parties that have not answered in this phase."""
         return sorted(self._awaited - self._got.keys())
 
+    @property
+    def pace(self):
+        """What changes when the time for an answer begins anew."""
+        return self.phase
+
+    def lost(self, gone):
+        """Return the messages that follow where these parties are gone: a phase ends where nobody else is awaited."""
+        out = []
+        while self.phase not in ("done", "failed") and gone.issuperset(self.awaited):
+            out += self.close()
+        return out
+
     def is_signed(self, message):
         """Tell whether the sender of a message is a party of the directory, and has signed it."""
         try:

@@ -1,4 +1,7 @@
-"""Secure sums over sockets: asyncio and TLS, where the server's certificate is known by its fingerprint."""
+"""Protocols over sockets: asyncio and TLS, where the server's certificate is known by its fingerprint.
+
+One transport for sums (`SumServer`, `SumParty`) and for what a `Relay` passes on (`Relayed`).
+"""
 
 import asyncio
 import contextlib
@@ -16,10 +19,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import NameOID
 
 from dpestim.exceptions import PartiesError
+from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
 
-#: Days for which a certificate is valid; messages that wait for the server at most (a stranger could fill the memory).
-_DAYS, _MOST_WAITING = 365, 256
+#: Days for which a certificate is valid.
+_DAYS = 365
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
@@ -78,17 +82,18 @@ def refuse_others(connection, fingerprint, phase):
 
 
 async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, ready=None):
-    """Serve one sum to all parties, and return its result.
+    """Serve one protocol to all parties, and return its result.
 
     Parameters
     ----------
-    server : SumServer
+    server : SumServer or Relay
     certificate : Certificate
     host : str, default="127.0.0.1"
     port : int, default=0
         0 takes a free one.
     timeout : float, default=30.0
-        Seconds of a phase: who has not answered then has dropped out.
+        Seconds of a phase of a sum: who has not answered then has dropped out. With a Relay, seconds between messages.
+        Who ends its connection has dropped out at once.
     ready : function, default=None
         Called with the port, when parties can join.
 
@@ -97,60 +102,27 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, 
     PartiesError
         Where there is no result; the parties are told.
     """
-    queue, writers = asyncio.Queue(_MOST_WAITING), {}
-
-    async def connected(reader, writer):
-        """Pass on what arrives; a connection belongs to the party whose signed message came over it last."""
-        try:
-            while True:
-                message = await _read(reader, server.terms.most_bytes)
-                await queue.put((message, writer))
-        except (PartiesError, OSError, asyncio.IncompleteReadError):
-            writer.close()
-
-    async def send(messages):
-        for message in messages:
-            writer = writers.get(message.receiver)
-            if writer is not None and not writer.is_closing():
-                with contextlib.suppress(OSError, asyncio.TimeoutError):
-                    writer.write(encode(message))
-                    await asyncio.wait_for(writer.drain(), timeout)
-
-    listener = await asyncio.start_server(connected, host, port, ssl=certificate.context())
-    clock = asyncio.get_running_loop().time
+    hall = _Hall(server, timeout)
+    listener = await asyncio.start_server(hall.connected, host, port, ssl=certificate.context(),
+                                          ssl_handshake_timeout=timeout)
     try:
         if ready is not None:
             ready(listener.sockets[0].getsockname()[1])
-        phase, end = server.phase, clock() + timeout
-        while server.phase != "done":
-            try:
-                message, writer = await asyncio.wait_for(queue.get(), max(0.0, end - clock()))
-            except TimeoutError:
-                await send(server.close())
-            else:
-                if server.is_signed(message):  # (what anybody could have sent ends no sum)
-                    writers[message.sender] = writer
-                    await send(server.receive(message))
-                else:
-                    writer.close()
-            if server.phase != phase:
-                phase, end = server.phase, clock() + timeout
-        return server.result
+        return await hall.run()
     except PartiesError as error:
-        await send(server.abort(error))
+        await hall.send(server.abort(error))
         raise
     finally:
-        for writer in writers.values():
-            writer.close()
         listener.close()
+        await hall.close()
 
 
 async def join(party, host, port, fingerprint, *, timeout=120.0):
-    """Take part in one sum, and return the places of the survivors.
+    """Take part in one protocol, and return the places of the survivors.
 
     Parameters
     ----------
-    party : SumParty
+    party : SumParty or Relayed
     host, port : str, int
         Where `serve` listens.
     fingerprint : str
@@ -161,7 +133,7 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
     Raises
     ------
     PartiesError
-        Where the sum ended without a result, as far as this party knows.
+        Where the protocol ended without a result, as far as this party knows.
     """
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=of_parties()), timeout)
@@ -173,7 +145,7 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
         while True:
             for message in answers:
                 writer.write(encode(message))
-            await writer.drain()
+            await asyncio.wait_for(writer.drain(), timeout)
             message = await asyncio.wait_for(_read(reader, party.terms.most_bytes), timeout)
             answers = party.receive(message)
             if message.phase == "done":
@@ -184,6 +156,90 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
         writer.close()
 
 
-async def _read(reader, most):
+# ---------------------------------------------------------------- inside
+
+
+class _Hall:
+    """The connections of a server: a connection belongs to the party whose signed message came over it first."""
+
+    def __init__(self, server, timeout):
+        self.server, self.timeout = server, timeout
+        self.queue, self.gone = asyncio.Queue(MOST_WAITING), set()
+        self.writers, self.strangers, self.tasks = {}, {}, set()
+
+    async def connected(self, reader, writer):
+        """Pass on what arrives, if it is signed; a stranger may send one short message, and takes no other's place."""
+        self.strangers[writer] = place = None
+        self.tasks.add(task := asyncio.current_task())
+        if len(self.strangers) > MOST_STRANGERS:  # (the one that has been silent for longest)
+            next(iter(self.strangers)).transport.abort()
+        try:
+            message = await asyncio.wait_for(_read(reader, 0, MOST_FIRST), self.timeout)
+            while self.server.is_signed(message) and place in (None, message.sender):
+                if place is None:
+                    place = message.sender
+                    self.strangers.pop(writer)
+                    self.writers[place] = writer
+                await self.queue.put((place, message))
+                message = await _read(reader, self.server.terms.most_bytes)
+        except (PartiesError, OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass
+        except asyncio.CancelledError:  # (the protocol is over)
+            return
+        finally:
+            self.strangers.pop(writer, None)
+            self.tasks.discard(task)
+            writer.close()
+        if place is not None and self.writers[place] is writer:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.queue.put((place, None))
+
+    async def run(self):
+        server, clock = self.server, asyncio.get_running_loop().time
+        pace, end = server.pace, clock() + self.timeout
+        while server.phase != "done":
+            place, message = await self._next(end - clock())
+            if place is None:
+                await self.send(server.close())
+            elif message is None:
+                self.gone.add(place)
+            else:
+                self.gone.discard(place)
+                await self.send(server.receive(message))
+            await self.send(server.lost(self.gone))
+            if server.pace != pace:
+                pace, end = server.pace, clock() + self.timeout
+        return server.result
+
+    async def _next(self, seconds):
+        """Return (place, message), or (None, None) where the time is over, also if messages still come."""
+        if seconds <= 0:
+            return None, None
+        try:
+            return await asyncio.wait_for(self.queue.get(), seconds)
+        except TimeoutError:
+            return None, None
+
+    async def send(self, messages):
+        """Send messages at once: who does not read keeps the others waiting once, and is then gone."""
+        await asyncio.gather(*map(self._deliver, messages))
+
+    async def _deliver(self, message):
+        writer = self.writers.get(message.receiver)
+        if writer is not None and not writer.is_closing():
+            try:
+                writer.write(encode(message))
+                await asyncio.wait_for(writer.drain(), self.timeout)
+            except (OSError, TimeoutError):
+                writer.transport.abort()
+
+    async def close(self):
+        for writer in (*self.writers.values(), *self.strangers):
+            writer.close()
+        for task in self.tasks:
+            task.cancel()
+
+
+async def _read(reader, most, most_header=MOST_HEADER):
     prefix = await reader.readexactly(PREFIX)
-    return decode(prefix + await reader.readexactly(left(prefix, most)), most)
+    return decode(prefix + await reader.readexactly(left(prefix, most, most_header)), most)

@@ -8,12 +8,10 @@ from numbers import Real
 
 import numpy as np
 
+from dpestim.parties.limits import MOST_ENTRIES, MOST_PARTIES
 from dpestim.rng import Stage, WordReader
 from dpestim.shuffle.transport.messages import check_integer
 from dpestim.shuffle.transport.neighbours import around_ring, graph_of
-
-#: The most parties and the most entries of a vector.
-MOST_PARTIES, MOST_ENTRIES = 1 << 16, 1 << 28
 
 
 @dataclass(frozen=True)

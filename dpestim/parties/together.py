@@ -3,7 +3,7 @@
 from collections import deque
 
 from dpestim.exceptions import PartiesError
-from dpestim.parties.wire import SERVER, decode, encode
+from dpestim.parties.wire import decode, encode
 
 
 def run_together(parties, server, through=None):
@@ -11,9 +11,10 @@ def run_together(parties, server, through=None):
 
     Parameters
     ----------
-    parties : list of SumParty, or of what has `start`, `receive` and `terms`, as it has
+    parties : list of SumParty, or of Relayed
         In the order of their places.
-    server : SumServer, or what has `receive`, `close`, `phase` and `result`, as it has
+    server : SumServer or Relay
+        All messages of parties go to it.
     through : function, default=None
         Takes a frame of bytes and returns the list of frames that arrive: a network with faults.
 
@@ -41,21 +42,23 @@ def run_together(parties, server, through=None):
     most, out = server.terms.most_bytes, set()
     frames = deque()
 
-    def send(messages):
+    def send(messages, to_server=False):
         for message in messages:
-            frames.extend([encode(message)] if through is None else through(encode(message)))
+            arrived = [encode(message)] if through is None else through(encode(message))
+            frames.extend((frame, to_server) for frame in arrived)
 
     for party in parties:
-        send(party.start())
+        send(party.start(), True)
     while server.phase != "done":
         if not frames:
             send(server.close())
             continue
         try:
-            message = decode(frames.popleft(), most)
+            frame, to_server = frames.popleft()
+            message = decode(frame, most)
         except PartiesError:
             continue  # (as a connection that breaks: what is damaged never arrives)
-        if message.receiver == SERVER:
+        if to_server:
             if server.is_signed(message):  # (what anybody could have sent ends no sum)
                 send(server.receive(message))
         elif 0 <= message.receiver < len(parties) and message.receiver not in out:
@@ -64,5 +67,5 @@ def run_together(parties, server, through=None):
             except PartiesError:
                 out.add(message.receiver)
                 continue
-            send(answers)
+            send(answers, True)
     return server.result

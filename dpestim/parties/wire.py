@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpestim.exceptions import PartiesError
+from dpestim.parties.limits import MOST_BODY, MOST_HEADER
 
 #: The place of the server, among senders and receivers.
 SERVER = -1
-#: Bytes of a header at most; what a frame begins with; types of arrays; the parts of a frame of fixed size.
-MOST_HEADER = 1 << 22
+#: What a frame begins with; types of arrays; the parts of a frame of fixed size.
 _MAGIC, _TYPES, _PREFIX, _SIGNATURE = b"DPP1", ("<u8", "<i8", "|u1"), struct.Struct(">4sIQ"), 64
 PREFIX = _PREFIX.size
 _PARTS = ("arrays", "fields", "phase", "receiver", "sender")
@@ -48,19 +48,19 @@ class Message:
 
 
 def encode(message):
-    """Return a message as bytes."""
+    """Return a message as bytes; `decode` makes the message of them again."""
     header = message.header()
     body = b"".join(np.ascontiguousarray(array).tobytes() for array in message.arrays.values())
     return _PREFIX.pack(_MAGIC, len(header), len(body)) + header + body + message.signature
 
 
-def left(prefix, most):
+def left(prefix, most, most_header=MOST_HEADER):
     """Return how many bytes follow the first `PREFIX` of a frame, before memory for them is taken.
 
     Raises PartiesError where the body is above `most` bytes, or where the bytes begin no frame.
     """
     magic, header, body = _PREFIX.unpack(prefix)
-    if magic != _MAGIC or header > MOST_HEADER:
+    if magic != _MAGIC or header > most_header:
         raise PartiesError("wire", _DAMAGED)
     if body > most:
         raise PartiesError("wire", f"a message has {body} bytes of arrays, above the {most} of these terms: all "
@@ -68,7 +68,7 @@ def left(prefix, most):
     return header + body + _SIGNATURE
 
 
-def decode(frame, most):
+def decode(frame, most=MOST_BODY):
     """Return the message of bytes; PartiesError where they are none, or above `most` bytes of arrays."""
     if len(frame) < PREFIX or len(frame) != PREFIX + left(frame[:PREFIX], most):
         raise PartiesError("wire", _DAMAGED)

@@ -9,7 +9,9 @@ from threading import Thread
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from dpestim.accounting import Ledger
@@ -332,17 +334,6 @@ def test_over_sockets_a_stranger_that_says_nothing_keeps_nobody_waiting():
     assert len(seen) == 1
 
 
-def test_over_sockets_another_server_is_refused():
-    terms, identities = SumTerms(2, 1), [Identity() for _ in range(3)]
-    directory = Directory(identities[0].public, [identity.public for identity in identities[1:]])
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Thread(target=serve_rounds, args=(listener, terms, directory, identities[0], CERTIFICATE, 0.5))
-        server.start()
-        with socket.create_connection(listener.getsockname()) as sock, pytest.raises(PartiesError, match="fingerprint"):
-            RoundsClient(sock, terms, directory, 0, identities[1], Certificate.make().fingerprint, deadline=5)
-        server.join()
-
-
 def test_over_sockets_other_parameters_are_refused():
     found, seen = over_sockets(lambda k: Mean(5.0 + k // 3, bounds=(0, 1)), [(np.linspace(0, 1, 50),)] * 4)
     assert isinstance(seen, PartiesError)
@@ -380,8 +371,21 @@ def test_a_later_fit_of_the_same_object_does_not_claim_shares():
     assert "parties" not in str(mean.fit(rows[0]).privacy_)
 
 
-def test_labels_of_other_long_columns_differ():
-    one, other = pd.Series(np.arange(500)), pd.Series(np.arange(500))
-    other[250] = 0
-    assert module._plain(one) == module._plain(one.tolist())
-    assert module._plain(one) != module._plain(other)
+@pytest.mark.parametrize("kind", [
+    np.array, pd.Series, pl.Series, pd.Index, list, tuple, pd.DataFrame, sparse.csr_array, sparse.coo_matrix,
+    lambda x: pl.DataFrame({"x": x}), lambda x: {"names": [pd.Series(x)]}, lambda x: Mean(1.0, bounds=pd.Series(x)),
+    lambda x: pd.Series([1] * len(x), index=x)])
+def test_parameters_that_differ_in_the_middle_are_other_ones(kind):
+    """Whatever holds them: what is shown of a long column, or of a sparse matrix, is the same for both."""
+    x = np.arange(1, 2001).reshape(-1, 1) if kind in (pd.DataFrame, sparse.csr_array, sparse.coo_matrix) else (
+        np.arange(1, 2001))
+    other = x.copy()
+    other[1000] = 7
+    one, same, other = (module._plain(kind(values)) for values in (x, x.copy(), other))
+    assert one == same != other
+
+
+def test_equal_parameters_in_other_containers_are_equal():
+    assert module._plain(pd.Series([1, 2])) == module._plain([1, 2]) == module._plain(np.array([1, 2]))
+    assert module._plain(np.array(1.5)) == module._plain(1.5) == module._plain(np.float64(1.5))
+    assert module._plain(pd.DataFrame({"a": [1]})) != module._plain(pd.DataFrame({"b": [1]}))

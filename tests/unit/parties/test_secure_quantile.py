@@ -1,6 +1,7 @@
 """Quantiles of several owners: the law of the central mechanism, and nothing else in any message."""
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -313,8 +314,9 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
                     if at[0] != lost:
                         out.append(message)
                     elif changes:
-                        sealed = bytes([message.sealed[0] ^ 1]) + message.sealed[1:]
-                        out.append(message._replace(sealed=sealed))
+                        sealed = message.arrays["sealed"].copy()
+                        sealed[0] ^= 1
+                        out.append(replace(message, arrays={"sealed": sealed}))
                     at[0] += 1
                 return out
 
@@ -332,9 +334,9 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
 def test_directions_and_messages_have_words_of_their_own():
     (one, key), (two, other) = (new_secret(bytes([n]) * 32) for n in (1, 2))
     lines = Line(one, other, 0, 1, b"terms"), Line(two, key, 1, 0, b"terms")
-    sealed = [line.seal(np.zeros(2, np.uint64)) for line in lines * 2]
-    assert len({message.sealed for message in sealed}) == 4
-    assert [message.number for message in sealed] == [0, 0, 1, 1]
+    sealed = [line.seal("shares", np.zeros(2, np.uint64)) for line in lines * 2]
+    assert len({message.arrays["sealed"].tobytes() for message in sealed}) == 4
+    assert [message.fields["number"] for message in sealed] == [0, 0, 1, 1]
     assert lines[0].common == lines[1].common
     lines[1].keep(sealed[2], "shares")  # (the second first)
     assert not lines[1].ready()
@@ -343,7 +345,13 @@ def test_directions_and_messages_have_words_of_their_own():
     with pytest.raises(PartiesError, match="size"):
         lines[1].open((3,), "shares")
     with pytest.raises(PartiesError, match="ahead"):
-        lines[1].keep(sealed[0]._replace(number=99), "shares")
+        lines[1].keep(replace(sealed[0], fields={"number": 99}), "shares")
+    for wrong in ({"fields": {}}, {"fields": {"number": 1.0}}, {"arrays": {}}, {"arrays": {"sealed": np.zeros(3)}}):
+        with pytest.raises(PartiesError, match="not what it must be"):
+            lines[1].keep(replace(sealed[0], **wrong), "shares")
+    lines[0].keep(replace(sealed[1], phase="rounds"), "shares")  # (the phase is sealed, too)
+    with pytest.raises(PartiesError, match="was changed"):
+        lines[0].open((2,), "shares")
 
 
 @pytest.mark.parametrize("method", ["exponential", "bisection"])

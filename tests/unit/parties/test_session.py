@@ -5,10 +5,13 @@ import socket
 
 import numpy as np
 import pytest
+from test_protocol_faults import made as made_of
+from test_protocol_faults import right
 from test_secure_sum import made
 
 from dpestim.exceptions import PartiesError
-from dpestim.parties import Certificate, join, serve
+from dpestim.parties import Certificate, join, serve, session
+from dpestim.parties.session import of_parties
 
 
 def served(parties, server, fingerprint=None, timeout=20.0, before=None):
@@ -61,3 +64,95 @@ def test_a_wrong_certificate_gets_nothing():
     error, *others = served(parties, server, fingerprint="0" * 64, timeout=0.5)
     assert error.phase == "keys"
     assert all("another certificate" in str(at) for at in others)
+
+
+@pytest.mark.parametrize("kind", ["quantile", "intersection"])
+def test_quantiles_and_intersections_over_sockets(kind):
+    parties, server = made_of(kind)
+    n, *survivors = served(parties, server)
+    assert n == server.result > 2
+    assert survivors == [list(range(len(parties)))] * len(parties)
+    assert right(kind, parties, server)
+    assert {party._protocol.phase for party in parties} == {"end"}
+
+
+@pytest.mark.parametrize("kind", ["quantile", "intersection"])
+def test_a_party_whose_data_are_refused_ends_the_run_of_all_at_once(kind):
+    parties, server = made_of(kind)
+    parties[1]._data = [[None, "x", 1.5]]
+    error, *others = served(parties, server)
+    assert type(others[1]) is ValueError
+    assert {type(at) for at in (error, others[0])} == {PartiesError}
+    assert error.phase == others[0].phase == "messages"
+    assert "parties [1] have ended their connection" in str(others[0])
+
+
+def test_a_party_that_never_comes_ends_a_quantile_before_it_costs():
+    parties, server = made_of("quantile")
+    error, *others = served(parties[:2], server, timeout=0.3)
+    assert {at.phase for at in (error, *others)} == {"hello"}
+    assert {party._protocol.phase for party in parties} == {"start"}
+
+
+def talk(hall_of, *acts):
+    """Serve a sum of 4 parties, and let strangers act on open connections; return (what came out, answers)."""
+    parties, server, _ = made()
+    certificate = Certificate.make()
+
+    async def run():
+        port, answers = asyncio.get_running_loop().create_future(), []
+        serving = asyncio.ensure_future(serve(server, certificate, timeout=hall_of, ready=port.set_result))
+        at = await port
+        for act in acts:
+            reader, writer = await asyncio.open_connection("127.0.0.1", at, ssl=of_parties())
+            answers.append((reader, writer))
+            act(writer)
+        joined = [join(party, "127.0.0.1", at, certificate.fingerprint, timeout=20) for party in parties]
+        found = await asyncio.gather(serving, *joined, return_exceptions=True)
+        ended = [await asyncio.wait_for(reader.read(), 5) for reader, _ in answers]
+        for _, writer in answers:
+            writer.close()
+        return found, ended
+    return asyncio.run(run())
+
+
+def test_strangers_may_send_one_short_message_and_are_sent_away_at_the_end(monkeypatch):
+    """No memory is taken for a large frame of a stranger, and one that says nothing does not stay."""
+    monkeypatch.setattr(session, "MOST_STRANGERS", 5)
+    large = b"DPP1" + (100).to_bytes(4, "big") + (24).to_bytes(8, "big")  # (as large as a vector of these terms)
+    taken, left = [], session.left
+
+    def watched(prefix, most, most_header):
+        taken.append((prefix, most))
+        return left(prefix, most, most_header)
+    monkeypatch.setattr(session, "left", watched)
+    (total, *survivors), ended = talk(20.0, lambda w: w.write(large), *[lambda w: None] * 7)
+    assert isinstance(total, np.ndarray)
+    assert survivors == [[0, 1, 2, 3]] * 4
+    assert ended == [b""] * 8
+    assert (large, 0) in taken
+    assert {most for prefix, most in taken if prefix != large} == {0, made()[1].terms.most_bytes}
+
+
+def test_a_server_takes_no_more_messages_than_wait():
+    """A party that floods fills a queue of 256, and no more; the time of a phase ends also while it floods."""
+    parties, server, _ = made(dropout=0.25)
+    copies = parties[0].start() * 2000
+
+    async def run():
+        hall = session._Hall(server, 0.5)
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"".join(session.encode(message) for message in copies))
+
+        class Writer:
+            transport = None
+
+            def close(self):
+                pass
+        flood = asyncio.ensure_future(hall.connected(reader, Writer()))
+        await asyncio.sleep(0.1)
+        assert hall.queue.qsize() == session.MOST_WAITING == 256
+        assert await hall._next(-1.0) == (None, None)
+        assert (await hall._next(1.0))[0] == 0
+        flood.cancel()
+    asyncio.run(run())
