@@ -50,7 +50,8 @@ wheel: $(VENV)/.built
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-# What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
+# What a build can change: loops that check every index, and the portable ones in place of the vector ones (no integers of
+# 128 bits, nothing of GNU C: what MSVC compiles, with the same seeded results). So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
