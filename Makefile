@@ -50,7 +50,8 @@ wheel: $(VENV)/.built
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-# What a build can change: loops that check every index, and the portable ones in place of the vector ones. So the unit
+# What a build can change: loops that check every index, and the portable ones in place of the vector ones (no integers of
+# 128 bits, nothing of GNU C: what MSVC compiles, with the same seeded results). So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
@@ -62,7 +63,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py client_states.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
 	clusters.py covariance.py scaled_rows.py wire.py graphs.py lists.py nodes.py \
-	noisy_graph.py list_patterns.py counter.py, $(wildcard tests/unit/*/test_$(name)))
+	noisy_graph.py list_patterns.py counter.py threads_of_kernels.py, $(wildcard tests/unit/*/test_$(name)))
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

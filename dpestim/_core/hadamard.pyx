@@ -5,13 +5,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from dpestim._core.grr cimport dpestim_join, dpestim_reciprocal, dpestim_u128
 
 cdef extern from "hadamard.h" nogil:
-    uint64_t dpestim_parity(uint64_t x) noexcept
+    uint64_t dpestim_odd_ones(uint64_t x) noexcept
     uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64_t r, int log_blocks, int log_s) noexcept
     void dpestim_fwht_32(int32_t *a, size_t n) noexcept
     void dpestim_fwht_64(int64_t *a, size_t n) noexcept
     uint64_t dpestim_slot64(uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) noexcept
     uint64_t dpestim_slot128(dpestim_u128 u, dpestim_u128 keep, dpestim_u128 w) noexcept
-    dpestim_u128 dpestim_shift(dpestim_u128 u, int by) noexcept
+    dpestim_u128 dpestim_down(dpestim_u128 u, int by) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -56,7 +56,7 @@ def privatize(
                 slot = dpestim_slot64(words[i] >> log_s, keep1, w1, reciprocal)
             else:
                 r = words[2 * i + 1] & mask
-                slot = dpestim_slot128(dpestim_shift(dpestim_join(words[2 * i], words[2 * i + 1]), log_s), keep2, w2)
+                slot = dpestim_slot128(dpestim_down(dpestim_join(words[2 * i], words[2 * i + 1]), log_s), keep2, w2)
             out[i] = <symbol_t>dpestim_hadamard_symbol(codes[i], slot, r, log_blocks, log_s)
 
 
@@ -81,7 +81,7 @@ def support(
                 out[i, x] = 0
             x, row = <Py_ssize_t>block, 1  # value x stands in row x // blocks + 1 of block x mod blocks
             while x < d:
-                out[i, x] = <uint8_t>(1 ^ dpestim_parity(row & t))
+                out[i, x] = <uint8_t>(1 ^ dpestim_odd_ones(row & t))
                 x += blocks
                 row += 1
 

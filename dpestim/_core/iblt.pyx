@@ -7,7 +7,7 @@ cdef enum:
 
 cdef extern from "shuffle.h" nogil:
     uint64_t dpestim_product(uint64_t a, uint64_t b, uint64_t *low) noexcept
-    void DPESTIM_PREFETCH(const void *at) noexcept
+    void DPESTIM_FETCH_TO_WRITE(const void *at) noexcept
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -51,7 +51,7 @@ def insert(
             for k in range(min(AHEAD, keys.shape[0] - i)):
                 h[k] = hashed(&keys[i + k, 0], n_words, salt)
                 for j in range(3):
-                    DPESTIM_PREFETCH(&table[cell(h[k], j, third), 0])
+                    DPESTIM_FETCH_TO_WRITE(&table[cell(h[k], j, third), 0])
             for k in range(min(AHEAD, keys.shape[0] - i)):
                 for j in range(3):
                     at = cell(h[k], j, third)
@@ -83,11 +83,11 @@ def peel(
                 queued += 1
         while first < queued and found < most:
             if first + 2 * AHEAD < queued:
-                DPESTIM_PREFETCH(&table[pending[first + 2 * AHEAD], 0])
+                DPESTIM_FETCH_TO_WRITE(&table[pending[first + 2 * AHEAD], 0])
             if first + AHEAD < queued:
                 h = hashed(&table[pending[first + AHEAD], 1], n_words, salt)
                 for j in range(3):
-                    DPESTIM_PREFETCH(&table[cell(h, j, third), 0])
+                    DPESTIM_FETCH_TO_WRITE(&table[cell(h, j, third), 0])
             at = pending[first]
             first += 1
             if table[at, 0] != 1:

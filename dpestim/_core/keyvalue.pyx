@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-cdef extern from "keyvalue.h" nogil:
+cdef extern from "wide_int.h" nogil:
     uint64_t dpestim_high(uint64_t a, uint64_t b) noexcept
 
 ctypedef fused code_t:

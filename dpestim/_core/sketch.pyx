@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "hadamard.h" nogil:
-    uint64_t dpestim_parity(uint64_t x) noexcept
+    uint64_t dpestim_odd_ones(uint64_t x) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -81,10 +81,10 @@ def signs(
     with nogil:
         if same:
             for i in range(n):
-                out[i] = <uint8_t>dpestim_parity(rows[i] & codes[i] & mask)
+                out[i] = <uint8_t>dpestim_odd_ones(rows[i] & codes[i] & mask)
         else:
             for i in range(n):
-                out[i] = <uint8_t>dpestim_parity(
+                out[i] = <uint8_t>dpestim_odd_ones(
                     rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 

@@ -13,12 +13,12 @@ static inline int64_t dpestim_floor(double score, double largest) {
  * unit of the result, rounding down loses another. From `far` on e^-x is below 2^-56, and 1 will do. */
 static inline uint64_t dpestim_weight(uint64_t gap, uint64_t rate, int shift, uint64_t far, const uint64_t *tables) {
     if (gap >= far) return 1;
-    return (dpestim_exp((uint64_t)(((dpestim_wide)gap * rate) >> shift), tables) >> 8) + 2;
+    return (dpestim_exp(dpestim_low_word(dpestim_down(dpestim_times(gap, rate), shift)), tables) >> 8) + 2;
 }
 
 static inline void dpestim_add(uint64_t *high, uint64_t *low, uint64_t weight, uint64_t times) {
-    const dpestim_wide sum = (((dpestim_wide)*high << 64) | *low) + (dpestim_wide)weight * times;
-    *high = (uint64_t)(sum >> 64);
-    *low = (uint64_t)sum;
+    const dpestim_u128 sum = dpestim_plus(dpestim_join(*high, *low), dpestim_times(weight, times));
+    *high = dpestim_high_word(sum);
+    *low = dpestim_low_word(sum);
 }
 #endif

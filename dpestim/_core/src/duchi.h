@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "pm.h"
+#include "portable.h"
 
 /* A row of d values as 32-bit fractions of their bounds; clipped, NaN counts as the lower one. */
 DPESTIM_WIDE static void dpestim_duchi_encode(const double *restrict x, size_t n, size_t d, const double *restrict low,
@@ -48,7 +49,7 @@ static inline size_t dpestim_duchi_answer(const uint64_t *words, const uint32_t 
         uint64_t *v = signs + row * width;
         size_t agree = 0;
         for (size_t j = 0; j < width; j++)
-            agree += __builtin_popcountll(~(v[j] ^ words[1 + j]) & (j + 1 < width ? ~(uint64_t)0 : mask));
+            agree += (size_t)dpestim_ones(~(v[j] ^ words[1 + j]) & (j + 1 < width ? ~(uint64_t)0 : mask));
         if (2 * agree == d && !last && words[0] >= ties) {
             again[n_again++] = (uint32_t)row;
             continue;

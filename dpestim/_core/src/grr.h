@@ -2,8 +2,7 @@
 #ifndef DPESTIM_GRR_H
 #define DPESTIM_GRR_H
 #include <stdint.h>
-
-typedef unsigned __int128 dpestim_u128;
+#include "wide_int.h"
 
 /* floor((2^64 - 1) / w), so that a quotient by w is one multiplication and one correction. */
 static inline uint64_t dpestim_reciprocal(uint64_t w) { return UINT64_MAX / w; }
@@ -12,7 +11,7 @@ static inline uint64_t dpestim_reciprocal(uint64_t w) { return UINT64_MAX / w; }
 static inline uint64_t dpestim_other(uint64_t u, uint64_t keep, uint64_t w, uint64_t reciprocal) {
     const uint64_t rest = u - keep;
     /* reciprocal > 2^64 / w - 1, hence the product is rest / w or one less; the comparison corrects it exactly */
-    const uint64_t other = (uint64_t)(((dpestim_u128)rest * reciprocal) >> 64);
+    const uint64_t other = dpestim_high(rest, reciprocal);
     return other + ((rest - other * w) >= w);
 }
 
@@ -26,9 +25,9 @@ static inline uint64_t dpestim_grr64(uint64_t x, uint64_t u, uint64_t keep, uint
 
 /* The same with 2^128 slots, for laws that one word is too coarse for. The division is rare and may be slow. */
 static inline uint64_t dpestim_grr128(uint64_t x, uint64_t high, uint64_t low, dpestim_u128 keep, dpestim_u128 w) {
-    const dpestim_u128 u = ((dpestim_u128)high << 64) | low;
-    if (u < keep) return x;
-    const uint64_t other = (uint64_t)((u - keep) / w);
+    const dpestim_u128 u = dpestim_join(high, low);
+    if (dpestim_less(u, keep)) return x;
+    const uint64_t other = dpestim_quotient(dpestim_minus(u, keep), w);
     return other + (other >= x);
 }
 
@@ -38,10 +37,6 @@ static inline uint64_t dpestim_slot64(uint64_t u, uint64_t keep, uint64_t w, uin
 }
 
 static inline uint64_t dpestim_slot128(dpestim_u128 u, dpestim_u128 keep, dpestim_u128 w) {
-    return u < keep ? 0 : 1 + (uint64_t)((u - keep) / w);
+    return dpestim_less(u, keep) ? 0 : 1 + dpestim_quotient(dpestim_minus(u, keep), w);
 }
-
-static inline dpestim_u128 dpestim_shift(dpestim_u128 u, int by) { return u >> by; }
-
-static inline dpestim_u128 dpestim_join(uint64_t high, uint64_t low) { return ((dpestim_u128)high << 64) | low; }
 #endif

@@ -14,7 +14,8 @@
                                                     size_t n, uint64_t keep, uint64_t w, code *restrict out) {       \
         int k = 1;                                                                                                   \
         while (k < 31 && w >> (33 + k)) k++;                                                                         \
-        const uint64_t c = (uint64_t)((((dpestim_u128)1 << (64 + k)) - 1) / w);                                      \
+        const dpestim_u128 top = dpestim_join(((uint64_t)1 << k) - 1, UINT64_MAX); /* 2^(64 + k) - 1 */               \
+        const uint64_t c = dpestim_quotient(top, dpestim_join(0, w));                                                \
         for (size_t i = 0; i < n; i++) {                                                                             \
             const uint64_t u = words[i], x = codes[i], rest = u - keep;                                              \
             uint64_t other = ((rest >> 32) * c) >> (32 + k);                                                         \

@@ -5,34 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "grr.h"
+#include "portable.h"
 #include "wide.h"
-
-/* 1 where the number of ones is odd. */
-static inline uint64_t dpestim_parity(uint64_t x) {
-#if defined(__GNUC__)
-    return (uint64_t)__builtin_parityll(x);
-#else
-    for (int s = 32; s; s >>= 1) x ^= x >> s;
-    return x & 1;
-#endif
-}
-
-/* Number of the lowest one of j > 0. */
-static inline uint64_t dpestim_lowest_one(uint64_t j) {
-#if defined(__GNUC__)
-    return (uint64_t)__builtin_ctzll(j);
-#else
-    uint64_t k = 0;
-    while (!((j >> k) & 1)) k++;
-    return k;
-#endif
-}
 
 /* The t in [0, 2s) number r of s whose j & t has this parity: r with a bit put in at the lowest one of j. */
 static inline uint64_t dpestim_member(uint64_t j, uint64_t r, uint64_t parity) {
     const uint64_t k = dpestim_lowest_one(j), below = ((uint64_t)1 << k) - 1;
     const uint64_t t = ((r & ~below) << 1) | (r & below);
-    return t | ((dpestim_parity(j & t) ^ parity) << k);
+    return t | ((dpestim_odd_ones(j & t) ^ parity) << k);
 }
 
 /* The symbol for value x: `slot` 0 is the own half of the own block, 1 the other half of it, 2, 3, ... the lower and
@@ -45,39 +25,40 @@ static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64
 }
 
 /* Steps of the transform, one to three of them in one pass over the data: strides h, 2h and 4h. */
-#define DPESTIM_BUTTERFLY(x, y)            \
-    {                                      \
-        const __typeof__(x) s_ = x + y;    \
-        y = x - y;                         \
-        x = s_;                            \
+#define DPESTIM_BUTTERFLY(type, x, y) \
+    {                                 \
+        const type s_ = x + y;        \
+        y = x - y;                    \
+        x = s_;                       \
     }
-#define DPESTIM_BUTTERFLY4(x, y, z, t) \
-    DPESTIM_BUTTERFLY(x, y) DPESTIM_BUTTERFLY(z, t) DPESTIM_BUTTERFLY(x, z) DPESTIM_BUTTERFLY(y, t)
+#define DPESTIM_BUTTERFLY4(type, x, y, z, t)                        \
+    DPESTIM_BUTTERFLY(type, x, y) DPESTIM_BUTTERFLY(type, z, t)     \
+    DPESTIM_BUTTERFLY(type, x, z) DPESTIM_BUTTERFLY(type, y, t)
 
 #define DPESTIM_FWHT(bits, type)                                                                                    \
     /* p[0], p[h], ... p[7h] */                                                                                     \
     static inline void dpestim_eight_##bits(type *restrict p, size_t h) {                                           \
         type x0 = p[0], x1 = p[h], x2 = p[2 * h], x3 = p[3 * h], x4 = p[4 * h], x5 = p[5 * h],                      \
                       x6 = p[6 * h], x7 = p[7 * h];                                                                 \
-        DPESTIM_BUTTERFLY4(x0, x1, x2, x3) DPESTIM_BUTTERFLY4(x4, x5, x6, x7)                                       \
-        DPESTIM_BUTTERFLY(x0, x4) DPESTIM_BUTTERFLY(x1, x5) DPESTIM_BUTTERFLY(x2, x6) DPESTIM_BUTTERFLY(x3, x7)     \
+        DPESTIM_BUTTERFLY4(type, x0, x1, x2, x3) DPESTIM_BUTTERFLY4(type, x4, x5, x6, x7)                                       \
+        DPESTIM_BUTTERFLY(type, x0, x4) DPESTIM_BUTTERFLY(type, x1, x5) DPESTIM_BUTTERFLY(type, x2, x6) DPESTIM_BUTTERFLY(type, x3, x7)     \
         p[0] = x0; p[h] = x1; p[2 * h] = x2; p[3 * h] = x3;                                                         \
         p[4 * h] = x4; p[5 * h] = x5; p[6 * h] = x6; p[7 * h] = x7;                                                 \
     }                                                                                                               \
     /* Strides 1, 2 and 4: a loop of its own, so that the compiler makes vectors of neighbouring eights. */         \
     DPESTIM_WIDE static void dpestim_first8_##bits(type *restrict a, size_t n) {                                    \
-        _Pragma("GCC ivdep") for (size_t k = 0; k < n; k += 8) dpestim_eight_##bits(a + k, 1);                      \
+        DPESTIM_INDEPENDENT for (size_t k = 0; k < n; k += 8) dpestim_eight_##bits(a + k, 1);                      \
     }                                                                                                               \
     DPESTIM_WIDE static void dpestim_pass8_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 8 * h)                                                              \
-            _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) dpestim_eight_##bits(a + base + k, h);              \
+            DPESTIM_INDEPENDENT for (size_t k = 0; k < h; k++) dpestim_eight_##bits(a + base + k, h);              \
     }                                                                                                               \
     DPESTIM_WIDE static void dpestim_pass4_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 4 * h) {                                                            \
             type *p = a + base;                                                                                     \
-            _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
+            DPESTIM_INDEPENDENT for (size_t k = 0; k < h; k++) {                                                   \
                 type x = p[k], y = p[h + k], z = p[2 * h + k], t = p[3 * h + k];                                    \
-                DPESTIM_BUTTERFLY4(x, y, z, t)                                                                      \
+                DPESTIM_BUTTERFLY4(type, x, y, z, t)                                                                      \
                 p[k] = x; p[h + k] = y; p[2 * h + k] = z; p[3 * h + k] = t;                                         \
             }                                                                                                       \
         }                                                                                                           \
@@ -85,9 +66,9 @@ static inline uint64_t dpestim_hadamard_symbol(uint64_t x, uint64_t slot, uint64
     DPESTIM_WIDE static void dpestim_pass2_##bits(type *restrict a, size_t n, size_t h) {                           \
         for (size_t base = 0; base < n; base += 2 * h) {                                                            \
             type *p = a + base;                                                                                     \
-            _Pragma("GCC ivdep") for (size_t k = 0; k < h; k++) {                                                   \
+            DPESTIM_INDEPENDENT for (size_t k = 0; k < h; k++) {                                                   \
                 type x = p[k], y = p[h + k];                                                                        \
-                DPESTIM_BUTTERFLY(x, y)                                                                             \
+                DPESTIM_BUTTERFLY(type, x, y)                                                                             \
                 p[k] = x; p[h + k] = y;                                                                             \
             }                                                                                                       \
         }                                                                                                           \

@@ -2,6 +2,7 @@
 #ifndef DPESTIM_IKOS_H
 #define DPESTIM_IKOS_H
 #include <stdint.h>
+#include "wide_int.h"
 
 /* Thresholds have 128 bits, a high and a low word; `low` are the 64 bits that decide where the high words tie. */
 static inline int dpestim_below(uint64_t word, uint64_t low, uint64_t high, uint64_t rest) {
@@ -24,11 +25,11 @@ static inline int64_t dpestim_jump(const uint64_t *words, const uint64_t *levels
     uint64_t number = (uint64_t)1 << level;
     for (int i = 0; i < level; ++i)
         number |= (uint64_t)dpestim_below(words[4 + i], low, digits[i], digits_rest[i]) << i;
-    const unsigned __int128 whole = (unsigned __int128)1 << (64 + level);
+    const uint64_t whole = (uint64_t)1 << level; /* times 2^64 */
     if (number > (uint64_t)1 << level) {  /* (else the coin always shows) */
-        const uint64_t share = (uint64_t)(whole / number);
-        const unsigned __int128 left = whole % number << 64;
-        if (words[2] > share || (words[2] == share && (unsigned __int128)low * number >= left)) return 0;
+        const uint64_t share = dpestim_quotient(dpestim_join(whole, 0), dpestim_join(0, number));
+        const uint64_t left = 0 - share * number; /* what the division leaves, below number */
+        if (words[2] > share || (words[2] == share && dpestim_high(low, number) >= left)) return 0;
     }
     return words[3] >> 63 ? -(int64_t)number : (int64_t)number;
 }

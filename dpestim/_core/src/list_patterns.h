@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "portable.h"
 #include "wide.h"
 
 /* counts[j] = ones of both rows[j] and row, for rows first, ..., last - 1 of `width` words each. */
@@ -15,12 +16,12 @@ DPESTIM_WIDE static void dpestim_common(const uint64_t *restrict rows, size_t wi
         int64_t a = 0, b = 0, c = 0, d = 0;
         size_t w = 0;
         for (; w + 4 <= width; w += 4) {
-            a += __builtin_popcountll(row[w] & other[w]);
-            b += __builtin_popcountll(row[w + 1] & other[w + 1]);
-            c += __builtin_popcountll(row[w + 2] & other[w + 2]);
-            d += __builtin_popcountll(row[w + 3] & other[w + 3]);
+            a += dpestim_ones(row[w] & other[w]);
+            b += dpestim_ones(row[w + 1] & other[w + 1]);
+            c += dpestim_ones(row[w + 2] & other[w + 2]);
+            d += dpestim_ones(row[w + 3] & other[w + 3]);
         }
-        for (; w < width; w++) a += __builtin_popcountll(row[w] & other[w]);
+        for (; w < width; w++) a += dpestim_ones(row[w] & other[w]);
         counts[j] = a + b + c + d;
     }
 }
@@ -31,13 +32,13 @@ DPESTIM_WIDE static void dpestim_common_before(const uint64_t *restrict rows, si
     for (size_t j = first; j < last; j++) {
         const uint64_t *other = rows + j * width;
         const size_t whole = j / 64;
-        int64_t a = __builtin_popcountll(row[whole] & other[whole] & (((uint64_t)1 << j % 64) - 1)), b = 0;
+        int64_t a = dpestim_ones(row[whole] & other[whole] & (((uint64_t)1 << j % 64) - 1)), b = 0;
         size_t w = 0;
         for (; w + 2 <= whole; w += 2) {
-            a += __builtin_popcountll(row[w] & other[w]);
-            b += __builtin_popcountll(row[w + 1] & other[w + 1]);
+            a += dpestim_ones(row[w] & other[w]);
+            b += dpestim_ones(row[w + 1] & other[w + 1]);
         }
-        for (; w < whole; w++) a += __builtin_popcountll(row[w] & other[w]);
+        for (; w < whole; w++) a += dpestim_ones(row[w] & other[w]);
         counts[j] = a + b;
     }
 }

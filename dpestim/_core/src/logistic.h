@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "portable.h"
 #include "wide.h"
 
 #define DPESTIM_TILE 8 /* rows taken together: exponentials side by side, one pass over the Hessian */
@@ -17,12 +18,6 @@
 #define DPESTIM_HINGE 1    /* shape: h */
 #define DPESTIM_POISSON 2  /* shape: the logarithm of the largest rate; with targets */
 #define DPESTIM_PAD 8  /* a row is padded with zeros to a multiple of this */
-
-#if defined(__GNUC__)
-#define DPESTIM_INLINE static inline __attribute__((always_inline))
-#else
-#define DPESTIM_INLINE static inline
-#endif
 
 /* e^x for x <= 0 with a relative error below 2^-50: x = k ln 2 + r, |r| <= 0.35, Taylor to r^13; below -700: e^-700. */
 DPESTIM_INLINE double dpestim_exp(double x) {

@@ -3,12 +3,9 @@
 #ifndef DPESTIM_NOISE_H
 #define DPESTIM_NOISE_H
 #include <stdint.h>
-
-typedef unsigned __int128 dpestim_wide;
+#include "wide_int.h"
 
 enum { DPESTIM_REJECTED = 0, DPESTIM_ACCEPTED = 1, DPESTIM_UNDECIDED = 2 };
-
-static inline uint64_t dpestim_high(uint64_t a, uint64_t b) { return (uint64_t)(((dpestim_wide)a * b) >> 64); }
 
 /* The binary digits of a geometric number: each is 1 where its lane is below its threshold. The last threshold is that
  * of the number being 2^n or more. A tie decides nothing, and nor does such a number. Every number costs the same time. */
@@ -82,7 +79,8 @@ static inline int dpestim_gaussian(const uint32_t *lanes, uint64_t word, const u
     uint64_t u = dpestim_high(away, law->inverse);
     const uint64_t far = ((uint64_t)11 << law->bits) - 1; /* from here on e^-g is below 2^-64 */
     if (u > far) u = far;
-    return dpestim_coin(word, (uint64_t)(((dpestim_wide)u * u) >> (2 * law->bits + 1 - 58)), law->slack, tables);
+    const uint64_t g = dpestim_low_word(dpestim_down(dpestim_times(u, u), 2 * law->bits + 1 - 58));
+    return dpestim_coin(word, g, law->slack, tables);
 }
 
 /* A normal number k + x: the lowest bit of the first word is its sign, the rest finds k by thresholds; the second word
@@ -98,12 +96,14 @@ static inline int dpestim_normal(const uint64_t *words, const uint64_t *threshol
         tied |= (words[0] >> 1) == thresholds[j];
     }
     if (tied) return DPESTIM_UNDECIDED;
-    const dpestim_wide squares = (dpestim_wide)x * (2 * k) + dpestim_high(x, x);
-    const int shown = dpestim_coin(words[2], (uint64_t)(squares >> 7), slack, tables);
+    const dpestim_u128 squares = dpestim_plus(dpestim_times(x, 2 * k), dpestim_join(0, dpestim_high(x, x)));
+    const int shown = dpestim_coin(words[2], dpestim_low_word(dpestim_down(squares, 7)), slack, tables);
     if (shown != DPESTIM_ACCEPTED) return shown;
-    const dpestim_wide least = (((dpestim_wide)k << 64) | x) * factor + ((dpestim_wide)1 << (63 + shift));
-    const int64_t size = (int64_t)(least >> (64 + shift)), minus = -(int64_t)(words[0] & 1);
+    const dpestim_u128 half = dpestim_up(dpestim_join(0, 1), 63 + shift);
+    const dpestim_u128 least = dpestim_plus(dpestim_multiple(dpestim_join(k, x), factor), half);
+    const dpestim_u128 most = dpestim_plus(least, dpestim_join(0, factor));
+    const int64_t size = (int64_t)dpestim_low_word(dpestim_down(least, 64 + shift)), minus = -(int64_t)(words[0] & 1);
     *z = (size ^ minus) - minus;
-    return (int64_t)((least + factor) >> (64 + shift)) == size ? DPESTIM_ACCEPTED : DPESTIM_UNDECIDED;
+    return (int64_t)dpestim_low_word(dpestim_down(most, 64 + shift)) == size ? DPESTIM_ACCEPTED : DPESTIM_UNDECIDED;
 }
 #endif

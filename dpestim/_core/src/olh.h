@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "wide.h"
+#include "wide_int.h"
 
 #define DPESTIM_USERS 2048 /* users whose a, b - lo and width stay in the first-level cache while all values pass */
 
@@ -22,7 +23,7 @@ static inline uint64_t dpestim_lo64(uint64_t y, uint64_t g) { /* g <= 2^32: noth
 static inline uint32_t dpestim_bucket32(uint32_t h, uint64_t g) { return (uint32_t)(((uint64_t)h * g) >> 32); }
 
 static inline uint64_t dpestim_bucket64(uint64_t h, uint64_t g) {
-    return (uint64_t)(((unsigned __int128)h * g) >> 64);
+    return dpestim_high(h, g);
 }
 
 #define DPESTIM_OLH_COUNT(bits, type, sum)                                                                          \

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "wide.h"
+#include "wide_int.h"
 
 typedef struct {
     uint64_t high_inside; /* words below it answer inside the window: W a */
@@ -18,7 +19,7 @@ typedef struct {
 
 /* floor(r / d), given per = floor((2^64 - 1) / d): the product is the quotient or one less (see grr.h). */
 static inline uint64_t dpestim_pm_divide(uint64_t r, uint64_t d, uint64_t per) {
-    const uint64_t q = (uint64_t)(((unsigned __int128)r * per) >> 64);
+    const uint64_t q = dpestim_high(r, per);
     return q + ((r - q * d) >= d);
 }
 

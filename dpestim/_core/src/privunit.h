@@ -7,18 +7,19 @@
 #include <stdint.h>
 #include <string.h>
 #include "hadamard.h"
+#include "portable.h"
 #include "wide.h"
 
 DPESTIM_FWHT(f32, float)
 
 /* The transform of floats: strides to 32 within eight vectors of eight, where the compiler has them. */
-#if defined(__GNUC__) && !defined(__clang__)
-typedef float dpestim_pu_v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t dpestim_pu_i8 __attribute__((vector_size(32)));
+#if DPESTIM_GNU && !defined(__clang__)
+DPESTIM_VECTOR(float, 32, dpestim_pu_v8);
+DPESTIM_VECTOR(int32_t, 32, dpestim_pu_i8);
 #define DPESTIM_PU_STRIDE(v, a, b, c, d, e, f, g, h, mask)                                \
     {                                                                                     \
         const dpestim_pu_i8 flip = mask, order = {a, b, c, d, e, f, g, h};                 \
-        v = __builtin_shuffle(v, order) + (dpestim_pu_v8)((dpestim_pu_i8)v ^ flip);        \
+        v = DPESTIM_SHUFFLED(v, order) + (dpestim_pu_v8)((dpestim_pu_i8)v ^ flip);         \
     }
 DPESTIM_WIDE static void dpestim_pu_first64(float *restrict a, size_t n) {
     const int32_t m = INT32_MIN;
@@ -30,8 +31,8 @@ DPESTIM_WIDE static void dpestim_pu_first64(float *restrict a, size_t n) {
             DPESTIM_PU_STRIDE(v[j], 2, 3, 0, 1, 6, 7, 4, 5, ((dpestim_pu_i8){0, 0, m, m, 0, 0, m, m}))
             DPESTIM_PU_STRIDE(v[j], 4, 5, 6, 7, 0, 1, 2, 3, ((dpestim_pu_i8){0, 0, 0, 0, m, m, m, m}))
         }
-        DPESTIM_BUTTERFLY4(v[0], v[1], v[2], v[3]) DPESTIM_BUTTERFLY4(v[4], v[5], v[6], v[7])
-        for (int j = 0; j < 4; j++) DPESTIM_BUTTERFLY(v[j], v[j + 4])
+        DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[0], v[1], v[2], v[3]) DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[4], v[5], v[6], v[7])
+        for (int j = 0; j < 4; j++) DPESTIM_BUTTERFLY(dpestim_pu_v8, v[j], v[j + 4])
         for (int j = 0; j < 8; j++) *(dpestim_pu_v8 *)(a + k + 8 * j) = v[j];
     }
 }

@@ -5,23 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(_MSC_VER)
-#include <intrin.h>
-#define DPESTIM_PREFETCH(at) ((void)0)
-#else
-#define DPESTIM_PREFETCH(at) __builtin_prefetch((at), 1)
-#endif
+#include "portable.h"
+#include "wide_int.h"
 
 static inline uint64_t dpestim_product(uint64_t a, uint64_t b, uint64_t *low) {
-#if defined(_MSC_VER)
-    uint64_t high;
-    *low = _umul128(a, b, &high);
-    return high;
-#else
-    unsigned __int128 both = (unsigned __int128)a * b;
-    *low = (uint64_t)both;
-    return (uint64_t)(both >> 64);
-#endif
+    const dpestim_u128 both = dpestim_times(a, b);
+    *low = dpestim_low_word(both);
+    return dpestim_high_word(both);
 }
 
 /* Uniform below m. A rejected word is replaced by a spare one; with no spare left *used passes n_spare, which the caller reads. */
@@ -46,7 +36,7 @@ static inline uint64_t dpestim_below(uint64_t word, uint64_t m, const uint64_t *
         for (size_t k = 0; k < step; k++) { \
             size_t at = last - 1 - done - k; \
             place[k] = (size_t)dpestim_below(words[done + k], (uint64_t)at + 1, spare, n_spare, used); \
-            DPESTIM_PREFETCH(rows + place[k] * width); \
+            DPESTIM_FETCH_TO_WRITE(rows + place[k] * width); \
         } \
         for (size_t k = 0; k < step; k++) { \
             uint8_t *a = rows + (last - 1 - done - k) * width, *b = rows + place[k] * width; \

@@ -3,11 +3,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "wide_int.h"
 
 /* More decaying sums than this are never used. */
 #define DPESTIM_STREAM_SUMS 64
-
-typedef __int128 dpestim_s128;
 
 /* Codes of a stream: w_t = (direct x_t + sum of weights[a] s_a) / 2^(down), rounded down, plus noise z_t, as a float of
    2^-scale units. s_a = s_a - s_a / 2^shifts[a] (rounded down) + 2^fraction x_t. Everything is exact up to the last
@@ -16,22 +15,22 @@ static inline void dpestim_stream_codes(
     const int64_t *x, const int64_t *z, size_t n, size_t k, const int32_t *shifts, const int64_t *weights,
     int64_t direct, int fraction, int down, double unit, uint64_t *state, double *codes)
 {
-    dpestim_s128 sums[DPESTIM_STREAM_SUMS];
-    const dpestim_s128 one = (dpestim_s128)1 << fraction;
+    dpestim_u128 sums[DPESTIM_STREAM_SUMS]; /* signed */
     for (size_t a = 0; a < k; a++)
-        sums[a] = (dpestim_s128)(((unsigned __int128)state[2 * a + 1] << 64) | state[2 * a]);
+        sums[a] = dpestim_join(state[2 * a + 1], state[2 * a]);
     for (size_t t = 0; t < n; t++) {
-        const dpestim_s128 moved = x[t] * one;
-        dpestim_s128 code = direct * moved;
+        const dpestim_u128 moved = dpestim_up(dpestim_signed(x[t]), fraction);
+        dpestim_u128 code = dpestim_signed_multiple(moved, direct);
         for (size_t a = 0; a < k; a++) {
-            sums[a] += moved - (sums[a] >> shifts[a]);
-            code += weights[a] * sums[a];
+            const dpestim_u128 lost = dpestim_signed_down(sums[a], shifts[a]);
+            sums[a] = dpestim_plus(sums[a], dpestim_minus(moved, lost));
+            code = dpestim_plus(code, dpestim_signed_multiple(sums[a], weights[a]));
         }
-        codes[t] = (double)((code >> down) + z[t]) * unit;
+        codes[t] = dpestim_signed_float(dpestim_plus(dpestim_signed_down(code, down), dpestim_signed(z[t]))) * unit;
     }
     for (size_t a = 0; a < k; a++) {
-        state[2 * a] = (uint64_t)sums[a];
-        state[2 * a + 1] = (uint64_t)((unsigned __int128)sums[a] >> 64);
+        state[2 * a] = dpestim_low_word(sums[a]);
+        state[2 * a + 1] = dpestim_high_word(sums[a]);
     }
 }
 

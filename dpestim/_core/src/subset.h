@@ -29,10 +29,10 @@
                     unused = batch;                                                                                 \
                 }                                                                                                   \
                 unused--;                                                                                           \
-                const dpestim_u128 product = (dpestim_u128)word * (d - 1 - i);                                      \
-                const uint64_t j = i + (uint64_t)(product >> 64);                                                   \
+                const dpestim_u128 product = dpestim_times(word, d - 1 - i);                                        \
+                const uint64_t j = i + dpestim_high_word(product);                                                  \
                 const type v = left[j];                                                                             \
-                word = (uint64_t)product;                                                                           \
+                word = dpestim_low_word(product);                                                                   \
                 left[j] = left[i];                                                                                  \
                 out[v >> 3] |= (uint8_t)(1 << (v & 7));                                                             \
             }                                                                                                       \

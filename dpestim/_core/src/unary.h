@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "portable.h"
 #include "wide.h"
 
 #if defined(__SSE2__) && !DPESTIM_DEBUG /* the debug build runs the portable loop, so that the suite covers it too */
@@ -14,15 +15,7 @@
 #endif
 
 /* Number of the lowest set bit; any number below 64 where there is none. */
-static inline uint64_t dpestim_lowest(uint64_t bits) {
-#if defined(__GNUC__)
-    return (uint64_t)__builtin_ctzll(bits | ((uint64_t)1 << 63));
-#else
-    uint64_t lane = 0;
-    while (lane < 63 && !((bits >> lane) & 1)) lane++;
-    return lane;
-#endif
-}
+static inline uint64_t dpestim_lowest(uint64_t bits) { return dpestim_lowest_one(bits | ((uint64_t)1 << 63)); }
 
 /* For 64 bytes: bit j says that byte j is DPESTIM_OPEN. */
 #define DPESTIM_OPEN 255
@@ -86,12 +79,20 @@ static inline size_t dpestim_rank(const uint64_t *edges, uint64_t u) {
 #define DPESTIM_STRIPS 8   /* strips whose planes are kept at a time */
 #define DPESTIM_PLANES 12
 #define DPESTIM_CHUNK 4080 /* rows until the planes are emptied: 255 carries of 16 */
-#if defined(__GNUC__)
-#define DPESTIM_PREFETCH(address) __builtin_prefetch(address, 0, 2)
-typedef uint64_t dpestim_vector __attribute__((vector_size(64), aligned(1), may_alias));
+#if DPESTIM_GNU
+DPESTIM_VECTOR(uint64_t, 64, dpestim_vector);
+#define DPESTIM_GET(at) (*(const dpestim_vector *)(at))
+#define DPESTIM_PUT(at, value) (*(dpestim_vector *)(at) = (value))
 #else
-#define DPESTIM_PREFETCH(address)
 typedef uint64_t dpestim_vector;
+static inline dpestim_vector dpestim_get(const uint8_t *at) {
+    dpestim_vector value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+static inline void dpestim_put(uint8_t *at, dpestim_vector value) { memcpy(at, &value, sizeof value); }
+#define DPESTIM_GET dpestim_get
+#define DPESTIM_PUT dpestim_put
 #endif
 
 #define DPESTIM_CSA(high, low, a, b, c)                                                                                \
@@ -104,13 +105,13 @@ typedef uint64_t dpestim_vector;
 
 /* nv vectors of each of n rows (a multiple of 16), which stand `second` bytes apart, into the planes. */
 #define DPESTIM_EACH(nv) for (int v = 0; v < nv; v++)
-#define DPESTIM_PLANE(p) (*(dpestim_vector *)(planes + (p) * DPESTIM_STRIP + v * 64))
+#define DPESTIM_PLANE(p) (planes + (p) * DPESTIM_STRIP + v * 64)
 #define DPESTIM_PAIR(csa, nv, high)                                                                                    \
     DPESTIM_EACH(nv) {                                                                                                 \
         const uint8_t *const q = r + v * second;                                                                       \
-        DPESTIM_PREFETCH(q + ahead);                                                                                   \
-        DPESTIM_PREFETCH(q + ahead + stride);                                                                          \
-        csa(high[v], one[v], one[v], *(const dpestim_vector *)q, *(const dpestim_vector *)(q + stride))                \
+        DPESTIM_FETCH_TO_READ(q + ahead);                                                                                   \
+        DPESTIM_FETCH_TO_READ(q + ahead + stride);                                                                          \
+        csa(high[v], one[v], one[v], DPESTIM_GET(q), DPESTIM_GET(q + stride))                                          \
     }                                                                                                                  \
     r += 2 * stride;
 #define DPESTIM_FOUR(csa, nv, high)                                                                                    \
@@ -121,8 +122,8 @@ typedef uint64_t dpestim_vector;
     {                                                                                                                  \
         dpestim_vector one[nv], two[nv], four[nv], eight[nv], a2[nv], b2[nv], a4[nv], b4[nv], a8[nv], b8[nv];          \
         DPESTIM_EACH(nv) {                                                                                             \
-            one[v] = DPESTIM_PLANE(0); two[v] = DPESTIM_PLANE(1);                                                      \
-            four[v] = DPESTIM_PLANE(2); eight[v] = DPESTIM_PLANE(3);                                                   \
+            one[v] = DPESTIM_GET(DPESTIM_PLANE(0)); two[v] = DPESTIM_GET(DPESTIM_PLANE(1));                            \
+            four[v] = DPESTIM_GET(DPESTIM_PLANE(2)); eight[v] = DPESTIM_GET(DPESTIM_PLANE(3));                         \
         }                                                                                                              \
         for (size_t left = n; left >= 16; left -= 16) {                                                                \
             DPESTIM_FOUR(csa, nv, a4) DPESTIM_FOUR(csa, nv, b4)                                                        \
@@ -131,14 +132,14 @@ typedef uint64_t dpestim_vector;
             DPESTIM_EACH(nv) csa(b8[v], four[v], four[v], a4[v], b4[v])                                                \
             DPESTIM_EACH(nv) csa(a8[v], eight[v], eight[v], a8[v], b8[v])                                              \
             DPESTIM_EACH(nv) for (int p = 4; p < DPESTIM_PLANES; p++) {                                                \
-                const dpestim_vector old = DPESTIM_PLANE(p);                                                           \
-                DPESTIM_PLANE(p) = old ^ a8[v];                                                                        \
+                const dpestim_vector old = DPESTIM_GET(DPESTIM_PLANE(p));                                              \
+                DPESTIM_PUT(DPESTIM_PLANE(p), old ^ a8[v]);                                                            \
                 a8[v] &= old;                                                                                          \
             }                                                                                                          \
         }                                                                                                              \
         DPESTIM_EACH(nv) {                                                                                             \
-            DPESTIM_PLANE(0) = one[v]; DPESTIM_PLANE(1) = two[v];                                                      \
-            DPESTIM_PLANE(2) = four[v]; DPESTIM_PLANE(3) = eight[v];                                                   \
+            DPESTIM_PUT(DPESTIM_PLANE(0), one[v]); DPESTIM_PUT(DPESTIM_PLANE(1), two[v]);                              \
+            DPESTIM_PUT(DPESTIM_PLANE(2), four[v]); DPESTIM_PUT(DPESTIM_PLANE(3), eight[v]);                           \
         }                                                                                                              \
     }
 
@@ -156,7 +157,7 @@ DPESTIM_WIDE static void dpestim_csa16_plain(const uint8_t *restrict rows, size_
     }
 }
 
-#if DPESTIM_SSE2 && defined(__GNUC__)
+#if DPESTIM_SSE2 && DPESTIM_GNU
 /* Any function of three bits is one instruction here: two for the sum and the carry instead of five. */
 #define DPESTIM_TERNARY(high, low, a, b, c)                                                                            \
     {                                                                                                                  \
@@ -164,9 +165,8 @@ DPESTIM_WIDE static void dpestim_csa16_plain(const uint8_t *restrict rows, size_
         high = (dpestim_vector)_mm512_ternarylogic_epi64(a_, b_, c_, 0xE8);                                            \
         low = (dpestim_vector)_mm512_ternarylogic_epi64(a_, b_, c_, 0x96);                                             \
     }
-__attribute__((target("avx512f"))) static void dpestim_csa16_wide(const uint8_t *restrict r, size_t stride, size_t n,
-                                                                  size_t second, size_t ahead,
-                                                                  uint8_t *restrict planes) {
+DPESTIM_TARGET("avx512f") static void dpestim_csa16_wide(const uint8_t *restrict r, size_t stride, size_t n,
+                                                         size_t second, size_t ahead, uint8_t *restrict planes) {
     DPESTIM_CSA16(DPESTIM_TERNARY, n, 2)
 }
 #endif
@@ -174,8 +174,8 @@ __attribute__((target("avx512f"))) static void dpestim_csa16_wide(const uint8_t 
 /* n rows, a multiple of 16, of a strip that consists of bytes 0 ... 63 and second ... second + 63. */
 static void dpestim_csa16(const uint8_t *rows, size_t stride, size_t n, size_t second, size_t ahead,
                           uint8_t *planes) {
-#if DPESTIM_SSE2 && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512f")) {
+#if DPESTIM_SSE2 && DPESTIM_GNU
+    if (dpestim_avx512()) {
         dpestim_csa16_wide(rows, stride, n, second, ahead, planes);
         return;
     }

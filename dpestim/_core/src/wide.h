@@ -4,8 +4,9 @@
  * Empty where the platform cannot choose at load time (needs gcc >= 12 and glibc on x86-64). */
 #ifndef DPESTIM_WIDE_H
 #define DPESTIM_WIDE_H
+#include "portable.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && DPESTIM_GNU && !defined(__clang__)
 #include <features.h>
 #if __GNUC__ >= 12 && defined(__GLIBC__) && !DPESTIM_DEBUG
 #define DPESTIM_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -27,6 +28,15 @@ static inline int dpestim_wide_bits(void) {
         return 512;
     if (__builtin_cpu_supports("avx2")) return 256;
     return 128;
+#else
+    return 0;
+#endif
+}
+
+/* Whether what is compiled for AVX-512's foundation alone may run; asked for where no loader chooses, too. */
+static inline int dpestim_avx512(void) {
+#if defined(__x86_64__) && DPESTIM_GNU
+    return __builtin_cpu_supports("avx512f") != 0;
 #else
     return 0;
 #endif
