@@ -318,9 +318,9 @@ def table_of(name):
     if name in kept["reasons"]:
         return [*lines, kept["reasons"][name], ""]
     own = kept["curves"][name]
-    kind = f"Error {own['error'][0].lower()}{own['error'][1:]}" if own["error"].startswith("Of ") else own["error"]
-    about = f" With ``{own['setting']}``." if own["setting"] else ""
-    lines += [f"{kind}. Mean of {own['fits']} fits to {own['rows']:,} rows of the data of the checks.{about}", ""]
+    kind = f"Root-mean-square error o{own['error'][1:]}" if own["error"].startswith("Of ") else own["error"]
+    about = f", with ``{own['setting']}``" if own["setting"] else ""
+    lines += [f"{kind}. Mean of {own['fits']} fits to the {own['rows']:,} artificial rows that tests use{about}.", ""]
     lines += [".. list-table::", "   :widths: auto", "   :stub-columns: 1", ""]
     for head, cells_of in (("epsilon", [f"{e:g}" for e in kept["epsilons"]]),
                            ("error", ["no answer" if e is None else f"{e:.3g}" for e in own["errors"]])):
