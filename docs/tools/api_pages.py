@@ -12,6 +12,7 @@ import tomllib
 from itertools import groupby
 from pathlib import Path
 
+from error_curves import table_of
 from mechanism_tables import around, mechanism_table, page_of, task_of
 from site_search import rst_entries
 
@@ -167,6 +168,7 @@ def arrange(name, lines):
         caption = picture.with_suffix(".txt").read_text(encoding="utf-8")
         shown = [f".. figure:: /generated/pictures/{name}.svg", f"   :alt: {caption}", "", f"   {caption}", ""]
     return [*lines[:privacy], *choice_lines(name.removeprefix("dpestim."), cls), *facts, *shown,
+            *table_of(name.removeprefix("dpestim.")),
             *lines[examples:], "", *lines[sections:examples]]
 
 

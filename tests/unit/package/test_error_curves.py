@@ -1,0 +1,53 @@
+"""The errors that pages of estimators show: every class has them or says why not, and they are those of this version."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpestim.base import all_estimators
+
+TOOLS = Path(__file__).parents[3] / "docs" / "tools"
+REGISTRY = dict(all_estimators())
+
+
+@pytest.fixture(scope="module")
+def tool():
+    """Return the script, which stands outside of the package."""
+    sys.path.insert(0, str(TOOLS))
+    try:
+        yield importlib.import_module("error_curves")
+    finally:
+        sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture(scope="module")
+def kept(tool):
+    """Return the file that pages are made from."""
+    return json.loads(tool.KEPT.read_text(encoding="utf-8"))
+
+
+def test_every_class_has_errors_or_says_why_not(tool, kept):
+    hint = "run docs/tools/error_curves.py"
+    assert {*kept["curves"], *kept["reasons"]} == {*REGISTRY}, hint
+    assert kept["reasons"] == tool.REASONS, hint
+    assert tuple(kept["epsilons"]) == tool.EPSILONS, hint
+    for name, own in kept["curves"].items():
+        known = [each for each in own["errors"] if each is not None]
+        assert len(own["errors"]) == len(tool.EPSILONS) and known, name
+        assert known[-1] <= known[0], f"{name}: the largest epsilon has the largest error"
+        assert (own["error"], own["setting"]) == (tool.measure_of(name).__doc__.rstrip("."), tool.said(name)), hint
+
+
+@pytest.mark.parametrize("name", ["local.GRRFrequencyEstimator", "central.ExponentialMechanism", "stream.HaarRelease"])
+def test_errors_are_those_of_this_version(tool, kept, name):
+    assert tool.curve(name) == kept["curves"][name], "run docs/tools/error_curves.py"
+
+
+def test_a_table_of_a_page(tool):
+    lines = tool.table_of("local.GRRFrequencyEstimator")
+    assert lines[0] == ".. rubric:: Error over epsilon"
+    assert "     - 0.25" in lines and "   * - error" in lines
+    assert tool.REASONS["preprocessing.DomainEncoder"] in tool.table_of("preprocessing.DomainEncoder")
