@@ -36,6 +36,21 @@ MODELS = (
     ("diffprivlib LogisticRegression", "logistic regression of {diffprivlib}, no delta"),
 )
 PLAIN = "LogisticRegression without privacy"
+_HEAD = """# Beside other packages
+
+`make peers` writes this page. The command makes an environment with pinned versions for each package.
+"""
+_MODELS = """## Models
+
+Median AUC of binary classification with default parameters, on the 30 % of rows that were set aside; in brackets the
+quartiles over seeds of the noise. All models are fitted to the same rows. dpestim protects a record that is replaced.
+DP-EBM protects a record that is added or removed, for which half the noise suffices.
+"""
+_NOISE = """## Noise on answers
+
+Time for one noisy answer, in one thread: medians of repeats in which both take turns. dpestim adds noise to an array of
+a million answers, opendp to a list of 10,000. Both draw from exact integer laws.
+"""
 _TITLE = "| UCI Adult, "
 _PLAIN = re.compile(r"Logistic regression without privacy has \.\d{3}\.")
 
@@ -62,8 +77,11 @@ def models_on_adult(path, pythons, seeds):
     pythons = {name: pythons[name] for name in ("diffprivlib", "interpret")}
     names = tuple(name for name, _ in MODELS)
     wanted = ("LogisticRegression", *(name for name in names if name.startswith("DPGradient")))
-    for found in models.study(task, pythons, models.EPSILONS, seeds, wanted, names):  # noqa: B007
+    for found in models.study(task, pythons, models.EPSILONS, seeds, wanted, names):
         print(f"{sum(map(len, found.values()))} fits", flush=True)
+    missing = [name for name in names for epsilon in models.EPSILONS if (name, epsilon) not in found]
+    if missing:
+        raise RuntimeError(f"no figures of {', '.join(dict.fromkeys(missing))}: nothing was written; see what stopped")
     rows = [row for row in models.summed(found) if row["measure"] == "AUC" and row["model"] in (*names, PLAIN)]
     return {"n": len(task.X), "versions": {name: peers.version(name, at) for name, at in pythons.items()},
             "rows": [row | {"epsilon": None if row["model"] == PLAIN else row["epsilon"]} for row in rows]}
@@ -123,14 +141,10 @@ def with_table(text, measured):
 
 def page(figures):
     """Return the page of the documentation."""
-    lines = ["# Beside other packages", "",
-             "`make peers` writes this page. The command makes an environment with pinned versions for each package.", ""]
+    lines = [_HEAD]
     if "adult" in figures:
         measured = figures["adult"]
-        lines += ["## Models", "",
-                  "Median AUC of binary classification with default parameters, on the 30 % of rows that were set aside; "
-                  "in brackets the quartiles over seeds of the noise. All models have the same rows. dpestim protects a "
-                  "record that is replaced. DP-EBM protects a record that is added or removed.", ""]
+        lines += [_MODELS]
         spread = {(row["model"], row["epsilon"]): "({}, {})".format(*map(_auc, row["quartiles"][::2]))
                   for row in measured["rows"]}
         plain, rule, *rest = table(measured)
@@ -143,9 +157,7 @@ def page(figures):
         lines += ["", plain_sentence(measured), "", _made_with(measured), ""]
     if "noise" in figures:
         measured = figures["noise"]
-        lines += ["## Noise on answers", "",
-                  "Time for one noisy answer, in one thread: medians of repeats in which both take turns. dpestim adds noise "
-                  "to an array of a million answers, opendp to a list of 10,000. Both draw from exact integer laws.", "", f"| what | dpestim | {measured['versions']['opendp']} | ratio |",
+        lines += [_NOISE, f"| what | dpestim | {measured['versions']['opendp']} | ratio |",
                   "|---|---|---|---|"]
         lines += [f"| {row['name']} | {show(row['ours'], 's')} | {show(row['baseline'], 's')} | {row['ratio']:.0f} |"
                   for row in measured["rows"]]
