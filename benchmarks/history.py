@@ -132,7 +132,8 @@ def main(arguments=None):
     before, after = found[-2:]
     slower, gone = regressions(before, after, chosen.slower), lost(before, after)
     names = f"{after['header']['commit']} beside {before['header']['commit']}"
-    print(f"{names}: {len(changes(before, after))} rows compared, {len(slower)} slower by a factor of more than {chosen.slower:g}")
+    print(f"{names}: {len(changes(before, after))} rows compared, {len(slower)} slower by a factor of more than "
+          f"{chosen.slower:g}")
     for name, factor in slower:
         print(f"{factor:6.2f}  {name}")
     if gone:
