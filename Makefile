@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test ci-test lint bench docs wheel debug-test picture tables clean
+.PHONY: demo test ci-test lint bench peers docs wheel debug-test picture tables clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -39,6 +39,11 @@ lint: $(VENV)/.built
 
 bench: $(VENV)/.built
 	$(BIN)/python -m benchmarks
+
+# other packages in environments of their own, with pinned versions: the tables in README.md and docs/project/peers.md;
+# of README's rows with ADULT=FILE only, which is not shipped
+peers: $(VENV)/.built
+	$(BIN)/python -m benchmarks.peer_tables $(if $(ADULT),--adult $(ADULT))
 
 # fails on any warning; API reference, table and proofs come from the registry, figures from runs
 docs: $(VENV)/.docs
@@ -103,4 +108,4 @@ $(VENV)/.docs: $(VENV)/.built
 	touch $@
 
 clean:
-	rm -rf build dist demo-output docs/_build docs/generated $(VENV) dpestim.egg-info dpestim/_core/*.so
+	rm -rf build dist demo-output .peers docs/_build docs/generated $(VENV) dpestim.egg-info dpestim/_core/*.so

@@ -6,6 +6,7 @@ Run from the root of the repository::
     python -m benchmarks words fits       # some in full, by the names of the files
     python -m benchmarks --all            # all in full, some 440 rows
     python -m benchmarks --quick          # all in small sizes; proves that everything runs, judges no target
+    python -m benchmarks --record         # keeps the rows in benchmarks/history; benchmarks.history compares records
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
 
 Rows are printed and written as they come, so an interrupted run keeps them.

@@ -16,6 +16,7 @@ from benchmarks import (
     fits,
     frequencies,
     heavy_hitters,
+    history,
     itemsets,
     keyvalue,
     ledger,
@@ -54,8 +55,11 @@ def main(arguments=None):
                         help=f"which to run in full (default {', '.join(STANDARD)}, in short): {', '.join(MODULES)}")
     parser.add_argument("--all", action="store_true", help="all of them, in full: some 440 rows")
     parser.add_argument("--quick", action="store_true", help="all or those named in small sizes: judges no target")
+    parser.add_argument("--record", action="store_true", help="keep the rows in benchmarks/history, with the commit")
     parser.add_argument("--output", default=Path(__file__).parent / "results" / "latest.json", help="JSON file")
     chosen = parser.parse_args(arguments)
+    if chosen.record and chosen.quick:
+        parser.error("--record keeps times that are compared later: leave out --quick")
     unknown = sorted(set(chosen.names) - set(MODULES))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}: choose from {', '.join(MODULES)}")
@@ -75,6 +79,8 @@ def main(arguments=None):
     if hasattr(os, "getloadavg"):
         facts["load after"] = f"{os.getloadavg()[0]:.2f}"  # ours included
         write(chosen.output, facts, found)
+    if chosen.record:
+        print(f"recorded as {history.record(facts, found)}")
     judged = [row for row in found if row.met is not None]
     print(f"\n{sum(row.met for row in judged)} of {len(judged)} judged targets met; {facts['seconds']} s")
     print(f"rows written to {chosen.output}")

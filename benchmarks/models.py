@@ -161,7 +161,7 @@ def answer(model, T):
     raise TypeError(f"{type(model).__name__} says nothing")
 
 
-def study(task, pythons, epsilons, seeds, wanted=("",)):
+def study(task, pythons, epsilons, seeds, wanted=("",), wanted_of_peers=("",)):
     """Yield what was found, {(model, epsilon): [{measure: value}]}, again and again as it grows: quick ones first."""
     found = {}
     for name, view, model in plain(task):
@@ -172,7 +172,7 @@ def study(task, pythons, epsilons, seeds, wanted=("",)):
     yield from _fits(task, epsilons, seeds, found, wanted, slow=False)
     for peer, python in pythons.items():
         few = min(seeds, FEWER) if peer == "interpret" or len(task.X) > 20_000 else seeds
-        for name, epsilon, answers in peers.answers(peer, python, task, epsilons, few, DELTA):
+        for name, epsilon, answers in peers.answers(peer, python, task, epsilons, few, DELTA, wanted_of_peers):
             found.setdefault((name, epsilon), []).append(judge(task, answers))
             yield found
     yield from _fits(task, epsilons, min(seeds, FEWER), found, wanted, slow=True)

@@ -17,6 +17,8 @@ import numpy as np
 warnings.simplefilter("ignore")
 data, epsilons, seeds, task, delta = (np.load(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3]), sys.argv[4],
                                       float(sys.argv[5]))
+def asked(name):
+    return any(part in name for part in json.loads(sys.argv[6]))
 X, y, T = data["X"], data["y"], data["T"]
 low, high = float(data["low"]), float(data["high"])
 box = (data["box"][0], data["box"][1])
@@ -32,13 +34,16 @@ for seed in range(seeds):
             model = LinearRegression(epsilon=epsilon, bounds_X=box, bounds_y=(low, high), random_state=seed)
             show("diffprivlib LinearRegression", epsilon, model.fit(X, y).predict(T))
             continue
-        model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed, max_iter=1000)
-        show("diffprivlib LogisticRegression", epsilon, model.fit(X, y).predict_proba(T))
-        model = GaussianNB(epsilon=epsilon, bounds=box, random_state=seed)
-        show("diffprivlib GaussianNB", epsilon, model.fit(X, y).predict_proba(T))
-        ends, classes = (data["ranges"][:, 0], data["ranges"][:, 1]), np.unique(y)
-        model = RandomForestClassifier(epsilon=epsilon, bounds=ends, classes=classes, random_state=seed)
-        show("diffprivlib RandomForest", epsilon, model.fit(data["raw"], y).predict_proba(data["raw_test"]))
+        if asked("diffprivlib LogisticRegression"):
+            model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=seed, max_iter=1000)
+            show("diffprivlib LogisticRegression", epsilon, model.fit(X, y).predict_proba(T))
+        if asked("diffprivlib GaussianNB"):
+            model = GaussianNB(epsilon=epsilon, bounds=box, random_state=seed)
+            show("diffprivlib GaussianNB", epsilon, model.fit(X, y).predict_proba(T))
+        if asked("diffprivlib RandomForest"):
+            ends, classes = (data["ranges"][:, 0], data["ranges"][:, 1]), np.unique(y)
+            model = RandomForestClassifier(epsilon=epsilon, bounds=ends, classes=classes, random_state=seed)
+            show("diffprivlib RandomForest", epsilon, model.fit(data["raw"], y).predict_proba(data["raw_test"]))
 """
 
 INTERPRET = _READ + """
@@ -86,14 +91,18 @@ def version(name, python):
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def answers(name, python, task, epsilons, seeds, delta):
-    """Yield (model, epsilon, answers for the test rows) of all fits of a peer; those that failed are not there."""
+def answers(name, python, task, epsilons, seeds, delta, wanted=("",)):
+    """Yield (model, epsilon, answers for the test rows) of the fits of a peer; those that failed are not there.
+
+    `wanted` has parts of names of models: others are not fitted by those peers that have several.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path, errors = Path(folder) / "data.npz", Path(folder) / "errors"
         low, high = task.bounds or (0.0, 0.0)
         np.savez(path, X=task.X, y=task.y, T=task.T, low=low, high=high, box=np.stack(task.box), kinds=task.kinds,
                  ranges=task.ranges, raw=task.views["raw"][0], raw_test=task.views["raw"][1])
-        command = [python, "-c", SCRIPTS[name], path, json.dumps(epsilons), str(seeds), task.kind, str(delta)]
+        command = [python, "-c", SCRIPTS[name], path, json.dumps(epsilons), str(seeds), task.kind, str(delta),
+                   json.dumps(wanted)]
         with errors.open("w") as own, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=own, text=True) as run:
             for line in run.stdout:
                 model, epsilon, found = json.loads(line)
