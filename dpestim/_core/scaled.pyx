@@ -14,9 +14,8 @@ cdef extern from "scaled.h" nogil:
 
 TILE = DPESTIM_TILE  # rows that are taken together by `scores`
 
-cdef int64_t _EXACT = 1 << 53
-#: Values that are added before the sum is an integer: at most so many, and so few that floats are exact.
-cdef Py_ssize_t _BLOCK = 1 << 14
+cdef enum:
+    BLOCK = 16384  # values that are added before the sum becomes an integer, or fewer, so that floats are exact
 
 
 def sum_points(
@@ -33,7 +32,7 @@ def sum_points(
     cdef double part
     if not 0 <= middle <= span or span >= 1 << 51:
         raise ValueError("middle must be from 0 to span, which must be below 2^51")
-    most_rows = min(_BLOCK, max(1, _EXACT // max(1, span)))
+    most_rows = min(BLOCK, max(1, (<int64_t>1 << 53) // max(1, span)))
     total = 0
     for i in range(0, n, most_rows):
         m = min(n - i, most_rows)
