@@ -17,8 +17,8 @@ from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumT
 from dpestim.statistics import Count
 
 N_HOSPITALS, N_PATIENTS, DIES, LIES = 5, 2000, 3, 4
-#: One of five may drop out, and no two vectors are longer than this.
-TERMS = SumTerms(n_parties=N_HOSPITALS, size=4096, dropout=0.2, label="hospitals")
+#: One of five may drop out, one may collude with the server, and no vector is longer than this.
+TERMS = SumTerms(n_parties=N_HOSPITALS, size=4096, dropout=0.2, corrupt=0.2, label="hospitals")
 
 
 def patients(place):
@@ -59,7 +59,7 @@ def hospital(place, address, fingerprint, notary, told):
     model = take_part(DPGaussianNB(1.5, bounds=([60, 0], [200, 100]), classes=[0, 1], neighbours="add_remove",
                                    ledger=ledger), sums, X, y)
     told.put((place, float(count.value_), model.theta_.round(1).tolist(), float(model.score(*patients(99))),
-              float(ledger.spent().epsilon), len(sums.seen), sums.survivors, str(model.privacy_.notes[-1])))
+              float(ledger.spent().epsilon), len(sums.seen), sums.survivors, model.privacy_.trust))
 
 
 def main():
@@ -94,7 +94,7 @@ def main():
     print(f"Hospital {DIES} died after the count and the start of the model: its patients are in the count alone.")
     print(f"Hospital {LIES} lied by 1,000 ill patients: the count is {found[0][1]:.0f}, the truth {truth}.")
     print("A liar moves a total by any number, and nobody can tell; it learns no more of the others for that.")
-    print(found[0][-1])
+    print(f"{found[0][-1].capitalize()}.")
     print(f"{time.perf_counter() - start:.1f} seconds")
 
 

@@ -9,8 +9,10 @@
     relay.py         `Relay`, `Relayed`, `RelayTerms`: quantiles and common users over the transport of sums
     session.py       `serve`, `join`: over sockets, with TLS
     together.py      `run_together`: all in one process
+    secure_sum.py    `SecureSum`: one sum, in one process or over sockets: begin here
     noise.py         `PolyaShares`, `DiscreteGaussianShares`, `SkellamShares`, `BinomialShares`: noise that nobody knows
     federated.py     `federated`, `take_part`: one model of the rows of all parties
+    shares_of_fit.py what a fit keeps where more of them collude
     line.py          a TLS connection that two threads use
     rounds.py        `RoundsClient`, `serve_rounds`: as many sums as a fit needs, over sockets
     quantile.py      `SecureQuantile`, `QuantileOwner`: a quantile, by the exponential mechanism inside three parties
@@ -28,6 +30,7 @@ from dpestim.parties.quantile import SecureQuantile
 from dpestim.parties.quantile_owner import QuantileOwner
 from dpestim.parties.relay import Relay, Relayed, RelayTerms
 from dpestim.parties.rounds import RoundsClient, serve_rounds
+from dpestim.parties.secure_sum import SecureSum
 from dpestim.parties.server import SumServer
 from dpestim.parties.session import Certificate, join, serve
 from dpestim.parties.terms import SumTerms
@@ -36,5 +39,5 @@ from dpestim.parties.wire import decode, encode
 
 __all__ = ["BinomialShares", "Certificate", "Directory", "DiscreteGaussianShares", "Identity",
            "PolyaShares", "PrivateIntersectionSize", "QuantileOwner", "Relay", "RelayTerms", "Relayed", "RoundsClient",
-           "SecureQuantile", "SkellamShares", "SumParty", "SumServer", "SumTerms", "decode", "encode", "federated",
-           "join", "run_together", "serve", "serve_rounds", "take_part"]
+           "SecureQuantile", "SecureSum", "SkellamShares", "SumParty", "SumServer", "SumTerms", "decode", "encode",
+           "federated", "join", "run_together", "serve", "serve_rounds", "take_part"]

@@ -277,7 +277,7 @@ def _run(estimator, ask, example, shares, m, honest, made_by=None):
         estimator.fit_parts(ask, example)
     finally:
         sums_here.reset(token)
-        for name in ("_noise_for", "_made", "_made_by"):  # (a later fit of the same object adds its own noise, and says so)
+        for name in ("_noise_for", "_made", "_made_by"):  # (a later fit of the object adds its own noise)
             vars(estimator).pop(name, None)
 
 

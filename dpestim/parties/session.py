@@ -22,8 +22,8 @@ from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
 
-#: Days for which a certificate is valid.
-_DAYS = 365
+#: Days for which a certificate is valid; seconds that the end of a connection may take.
+_DAYS, _FAREWELL = 365, 1.0
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
@@ -153,7 +153,7 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
     except (TimeoutError, OSError, asyncio.IncompleteReadError):
         raise PartiesError(party.phase, _CLOSED) from None
     finally:
-        writer.close()
+        await _ended(writer)
 
 
 # ---------------------------------------------------------------- inside
@@ -234,10 +234,18 @@ class _Hall:
                 writer.transport.abort()
 
     async def close(self):
-        for writer in (*self.writers.values(), *self.strangers):
-            writer.close()
         for task in self.tasks:
             task.cancel()
+        await asyncio.gather(*map(_ended, (*self.writers.values(), *self.strangers)))
+
+
+async def _ended(writer):
+    """End a connection, and wait for its end, but not for long: a loop that ends before leaves it open."""
+    writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), _FAREWELL)
+    except (OSError, TimeoutError):
+        writer.transport.abort()
 
 
 async def _read(reader, most, most_header=MOST_HEADER):

@@ -95,7 +95,7 @@ def cut(data):
 
 
 def cases(wanted):
-    return [pytest.param(cls, params, id=f"{name}-{k}", marks=[pytest.mark.ci] if k > 1 else [])
+    return [pytest.param(cls, params, id=f"{name}-{k}", marks=[pytest.mark.ci] if k else [])
             for name, cls in all_estimators() if (cls.__name__ in SERVED) == wanted
             for k, params in enumerate(cls._test_params()[: None if wanted else 1])]
 
@@ -136,7 +136,8 @@ def test_the_integers_of_parties_add_up_to_those_of_all_rows(cls, params, monkey
     learned = {name: value for name, value in vars(central).items() if name in LEARNED}
     assert learned or hasattr(central, "predict")
     for name, value in learned.items():
-        for one, several in zip(value, getattr(est, name)) if isinstance(value, list) else ((value, getattr(est, name)),):
+        pairs = (value, getattr(est, name)) if isinstance(value, list) else ([value], [getattr(est, name)])
+        for one, several in zip(*pairs, strict=True):
             np.testing.assert_allclose(several, one, rtol=1e-3, atol=1e-3, err_msg=name)
     if hasattr(central, "predict"):
         found, expected = est.predict(data[0]), central.predict(data[0])

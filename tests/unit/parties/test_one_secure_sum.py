@@ -1,0 +1,63 @@
+"""`SecureSum`: the sum of vectors, in one process and over sockets."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+
+import numpy as np
+import pytest
+
+from dpestim.exceptions import PartiesError
+from dpestim.parties import Certificate, Directory, Identity, SecureSum
+
+VECTORS = np.array([[1, -2, 3], [4, 5, 6], [7, 8, -9], [10, 11, 12], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize("dropped", [(), (2,)])
+def test_the_sum_is_that_of_those_who_stay(active, dropped):
+    found = SecureSum(5, 3, dropout=0.2, corrupt=0.2, active=active).sum(VECTORS, dropped)
+    kept = [k for k in range(5) if k not in dropped]
+    assert found.view(np.int64).tolist() == VECTORS[kept].sum(0).tolist()
+    assert SecureSum(5, 3, bits=5, dropout=0.2).sum(VECTORS.tolist(), dropped).tolist() == (
+        VECTORS[kept].sum(0) % 32).tolist()
+
+
+def test_more_dropped_than_was_agreed():
+    with pytest.raises(PartiesError, match="masked"):
+        SecureSum(5, 3, dropout=0.2).sum(VECTORS, [1, 2])
+    for bad in ([5], [-1], ["a"]):
+        with pytest.raises(ValueError, match="dropped"):
+            SecureSum(5, 3).sum(VECTORS, bad)
+    with pytest.raises(ValueError, match="5 parties"):
+        SecureSum(5, 3).sum(VECTORS[:4])
+    with pytest.raises(ValueError, match="size"):
+        SecureSum(5, 0)
+
+
+def over_sockets():
+    secure, certificate, ports = SecureSum(3, 3, label="May"), Certificate.make(), Queue()
+    owner, *identities = (Identity() for _ in range(4))
+    directory = Directory(owner.public, [identity.public for identity in identities])
+    with ThreadPoolExecutor(4) as pool:
+        served = pool.submit(secure.serve, owner, directory, certificate, ready=ports.put)
+        port = ports.get(timeout=10)
+        joined = [pool.submit(secure.join, VECTORS[place], place, identity, directory, "127.0.0.1", port,
+                              certificate.fingerprint) for place, identity in enumerate(identities)]
+        return served.result(20).view(np.int64).tolist(), [one.result(20) for one in joined]
+
+
+def test_over_sockets_and_within_a_loop_that_runs():
+    async def notebook():
+        return over_sockets()
+
+    for found, survivors in (over_sockets(), asyncio.run(notebook())):
+        assert found == VECTORS[:3].sum(0).tolist()
+        assert survivors == [[0, 1, 2]] * 3
+
+
+def test_within_a_loop_that_runs():
+    async def notebook():
+        return SecureSum(3, 3).sum(VECTORS[:3]).view(np.int64).tolist()
+
+    assert asyncio.run(notebook()) == VECTORS[:3].sum(0).tolist()
