@@ -62,7 +62,7 @@ release-check: $(VENV)/.release
 	$(BIN)/python .ci/check_release.py dist
 
 # the suite with what its dependencies will be next; what fails is a warning
-prereleases: $(VENV)/.built
+prereleases: wheel
 	$(BIN)/python .ci/prereleases.py
 
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones (no integers of
