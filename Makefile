@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test ci-test lint bench peers docs wheel debug-test picture tables clean
+.PHONY: demo test ci-test lint bench peers docs wheel release-check prereleases debug-test picture tables clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -36,6 +36,7 @@ ci-test: $(VENV)/.built
 
 lint: $(VENV)/.built
 	$(BIN)/python -m ruff check .
+	$(BIN)/zizmor --offline --quiet --persona=pedantic .github/workflows
 
 bench: $(VENV)/.built
 	$(BIN)/python -m benchmarks
@@ -50,10 +51,19 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs docs/_build/html
 	@echo "documentation in docs/_build/html/index.html"
 
-# one wheel for every CPython from 3.11 on, and the source distribution
+# one wheel for every CPython from 3.11 on, and the source distribution; what is built of one commit has one time
+wheel release-check: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000))
 wheel: $(VENV)/.built
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+
+# of what `make wheel` built: libraries, limited API, a second build of the same bytes, bill of materials
+release-check: $(VENV)/.release
+	$(BIN)/python .ci/check_release.py dist
+
+# the suite with what its dependencies will be next; what fails is a warning
+prereleases: wheel
+	$(BIN)/python .ci/prereleases.py
 
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones (no integers of
 # 128 bits, nothing of GNU C: what MSVC compiles, with the same seeded results). So the unit
@@ -95,12 +105,16 @@ $(VENV)/.installed: pyproject.toml
 
 # all that `dpestim[dev]` needs: unpacked on one core, and while that waits for a disk, kernels are compiled
 NEEDS = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	extras = {name: own for name, own in project["optional-dependencies"].items() if name not in ("docs", "dask", "spark", "connect", "beam", "verify")}; \
+	extras = {name: own for name, own in project["optional-dependencies"].items() if name not in ("docs", "dask", "spark", "connect", "beam", "verify", "release")}; \
 	print(*(n for some in (project["dependencies"], *extras.values()) for n in some if not n.startswith("dpestim[")))
 
 $(VENV)/.built: $(VENV)/.installed setup.py $(KERNELS)
 	$(PIP) $$($(BIN)/python -c '$(NEEDS)') & needs=$$!; \
 	$(PIP) --no-build-isolation --no-deps --editable .; built=$$?; wait $$needs && exit $$built
+	touch $@
+
+$(VENV)/.release: $(VENV)/.built
+	$(PIP) "dpestim[release]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.built

@@ -3,7 +3,7 @@
 Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
 distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
 passes with the oldest one and the one before the newest. Each environment is for both, an interpreter and a
-scikit-learn, and they are made and used side by side.
+scikit-learn, and they are made and used side by side. The oldest interpreter has the oldest of every dependency.
 """
 
 import os
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,6 +102,16 @@ def environment(folder, interpreter, *packages):
     return folder / "bin/python"
 
 
+def oldest():
+    """Return the oldest release of every library that pyproject.toml allows, as lines of a file of constraints."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = (project["optional-dependencies"][name] for name in ("arrow", "pandas", "plot", "test"))
+    asked = sorted({*project["dependencies"], *(text for extra in extras for text in extra)})
+    found = [re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)(?:,<[\d.]+)?", text) for text in asked]
+    assert all(found), f"without an oldest version: {[text for text, each in zip(asked, found) if not each]}"
+    return [f"{each[1]}=={each[2]}" for each in found]
+
+
 def assignments(present):
     """Return (interpreter, an older scikit-learn or None) so that each occurs, the newest interpreter beside None."""
     ranked = [present[minor] for minor in sorted(present)]
@@ -109,9 +120,13 @@ def assignments(present):
     return list(zip([*ranked[:1] * short, *ranked], [*[None] * -short, *sklearns]))
 
 
-def try_out(folder, wheel, interpreter, sklearn):
+def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     """Use the wheel in an environment of its own; with an older scikit-learn, run what depends on it; return a text."""
     packages = [wheel] if sklearn is None else [f"{wheel}[test]", f"scikit-learn=={sklearn}"]
+    if constraints:
+        listed = folder.with_suffix(".txt")
+        listed.write_text("\n".join(constraints) + "\n", encoding="utf-8")
+        packages, sklearn = [f"{wheel}[test,plot]", "--constraint", listed], "all of the oldest: " + ", ".join(constraints)
     python = environment(folder, interpreter, *packages)
     used = run(python, "-I", "-c", USE, cwd=folder, text=True, stdout=subprocess.PIPE).stdout
     if sklearn is None:
@@ -165,8 +180,10 @@ def main(dist):
             print(f"no CPython 3.{minor} on this machine: the wheel was not tried there")
     # side by side: tests do not measure time
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], *each)
-                 for k, each in enumerate(assignments(present))]
+        # the oldest of every library have wheels for the oldest interpreter alone
+        tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], interpreter, sklearn,
+                             oldest() if (interpreter, sklearn) == (present.get(11), OLDER_SKLEARN[0]) else ())
+                 for k, (interpreter, sklearn) in enumerate(assignments(present))]
         for each in tried:
             print(each.result(), flush=True)
 

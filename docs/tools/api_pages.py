@@ -18,6 +18,7 @@ from site_search import rst_entries
 
 import dpestim
 from dpestim.base import SUBPACKAGES, PrivateEstimator, all_estimators
+from dpestim.stability import PROVISIONAL, STABILITY
 
 DOCS = Path(__file__).parents[1]
 REGISTRY = dict(all_estimators())
@@ -60,7 +61,7 @@ def api_pages():
 
 def package_page(full, summary, groups):
     """Return the lines of a package: its names by task, and alphabetically in the navigation."""
-    lines = [*title(full), f".. currentmodule:: {full}", "", summary, ""]
+    lines = [*title(full), f".. currentmodule:: {full}", "", summary, "", *stability_lines(full, package=True)]
     for task, names in groups.items():
         if names:
             lines += [f".. rubric:: {task}", ""] if task else []
@@ -77,7 +78,8 @@ def object_page(full, uses):
         kind = "exception" if issubclass(item, BaseException) else "class"
     else:
         kind = "function" if callable(item) else "data"
-    lines = [*title(name), *rst_entries(full), f".. currentmodule:: {module}", "", f".. auto{kind}:: {name}"]
+    lines = [*title(name), *rst_entries(full), *stability_lines(full), f".. currentmodule:: {module}", "",
+             f".. auto{kind}:: {name}"]
     if kind == "class":
         lines += ["   :members:", "   :undoc-members:",
                   "   :inherited-members: TransformerMixin, BaseEstimator, Enum, Exception"]
@@ -91,6 +93,15 @@ def object_page(full, uses):
                           f"   :target: ../gallery/{example}.html", f"   :alt: a picture of {example}", "",
                           f"   :doc:`{page}`", ""]
     return lines
+
+
+def stability_lines(full, package=False):
+    """Return the lines that say how settled a package is, and on pages of its names that it is not."""
+    part = full.split(".")[1:2]
+    label = STABILITY.get(part[0]) if part else None
+    if label == PROVISIONAL or (package and label):
+        return [f"``dpestim.{part[0]}`` is :doc:`{label} </project/releases>`.", ""]
+    return []
 
 
 def alphabetical(names):

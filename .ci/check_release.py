@@ -1,0 +1,97 @@
+"""Check what `make wheel` built as a release has to be, and write its bill of materials.
+
+The wheel needs no library but the C library's own, and one of a known age (auditwheel). It keeps to the limited API
+that its name promises (abi3audit). Built once more from its source distribution, in another folder and another
+environment, it has the same bytes.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import sbom
+
+#: The C library that the wheel of this machine may ask for at most: that of Debian 12. Releases are built on older ones.
+NEWEST_GLIBC = (2, 36)
+
+
+def tool(name, *arguments):
+    """Return what a tool of the extra "release" prints, or None with a printed reason where it is not installed."""
+    if importlib.util.find_spec(name) is None:
+        print(f"{name} is not installed (`pip install dpestim[release]`): not checked")
+        return None
+    done = subprocess.run([sys.executable, "-m", name, *map(str, arguments)], text=True, capture_output=True)
+    assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def check_libraries(wheel):
+    """Nothing outside of the wheel but the C library, in a version that the distributions of its time have."""
+    text = tool("auditwheel", "show", wheel)
+    if text is not None:
+        flat = " ".join(text.split())
+        found = re.search(r'consistent with the following platform tag: "manylinux_(\d+)_(\d+)_\w+"', flat)
+        assert found, text
+        assert "requires no external shared libraries" in flat, text
+        assert tuple(map(int, found.groups())) <= NEWEST_GLIBC, text
+        print(f"auditwheel: {found[0].rpartition(': ')[2]}, no other library")
+
+
+def check_abi(wheel):
+    """Every module keeps to the limited API of the version in the wheel's name."""
+    text = tool("abi3audit", "--strict", "--report", wheel)
+    if text is not None:
+        report = json.loads(text[text.index("{"):text.rindex("}") + 1])
+        results = [one["result"] for each in report["specs"].values() for one in each["wheel"]]
+        assert results
+        bad = [one for one in results if not one["is_abi3"] or one["non_abi3_symbols"] or one["future_abi3_objects"]]
+        assert not bad, bad
+        print(f"abi3audit: {len(results)} modules keep to the limited API")
+
+
+def check_again(wheel, source):
+    """Build the wheel once more from the source distribution and compare bytes."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-xf", source, "-C", folder], check=True)
+        (tree,) = Path(folder).iterdir()
+        subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", f"{folder}/again", tree], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        again = Path(folder) / "again" / wheel.name
+        assert again.exists(), "the second build made no wheel of this name"
+        pair = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, again)]
+        assert pair[0] == pair[1], f"two builds differ: {differing(wheel, again)}"
+    print(f"the second build has the same bytes, SHA-256 {pair[0]} ({time.monotonic() - began:.0f} s)")
+
+
+def differing(one, other):
+    """Return the names of what two wheels do not share."""
+    import zipfile
+
+    first, second = zipfile.ZipFile(one), zipfile.ZipFile(other)
+    names = {*first.namelist(), *second.namelist()}
+    heads = [{entry.filename: (entry.CRC, entry.date_time, entry.external_attr) for entry in z.infolist()}
+             for z in (first, second)]
+    return sorted(name for name in names if heads[0].get(name) != heads[1].get(name)) or "the order of entries"
+
+
+def main(dist):
+    (wheel,), (source,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+    check_libraries(wheel)
+    check_abi(wheel)
+    assert "SOURCE_DATE_EPOCH" in os.environ, "the time of a build must be declared: run `make release-check`"
+    check_again(wheel, source)
+    first, second = (sbom.write(wheel).read_bytes() for _ in range(2))
+    assert first == second
+    print(f"bill of materials: {wheel.with_suffix('.cdx.json').name}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
