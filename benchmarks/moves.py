@@ -121,19 +121,20 @@ def checked(name, python):
     """Return {"versions", "calls", "measured"} of a package."""
     roots, distributions = PAGES[name]
     calls = calls_tool().calls_of(page_of(name).read_text(encoding="utf-8"), roots)
-    version = "import json, importlib.metadata as m; print(json.dumps({n: m.version(n) for n in %r}))" % (distributions,)
-    head = 'import json, warnings\nwarnings.simplefilter("ignore")\n'
+    version = f"print(json.dumps({{name: importlib.metadata.version(name) for name in {distributions!r}}}))"
+    head = 'import importlib.metadata, json, warnings\nwarnings.simplefilter("ignore")\n'
     measured = answer(python, "-c", head + MEASURED[name]) if name in MEASURED else {}
-    return {"versions": answer(python, "-c", version), "calls": answer(python, TOOL.name, json.dumps(calls)),
+    return {"versions": answer(python, "-c", head + version), "calls": answer(python, TOOL.name, json.dumps(calls)),
             "measured": measured}
 
 
 def block(found):
     """Return the lines of a page that say what was checked and measured, of one package or several."""
     versions = ", ".join(f"{name} {number}" for own in found for name, number in own["versions"].items())
-    lines = [MARKS[0], "", f"The calls of the table were looked up in {versions}. `python -m benchmarks.moves` repeats this."]
+    said = f"The calls of the table were looked up in {versions}. `python -m benchmarks.moves` repeats this."
     measured = [f"* {what}: {result}" for own in found for what, result in own["measured"].items()]
-    return "\n".join([*lines, *(["", "Measured with these versions:", "", *measured] if measured else []), "", MARKS[1]])
+    more = ["", "Measured with these versions:", "", *measured] if measured else []
+    return "\n".join([MARKS[0], "", said, *more, "", MARKS[1]])
 
 
 def with_block(text, found):
@@ -158,8 +159,8 @@ def main(arguments=None):
         kept[name] = checked(name, python)
         wrong = {call: why for call, why in kept[name]["calls"].items() if why}
         print(name, kept[name]["versions"], kept[name]["measured"], f"{len(kept[name]['calls'])} calls", wrong or "")
-    KEPT.write_text(json.dumps({name: kept[name] for name in PAGES if name in kept}, indent=1, ensure_ascii=False) + "\n",
-                    encoding="utf-8")
+    kept = {name: kept[name] for name in PAGES if name in kept}
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for page in {page_of(name) for name in kept}:
         found = [kept[name] for name in packages_of(page) if name in kept]
         page.write_text(with_block(page.read_text(encoding="utf-8"), found), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pages for people from other packages: every call of both sides exists, and what was measured is what the script kept."""
+"""Pages for people from other packages: every call of both sides exists, and what is said to be measured was."""
 
 import importlib
 import json
