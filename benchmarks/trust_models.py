@@ -81,7 +81,7 @@ def page(figures):
             few, many = (cells[problem, model, n, 1.0] for n in (figures["users"][0], figures["users"][-1]))
             lines.append(f"| {model} | `{many['estimator']}` | {_between(few, many, 'messages')} | "
                          f"{_between(few, many, 'bits')} | {TEXTS['known'][problem][model]} |")
-        lines += ["", "| model | figure | " + " | ".join(f"{n:,} users, {e:g}" for n, e in grid) + " |",
+        lines += ["", "| model | figure | " + " | ".join(f"{n:,} users, ε = {e:g}" for n, e in grid) + " |",
                   "|---|---|" + "---|" * len(grid)]
         for model in MODELS:
             for key, title in (("measured", "measured"), ("predicted", "predicted"), ("theory", "literature")):
