@@ -7,6 +7,9 @@ Run from the root of the repository::
     python -m benchmarks --all            # all in full, some 440 rows
     python -m benchmarks --quick          # all in small sizes; proves that everything runs, judges no target
     python -m benchmarks --record         # keeps the rows in benchmarks/history; benchmarks.history compares records
+    python -m benchmarks.history          # what became slower since the record before; --write writes the page
+    python -m benchmarks.trust_models     # errors of six problems under four kinds of trust; --write writes the page
+    make peers ADULT=FILE                 # other packages, in environments of their own: README's table, and a page
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)
 
 Rows are printed and written as they come, so an interrupted run keeps them.

@@ -91,11 +91,12 @@ def page(found):
     found = found[-SHOWN:]
     if not found:
         return "\n".join([*lines, "No record yet.", ""])
-    lines += ["| record | machine | system and versions | users |", "|---|---|---|---|"]
+    lines += ["| record | machine | system and versions | users | load before |", "|---|---|---|---|---|"]
     for one in found:
         head = one["header"]
         lines.append(f"| {head['date of commit']}, `{head['commit']}` | {head['machine']} | Python {head['Python']}; "
-                     f"{head['packages']}; {head['kernels']} | {head['n'].split()[0]} |")
+                     f"{head['packages']}; {head['kernels']} | {head['n'].split()[0]} | "
+                     f"{head.get('load before', '-')} |")
     cells = [{row["name"]: row for row in one["rows"]} for one in found]
     titles = [f"`{one['header']['commit']}`" for one in found]
     lines += ["", "| what | baseline | " + " | ".join(titles) + " |", "|---|---|" + "---|" * len(found)]

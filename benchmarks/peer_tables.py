@@ -19,11 +19,10 @@ import venv
 import warnings
 from pathlib import Path
 
-from benchmarks import models, peers, utility
+from benchmarks import peers
 from benchmarks._harness import Settings, header, show
-from benchmarks.coverage import ROOT
-from benchmarks.tasks import adult
 
+ROOT = Path(__file__).parents[1]
 PINS = Path(__file__).parent / "requirements"
 FIGURES = Path(__file__).parent / "results_of_peers.json"
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "project" / "peers.md"
@@ -71,13 +70,16 @@ def environments(folder):
     return found
 
 
-def models_on_adult(path, pythons, seeds):
+def models_on_adult(path, pythons):
     """Return what was measured on UCI Adult: {"n", "versions", "rows"}, rows as of `benchmarks.models`."""
+    from benchmarks import models  # (here: it imports all models, of which the tables need none)
+    from benchmarks.tasks import adult
+
     task, found = adult(path), {}
     pythons = {name: pythons[name] for name in ("diffprivlib", "interpret")}
     names = tuple(name for name, _ in MODELS)
     wanted = ("LogisticRegression", *(name for name in names if name.startswith("DPGradient")))
-    for found in models.study(task, pythons, models.EPSILONS, seeds, wanted, names):
+    for found in models.study(task, pythons, models.EPSILONS, models.SEEDS, wanted, names):
         print(f"{sum(map(len, found.values()))} fits", flush=True)
     missing = [name for name in names for epsilon in models.EPSILONS if (name, epsilon) not in found]
     if missing:
@@ -176,7 +178,6 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peer_tables", description=__doc__.split("\n")[0])
     parser.add_argument("--adult", type=Path, help="path of UCI Adult as a CSV file with a header")
     parser.add_argument("--environments", type=Path, default=ROOT / ".peers", help="where the environments are made")
-    parser.add_argument("--seeds", type=int, default=models.SEEDS)
     parser.add_argument("--only", nargs="*", default=["adult", "noise", "utility"], help="which parts to measure")
     parser.add_argument("--show", action="store_true", help="measure nothing: write the tables again")
     chosen = parser.parse_args(arguments)
@@ -187,7 +188,7 @@ def main(arguments=None):
         if "adult" in chosen.only and chosen.adult is None:
             print("UCI Adult is not shipped: name its file (make peers ADULT=FILE). README's table stays as it is.")
         for name, measure in (
-            ("adult", lambda: chosen.adult and models_on_adult(chosen.adult, pythons, chosen.seeds)),
+            ("adult", lambda: chosen.adult and models_on_adult(chosen.adult, pythons)),
             ("noise", lambda: noise_beside_opendp(pythons["opendp"])),
         ):
             found = name in chosen.only and measure()
@@ -195,6 +196,8 @@ def main(arguments=None):
                 figures[name] = {"header": header(Settings()), **found}
                 FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
         if "utility" in chosen.only:
+            from benchmarks import utility
+
             utility.main(["--write", *(f"--{name}={pythons[name]}" for name in ("interpret", "diffprivlib"))])
     PAGE.write_text(page(figures), encoding="utf-8")
     if "adult" in figures:

@@ -12,16 +12,19 @@ import argparse
 import json
 import math
 import time
+import tomllib
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks._harness import Settings, header
 from benchmarks.trust_problems import DELTA, MODELS, PROBLEMS
-from benchmarks.trust_theory import INTRODUCTION, KNOWN, OUTRO, QUESTIONS, TRUST
 
 ROOT = Path(__file__).parents[1]
+#: What is said in words: of whom, what is asked, what is proven and by whom.
+TEXTS = tomllib.loads((Path(__file__).parent / "trust_theory.toml").read_text(encoding="utf-8"))
 FIGURES = ROOT / "docs" / "_static" / "trust_models.json"
 PICTURE = ROOT / "docs" / "_static" / "trust_models.svg"
 PAGE = ROOT / "docs" / "comparison.md"
@@ -36,8 +39,9 @@ def measured(problem, model, n, epsilon, *, least=LEAST, most=MOST, seconds=SECO
     """Return what was found in one cell, ready for JSON."""
     cell = PROBLEMS[problem](model, n, epsilon)
     found, start = [], time.process_time()
+    first = zlib.crc32(f"{problem} {model} {n} {epsilon}".encode())  # (no two cells have the same noise)
     while len(found) < least or (len(found) < most and time.process_time() - start < seconds):
-        errors = np.asarray(cell.errors(1 + len(found)), float)
+        errors = np.asarray(cell.errors(first + len(found)), float)
         found.append(float(errors.mean() if problem in MEANS else np.square(errors).mean()))
     mean, spread = float(np.mean(found)), float(np.std(found, ddof=1)) / math.sqrt(len(found))
     value, se = (mean, spread) if problem in MEANS else (math.sqrt(mean), spread / (2 * math.sqrt(mean)))
@@ -67,17 +71,17 @@ def page(figures):
     cells = {(row["problem"], row["model"], row["n"], row["epsilon"]): row for row in figures["rows"]}
     grid = [(n, e) for e in figures["epsilons"] for n in figures["users"]]
     head = figures["header"]
-    lines = [INTRODUCTION.format(delta=figures["delta"]), "", "| model | who must be trusted | what a user sends | what the "
-             "analyst sees |", "|---|---|---|---|"]
-    lines += [f"| {model} | {' | '.join(TRUST[model])} |" for model in MODELS]
+    lines = [TEXTS["introduction"].format(delta=figures["delta"]), "",
+             "| model | who must be trusted | what a user sends | what the analyst sees |", "|---|---|---|---|"]
+    lines += [f"| {model} | {' | '.join(TEXTS['trust'][model])} |" for model in MODELS]
     for problem in PROBLEMS:
-        lines += ["", f"## {problem[0].upper()}{problem[1:]}", "", QUESTIONS[problem], "",
+        lines += ["", f"## {problem[0].upper()}{problem[1:]}", "", TEXTS["questions"][problem], "",
                   "| model | estimator | messages a user | bits a user | what is proven |", "|---|---|---|---|---|"]
         for model in MODELS:
             few, many = (cells[problem, model, n, 1.0] for n in (figures["users"][0], figures["users"][-1]))
             lines.append(f"| {model} | `{many['estimator']}` | {_between(few, many, 'messages')} | "
-                         f"{_between(few, many, 'bits')} | {KNOWN[problem, model]} |")
-        lines += ["", "| model | figure | " + " | ".join(f"{n:,} users, {e:g}" for n, e in grid) + " |",
+                         f"{_between(few, many, 'bits')} | {TEXTS['known'][problem][model]} |")
+        lines += ["", "| model | figure | " + " | ".join(f"{n:,} users, ε = {e:g}" for n, e in grid) + " |",
                   "|---|---|" + "---|" * len(grid)]
         for model in MODELS:
             for key, title in (("measured", "measured"), ("predicted", "predicted"), ("theory", "literature")):
@@ -87,7 +91,7 @@ def page(figures):
                 texts = [_text(row[key], problem) for row in own]
                 lines.append(f"| {model if key == 'measured' else ''} | {title} | " + " | ".join(texts) + " |")
     runs = [row["runs"] for row in figures["rows"]]
-    lines += ["", OUTRO.format(least=min(runs), most=max(runs), far=_far(figures["rows"])), "",
+    lines += ["", TEXTS["outro"].format(least=min(runs), most=max(runs), far=_far(figures["rows"])), "",
               f"dpestim and machine: {head['packages']}; Python {head['Python']}; {head['machine']}; "
               f"{figures['seconds']:,.0f} s of one core.", ""]
     return "\n".join(lines)
@@ -117,8 +121,8 @@ def deviations(rows):
 
 def _far(rows):
     found = np.abs(deviations(rows))
-    return f"{(found < 2).sum()} of {len(found)} measured figures are within two standard errors of the predicted one, " \
-           f"and the farthest is {found.max():.1f} standard errors away"
+    return (f"{(found < 2).sum()} of {len(found)} measured figures are within two standard errors of the predicted "
+            f"one, and the farthest is {found.max():.1f} standard errors away")
 
 
 def draw(figures, path):

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import laplace, norm
 
 from dpestim import central, local, naive_bayes, shuffle, statistics
 from dpestim.shuffle.base import ShuffleProtocol
@@ -85,8 +85,9 @@ def count(model, n, epsilon):
                      lambda est: est.sum_ - truth, lambda est: est.standard_error_[0],
                      theory=_noisy_bits(n, epsilon))
     if model == "shuffle, several messages":
-        return _cell("RealSum", lambda seed: shuffle.RealSum(epsilon, delta=DELTA, bounds=(0, 1), random_state=seed),
-                     bits, lambda est: est.sum_ - truth, lambda est: est.standard_error_[0],
+        return _cell("RealSum", lambda seed: shuffle.RealSum(
+            epsilon, delta=DELTA, bounds=(0, 1), grid=1, random_state=seed), bits, lambda est: est.sum_ - truth,
+            lambda est: _of_shares(_columns(est).laws[0], bits[:, 0]),
                      theory=_discrete_laplace(epsilon))
     return _release("statistics.count", lambda seed: statistics.count(bits[:, 0] == 1, epsilon=epsilon,
                                                                       random_state=seed),
@@ -110,19 +111,42 @@ def total(model, n, epsilon):
         return _cell(
             "MeanEstimator(HMTransformer)", lambda seed: local.MeanEstimator(local.HMTransformer(
                 epsilon, bounds=(0, 1), random_state=seed)), values, lambda est: est.mean_ * n - truth,
-            lambda est: n * float(est.standard_error_[0]),
+            lambda est: _given(_columns(est).laws[0], values[:, 0]),
             theory=math.sqrt(n) * (odds + 1) / (2 * (odds - 1)))
     if model == "shuffle, one message":
         return _cell('RealSum(protocol="balle")', lambda seed: shuffle.RealSum(
             epsilon, delta=DELTA, bounds=(0, 1), protocol="balle", random_state=seed), values,
-            lambda est: est.sum_ - truth, lambda est: est.standard_error_[0], theory=_blanket(n, epsilon))
+            lambda est: est.sum_ - truth, lambda est: _of_one_level(_columns(est).laws[0], values[:, 0]),
+            theory=_blanket(n, epsilon))
     if model == "shuffle, several messages":
         return _cell("RealSum", lambda seed: shuffle.RealSum(epsilon, delta=DELTA, bounds=(0, 1), random_state=seed),
-                     values, lambda est: est.sum_ - truth, lambda est: est.standard_error_[0],
-                     theory=_discrete_laplace(epsilon))
+                     values, lambda est: est.sum_ - truth, lambda est: _of_shares(_columns(est).laws[0], values[:, 0]),
+                     theory=math.sqrt(2) / epsilon)
     return _release("statistics.sum", lambda seed: statistics.sum(values[:, 0], epsilon=epsilon, bounds=(0, 1),
                                                                   random_state=seed),
                     truth, math.sqrt(2) / epsilon)
+
+
+def _given(law, x):
+    """Return the exact standard deviation of the sum of reports of these numbers in [0, 1]."""
+    return math.sqrt(float(np.interp(x, law.input_positions, law.variance()).sum()))
+
+
+def _of_one_level(law, x):
+    """Return the same of the sum of `RealSum(protocol="balle")`: levels, and a blanket of random ones."""
+    k, blanket = law.sizes[0], law.n_counts * law.weights[0][1] / 2**64
+    low, share = np.divmod(x * k, 1.0)
+    first = (1 - blanket) * x + blanket / 2
+    second = ((1 - share) * low**2 + share * (low + 1) ** 2) / k**2
+    second = (1 - blanket) * second + blanket * (2 * k + 1) / (6 * k)
+    return math.sqrt(float((second - first**2).sum())) / (1 - blanket)
+
+
+def _of_shares(law, x):
+    """Return the same of the sum of `RealSum`: noise of the discrete Laplace law, and rounding to the grid."""
+    share = x * law.steps % 1.0
+    noise = 1 / (2 * math.sinh(float(law.noise.rate) / 2) ** 2)  # (all users of these runs are honest)
+    return math.sqrt(noise + float((share * (1 - share)).sum())) / law.steps
 
 
 def _blanket(n, epsilon):
@@ -192,7 +216,7 @@ def selection(model, n, epsilon):
         return _drawn_attribute(n, epsilon, have, counts)
     if model == "shuffle, several messages":
         return _cell("RealSum", lambda seed: shuffle.RealSum(epsilon, delta=DELTA, bounds=(0, 1), random_state=seed),
-                     have, lambda est: _right(est.sum_), lambda est: _best_of(n / 10, est.standard_error_[0]))
+                     have, lambda est: _right(est.sum_), lambda est: _best_of(n / 10, est.standard_error_[0], laplace))
     chooser = central.PermuteAndFlip(epsilon, sensitivity=1.0)
     return Cell("PermuteAndFlip", lambda seed: np.array([float(central.PermuteAndFlip(
         epsilon, sensitivity=1.0, random_state=seed).release(counts) == 0)]),
@@ -203,10 +227,10 @@ def _right(scores):
     return np.array([float(np.argmax(scores) == 0)])
 
 
-def _best_of(gap, sd):
-    """Return how likely the best of the attributes looks best, where errors are normal and independent."""
-    at, weight = np.polynomial.hermite_e.hermegauss(80)
-    return float((weight * norm.cdf(at + gap / sd) ** (ATTRIBUTES - 1)).sum() / weight.sum())
+def _best_of(gap, sd, law=norm):
+    """Return how likely the best of the attributes looks best, where errors are independent and have this law."""
+    at = law.ppf((np.arange(20_000) + 0.5) / 20_000)
+    return float(np.mean(law.cdf(at + gap / sd * law.std()) ** (ATTRIBUTES - 1)))
 
 
 def _drawn_attribute(n, epsilon, have, counts):
@@ -251,9 +275,11 @@ def vectors(model, n, epsilon):
             return means if model == "local" else shuffle.ShuffledEstimator(means, epsilon, delta=DELTA)
 
         half = math.sqrt(math.pi) / 2 * d * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2 + 1))
-        return _cell(("" if model == "local" else "ShuffledEstimator of ") + "MeanEstimator(PrivUnitTransformer)", make,
-                     X, lambda est: length(est.mean_ * n - truth),
-                     lambda est: n * math.sqrt(float(np.square(est.standard_error_).sum())),
+        name = "MeanEstimator(PrivUnitTransformer)"
+        return _cell(name if model == "local" else f"ShuffledEstimator({name})", make, X,
+                     lambda est: length(est.mean_ * n - truth),
+                     # (all reports are equally long, and unbiased)
+                     lambda est: math.sqrt(n * d * _columns(est).laws[0].even_variance() - float(np.square(X).sum())),
                      theory=math.sqrt(n) * half * (odds + 1) / (odds - 1) if model == "local" else None)
     if model == "shuffle, several messages":
         return _cell("RealSum", lambda seed: shuffle.RealSum(epsilon, delta=DELTA, bounds=(-1, 1), random_state=seed),
