@@ -62,7 +62,8 @@ def body_of(description, *, name, valid_from, valid_until, questions, language=N
         follows["columns"], asked)]
     version = VERSION if language is not None else FAKES if "fake" in columns[0] else PLAIN
     spoken = {} if language is None else {"language": language}
-    return {"format": FORMAT, "version": version, **spoken, "name": name, "valid_from": valid_from, "valid_until": valid_until,
+    return {"format": FORMAT, "version": version, **spoken, "name": name, "valid_from": valid_from,
+            "valid_until": valid_until,
             "client": description, **follows, "columns": columns}
 
 

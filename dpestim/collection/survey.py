@@ -393,8 +393,8 @@ def _check_format(said):
         if parts is not None and tuple(map(int, parts.groups())) > tuple(map(int, VERSION.split("."))):
             raise ValueError(f"version {version} of the format is newer than {VERSION}, the one that this version of "
                              "dpestim reads: update dpestim")
-        raise ValueError(f"version must be {PLAIN!r}, {FAKES!r} for a survey with fakes, or {VERSION!r} for one that names "
-                         "its language")
+        raise ValueError(f"version must be {PLAIN!r}, {FAKES!r} for a survey with fakes, or {VERSION!r} for one that "
+                         "names its language")
 
 
 def _day_text(day, name):

@@ -38,10 +38,7 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent, hides=F
         How many answers each column of categories has.
     """
     text = _Text(language_of(language or "en"), language is not None)
-    if hides:
-        told = text.of_one(guarantee, n_columns)
-    else:
-        told = text.what_it_tells(guarantee)
+    told = text.of_one(guarantee, n_columns) if hides else text.what_it_tells(guarantee)
     return " ".join([*text.what_leaves(bits, n_columns, n_sampled), *told, *text.guesses(guarantee.epsilon, answers),
                      *text.more(states, permanent), text.say("survey.not_hidden")])
 

@@ -14,6 +14,7 @@ from dpestim.privacy.languages import language as _language
 from dpestim.privacy.ledger import Ledger
 from dpestim.tables import Table
 
+
 def privacy_card(of, language="en"):
     """Return what an estimator, a pipeline, a result, a plan, a ledger or a guarantee promises, as a page.
 

@@ -56,9 +56,11 @@ class Worlds:
         if not parts:
             return ""
         label = self._say("worlds.seen", without=self._names[0], within=self._names[1], **self._numbers())
-        figures = "".join(f"<figure style='margin:0;max-width:14em'>{_dots(n / self.chances.base)}"
-                          f"<figcaption>{escape(name)}: {escape(said)}</figcaption></figure>" for n, name, said in parts)
-        return f"<div role='img' aria-label='{escape(label)}' style='display:flex;flex-wrap:wrap;gap:2em'>{figures}</div>"
+        figures = "".join(
+            f"<figure style='margin:0;max-width:14em'>{_dots(n / self.chances.base)}"
+            f"<figcaption>{escape(name)}: {escape(said)}</figcaption></figure>" for n, name, said in parts)
+        return (f"<div role='img' aria-label='{escape(label)}' style='display:flex;flex-wrap:wrap;gap:2em'>"
+                f"{figures}</div>")
 
     def _parts(self):
         """Return (number of releases, world, number as text) of both worlds; nothing where there is no bound."""

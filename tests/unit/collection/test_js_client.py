@@ -328,7 +328,8 @@ _REASONS = {
 }
 REFUSED = {name: given for name, (given, _) in _REASONS.items()}
 ANSWERED = [changed(client, lambda survey: None, answers) for client, answers in (
-    *(DRAWN | MORE).values(), (_TWICE, [1, 2, 3]), (_PARTLY, [1, 2]))] + [changed(_GRR, lambda survey: None, [1], language="de")]
+    *(DRAWN | MORE).values(), (_TWICE, [1, 2, 3]), (_PARTLY, [1, 2]))] + [
+    changed(_GRR, lambda survey: None, [1], language="de")]
 
 
 def test_a_survey_that_nobody_changed_is_answered(found):

@@ -440,7 +440,7 @@ KEPT = {
 
 #: ... and of version 1.2, by language.
 SPOKEN = {
-    "german": ("de", lambda: MixedEstimator([("kind", grr(), ["kind"]), ("size", PMTransformer(bounds=(0, 2.5)), ["size"])])),
+    "german": ("de", KEPT["mixed"]),
     "german_relaxed": ("de", KEPT["relaxed"]),
     "german_kept": ("de", lambda: RAPPORFrequencyEstimator(2.0, **_KEPT_BITS)),
     "english": ("en", KEPT["grr"]),

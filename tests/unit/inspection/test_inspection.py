@@ -20,8 +20,8 @@ from dpestim.inspection import privacy_card
 from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator, SDPMTransformer
 
 X = np.array([[0], [1], [1], [0]])
-SECTIONS = ["What was collected", "From whom", "Who must be trusted", "The promise", "The odds", "With you and without you",
-            "What an attacker gains", "What is not protected"]
+SECTIONS = ["What was collected", "From whom", "Who must be trusted", "The promise", "The odds",
+            "With you and without you", "What an attacker gains", "What is not protected"]
 
 
 def grr(epsilon=1.0, **params):

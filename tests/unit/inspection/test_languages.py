@@ -88,8 +88,7 @@ def test_both_worlds_of_every_relation_are_said_and_drawn(relation):
         assert re.search(r"role='img' aria-label='[^']+27[^']+74", card.html)
         assert [line[2:14] for line in card.picture] == ["[###.......]", "[#######...]"]
         assert re.findall(r"\d+ \w+ \d+", card.picture[1])[-1].startswith("74")
-    assert [re.findall(r"(\d+) (?:of|von) 100", str(card)) for card in found.values()][0] == re.findall(
-        r"(\d+) (?:of|von) 100", str(found["de"]))
+    assert len({tuple(re.findall(r"(\d+) (?:of|von) 100", str(card))) for card in found.values()}) == 1
 
 
 def test_without_a_bound_nothing_is_drawn():
