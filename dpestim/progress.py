@@ -84,8 +84,8 @@ def show_progress(callback=None, *, verbose=None):
         It is called with a `dpestim.progress.Step` whenever a round is over. An error in it becomes a warning, and ends
         no fit.
     verbose : {0, 1, 2} or None, default=None
-        Lines that are printed, as by the parameter of the same name: about ten for a fit, or one for each round. None: 1
-        without a callback, else 0. An estimator with a larger `verbose` keeps to its own.
+        Lines that are printed, as by the parameter of the same name: about ten for a fit, or one for each round. None:
+        1 without a callback, else 0. An estimator with a larger `verbose` keeps to its own.
 
     Examples
     --------

@@ -63,8 +63,7 @@ def body_of(description, *, name, valid_from, valid_until, questions, language=N
     version = VERSION if language is not None else FAKES if "fake" in columns[0] else PLAIN
     spoken = {} if language is None else {"language": language}
     return {"format": FORMAT, "version": version, **spoken, "name": name, "valid_from": valid_from,
-            "valid_until": valid_until,
-            "client": description, **follows, "columns": columns}
+            "valid_until": valid_until, "client": description, **follows, "columns": columns}
 
 
 #: What parameters of other types may raise somewhere, where an estimator does not look at their types first.
