@@ -240,7 +240,7 @@ def test_the_parameter_and_the_block_tell_alike(capsys):
 def test_a_callback_does_not_learn_how_many_runs_a_search_had(selection):
     X, y = table("Classifier", 100)
     boosting = model("DPGradientBoostingClassifier", delta=0.0, random_state=None)  # (which tells of its rounds)
-    for seed in range(3):
+    for seed in range(2):
         steps = []
         search = PrivateSearchCV(boosting, {"n_bins": [4, 8]}, selection=selection, random_state=seed)
         with show_progress(steps.append):
