@@ -14,6 +14,7 @@ from dpestim.inspection import privacy_card
 from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator, PMTransformer
 from dpestim.privacy import ZCDP, Neighbours, PrivacyGuarantee
 from dpestim.privacy.languages import language, languages, texts
+from dpestim.privacy.trust import Parties
 
 PACKAGE = Path(dpestim.__file__).parent
 #: What a guarantee says in English itself.
@@ -89,6 +90,24 @@ def test_both_worlds_of_every_relation_are_said_and_drawn(relation):
         assert [line[2:14] for line in card.picture] == ["[###.......]", "[#######...]"]
         assert re.findall(r"\d+ \w+ \d+", card.picture[1])[-1].startswith("74")
     assert len({tuple(re.findall(r"(\d+) (?:of|von) 100", str(card))) for card in found.values()}) == 1
+
+
+@pytest.mark.parametrize(("parties", "said"), [
+    (Parties(5, 2, with_server=1, follows=True), "Keiner Partei und keinem Server, solange höchstens 2 der 5 Parteien "
+     "gemeinsame Sache machen oder ausfallen, höchstens 1 davon mit dem Server gemeinsame Sache macht und der Server "
+     "sich an das Protokoll hält."),
+    (Parties(None, 1, name="owners", computing=True), "Keinem einzelnen Eigentümer, solange keine zwei der drei "
+     "rechnenden Eigentümer gemeinsame Sache machen, höchstens 1 der Eigentümer mit anderen gemeinsame Sache macht und "
+     "alle Eigentümer sich an das Protokoll halten."),
+    (Parties(None, None, name="owners", honest=3), "Keinem Eigentümer und niemandem, der zusammenzählt, solange "
+     "mindestens 3 der Eigentümer mit niemandem gemeinsame Sache machen."),
+])
+def test_parties_take_the_place_of_a_curator(parties, said):
+    guarantee = PrivacyGuarantee(1, 0, "central", Neighbours.SUBSTITUTION, parties=(parties,))
+    assert privacy_card(guarantee, "de").sections["Wem man vertrauen muss"] == said
+    english = privacy_card(guarantee).sections["Who must be trusted"]
+    assert english.endswith(f", as long as {parties.condition}.")
+    assert re.findall(r"\d+", english) == re.findall(r"\d+", said)
 
 
 def test_without_a_bound_nothing_is_drawn():
