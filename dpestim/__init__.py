@@ -33,6 +33,7 @@
     verify           proofs that a short program is private, and counterexamples where it is not
 
 `config_context`, `set_config` and `get_config` switch strict mode, in which the caller is the analyst, not the curator.
+`show_progress` tells how far long computations have come.
 
 `Domain` is the public description of a table: declare it once, and give it to every estimator. Its columns are
 `Numbers`, `Categories`, `Text` or `Keys`.
@@ -56,9 +57,10 @@ _SUBPACKAGES = ("accounting", "accuracy", "anonymity", "audit", "central", "clus
                 "preprocessing", "privacy", "recommend", "shuffle", "statistics", "stream", "synthesis", "testing",
                 "tree", "verify")
 _CONFIG = ("config_context", "get_config", "set_config")
+_PROGRESS = ("show_progress",)
 _DOMAIN = ("Categories", "Domain", "Keys", "Numbers", "Text")
 
-__all__ = ["__version__", *_CONFIG, *_DOMAIN, *_SUBPACKAGES]
+__all__ = ["__version__", *_CONFIG, *_DOMAIN, *_PROGRESS, *_SUBPACKAGES]
 
 
 def __getattr__(name):
@@ -67,6 +69,8 @@ def __getattr__(name):
         return importlib.import_module(f"dpestim.{name}")
     if name in _CONFIG:
         return getattr(importlib.import_module("dpestim.privacy.config"), name)
+    if name in _PROGRESS:
+        return getattr(importlib.import_module("dpestim.progress"), name)
     if name in _DOMAIN:
         return getattr(importlib.import_module("dpestim.inputs.domain"), name)
     raise AttributeError(f"module 'dpestim' has no attribute {name!r}")

@@ -75,6 +75,8 @@ export declare class Survey {
 	 */
 	static load(json: string | object): Promise<Survey>;
 	readonly name: string;
+	/** The language of the promise's words, such as "de"; undefined: English. */
+	readonly language?: string;
 	/** 32 hexadecimal digits, which every message carries. */
 	readonly id: string;
 	/** The promise: epsilon as a fraction, and its words for the person who is asked. */

@@ -1,7 +1,7 @@
 /** Surveys of dpestim, see dpestim.d.ts. Integers decide about answers; floats turn numbers into steps, as in Python. */
 
 const WORD = 1n << 64n;
-// what words are for; those that few reports need have the next number
+// what words are for; rare ones have the next number
 const SEED = 0, RESPONSE = 1, ROUNDING = 4, SUBSET = 5, PERMANENT = 7, COINS = 9, SECOND = 10;
 
 const UPDATE = ": update dpestim.mjs";
@@ -397,16 +397,16 @@ export class Survey {
 	static async load(json) {
 		const survey = JSON.parse(typeof json === "string" ? json : JSON.stringify(json)), { id, ...rest } = survey;
 		demand(survey.format === "dpestim survey", "this is no dpestim survey");
-		demand(survey.version === "1.0", `the survey has another version${UPDATE}`);
+		demand(survey.version === (survey.language ? "1.2" : "1.0"), `the survey has another version${UPDATE}`);
 		const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical(rest))));
 		demand(id.length === 32 && bytesOf(id).every((byte, i) => byte === hash[i]), "the survey was changed");
 		return new Survey(survey);
 	}
 
 	constructor(survey) {
-		const { name, id, columns, sampled, report, guarantee } = survey;
-		const known = "client,columns,format,guarantee,id,name,report,sampled,valid_from,valid_until,version";
-		demand(`${Object.keys(survey).sort()}` === known && guarantee.model === "local", `the survey is unknown${UPDATE}`);
+		const { name, id, columns, sampled, report, guarantee, language, ...rest } = survey;
+		demand(`${Object.keys(rest).sort()}` === "client,format,valid_from,valid_until,version" && guarantee.model === "local" &&
+			!columns.some(({ fake }) => fake), `the survey is unknown${UPDATE}`);
 		this.#survey = survey;
 		this.#columns = columns.map(columnOf);
 		const { epsilon, longitudinal_epsilon: all } = guarantee, k = sampled ?? columns.length;
@@ -415,7 +415,7 @@ export class Survey {
 		const [a, b] = most("kept").reduce(([a, b], [c, d]) => [a * c, b * d]);
 		demand(all === null || within(a, b, fraction(all)), "longitudinal_epsilon is not kept");
 		const questions = columns.map(({ name, question, domain }) => ({ name, question, domain }));
-		Object.assign(this, { name, id, guarantee, questions, keepsState: report.states });
+		Object.assign(this, { name, id, guarantee, language, questions, keepsState: report.states });
 	}
 
 	report(answers, options) {
@@ -455,7 +455,7 @@ export class Survey {
 			if (sampled) at += most - size;
 			fields.push([name, said]);
 		}
-		let crc = ~0; // CRC-32, as zlib has it
+		let crc = ~0; // zlib's CRC-32
 		for (const byte of message.subarray(0, -4))
 			for (let i = 0; i < 8; i++) crc = (crc >>> 1) ^ ((crc ^ (byte >> i)) & 1 && 0xedb88320);
 		new DataView(message.buffer).setInt32(message.length - 4, ~crc, true);

@@ -16,6 +16,7 @@ from dpestim.base import PrivateEstimator
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
 from dpestim.privacy.rounding import whole
+from dpestim.progress import Progress
 from dpestim.rng import Stage, WordSource
 from dpestim.tables import Table
 
@@ -231,8 +232,10 @@ def audit_model(estimator, X, y=None, *, n_canaries=200, claim=None, confidence=
         there = [row for coin, row in zip(coins.tolist(), rows) if coin]
         labels = None if y is None else own[coins]
     target = None if y is None else _below(np.asarray(y), labels)
+    progress = Progress("audit_model", len(counts), "number of guesses")
     model = clone(estimator).fit(made.join(X, there) if there else X, *(() if target is None else (target,)))
 
+    progress.tell("the model is fitted")
     look = score_of if score is None else score
     scores = _scores(look, model, made.as_rows(X, rows), own)
     if relation == "substitution":
@@ -240,7 +243,8 @@ def audit_model(estimator, X, y=None, *, n_canaries=200, claim=None, confidence=
     epsilon, delta = claimed or _promise_of(model)
     error = (1 - confidence) / len(counts)
     lines = []
-    for r in counts:
+    progress.tell("the canaries are scored")
+    for r in progress.of(counts):
         at, said = _surest(scores, r, relation)
         correct = int(np.count_nonzero(coins[at] == said))
         lines.append(Guesses(r, correct, lower_bound(correct, r, m, delta, error)))

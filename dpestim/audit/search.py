@@ -17,6 +17,7 @@ from dpestim.audit.spaces import NEIGHBOURS, Box, Choices
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.rounding import positive, whole
+from dpestim.progress import Progress
 from dpestim.tables import Table
 
 #: Moves of a pair in a row without a better one; pairs that are moved; the least reach of a move, and what better is.
@@ -252,7 +253,7 @@ class _Climb:
 
     def __init__(self, program, space, claim, most, until):
         self.program, self.space, self.claim, self.most, self.until = program, space, claim, most, until
-        self.n_tried, self.laws = 0, {}
+        self.n_tried, self.laws, self.progress = 0, {}, Progress("search_counterexample", most, "pair", most=True)
 
     def run(self, rng):
         """Return the pair of the largest loss."""
@@ -279,6 +280,7 @@ class _Climb:
     def loss(self, pair):
         """Return what is searched for: the epsilon of finite laws; of densities the loss, or the delta."""
         self.n_tried += 1
+        self.progress.done(self.n_tried)
         p, q = map(self._law, pair)
         if not isinstance(p, Density):
             return max(of_laws(*both, self.claim[1]).epsilon for both in ((p, q), (q, p)))

@@ -15,6 +15,7 @@ from dpestim.cluster.rounds import PartRows, Plan, Rows, Tally
 from dpestim.parallel import check_n_jobs
 from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.one_pass import range_of
@@ -188,7 +189,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
             centers = np.tile(low, (int(self.n_clusters), 1))
             if free.any():
                 asked = make(low[free], high[free], free, self._answers(source))
-                centers[:, free] = _fitted(asked, plan, len(centers))
+                centers[:, free] = _fitted(asked, plan, len(centers), Progress(self, plan.n_steps))
             return {"cluster_centers_": np.clip(centers, low, high), "bounds_": (low, high)}
 
         return self._keep(guarantee, n, read_schema(trial), draw)
@@ -268,7 +269,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         return rng.uniform(-0.4, 0.4, (n_rows, 3)) + rng.choice([-0.5, 0.5], (n_rows, 1)), None
 
 
-def _fitted(rows, plan, k):
+def _fitted(rows, plan, k, progress):
     """Return k centers in units of X; after the first line of each round, only what was released is looked at."""
     half = rows.half
     means, variances, error = _normal(*rows.moments(plan))
@@ -284,7 +285,7 @@ def _fitted(rows, plan, k):
         deviation, weights = deviation * narrow, expected
         points = np.clip(mean + shape * deviation.max(), -half, half)
     centers = weighted_kmeans(points, weights, seeds)
-    for step in range(plan.n_steps):
+    for step in progress.of(range(plan.n_steps)):
         off = points - centers[nearest(packed(points), n_cells, centers)]
         within = weights @ np.square(off) / max(weights.sum(), 1e-9)
         # (cells have a size of their own: a twentieth of the variance of all rows)

@@ -18,10 +18,11 @@ from dpestim.local.extend import registered
 from dpestim.local.law import Randomizer
 from dpestim.local.server import Server
 from dpestim.models import PrivateModel
+from dpestim.privacy.languages import language as language_of
 
-FORMAT, VERSION = "dpestim survey", "1.1"
-#: The version of surveys without fakes, whose files and ids stay as they were.
-PLAIN = "1.0"
+FORMAT, VERSION = "dpestim survey", "1.2"
+#: The versions of surveys that name no language, without fakes and with: their files and ids stay as they were.
+PLAIN, FAKES = "1.0", "1.1"
 #: Characters of a name and of a question.
 _LONGEST_TEXT = 10_000
 
@@ -46,20 +47,23 @@ def columns_of(estimator):
     return client._columns_now()
 
 
-def body_of(description, *, name, valid_from, valid_until, questions):
+def body_of(description, *, name, valid_from, valid_until, questions, language=None):
     """Return all of a survey but its id, or raise ValueError; parts may be those of other bodies: none is changed."""
     _check_text(name, "name")
     for day, what in ((valid_from, "valid_from"), (valid_until, "valid_until")):
         _check_day(day, what)
     if valid_from is not None and valid_until is not None and valid_from > valid_until:
         raise ValueError("valid_until must not be before valid_from")
-    follows = _following(canonical(description), tuple(registered().items()))
+    if language is not None:
+        language_of(language)
+    follows = _following(canonical(description), tuple(registered().items()), language)
     asked = _questions(questions, [column["name"] for column in follows["columns"]])
     columns = [{"name": column["name"], "question": question, **column} for column, question in zip(
         follows["columns"], asked)]
-    version = VERSION if "fake" in columns[0] else PLAIN
-    return {"format": FORMAT, "version": version, "name": name, "valid_from": valid_from, "valid_until": valid_until,
-            "client": description, **follows, "columns": columns}
+    version = VERSION if language is not None else FAKES if "fake" in columns[0] else PLAIN
+    spoken = {} if language is None else {"language": language}
+    return {"format": FORMAT, "version": version, **spoken, "name": name, "valid_from": valid_from,
+            "valid_until": valid_until, "client": description, **follows, "columns": columns}
 
 
 #: What parameters of other types may raise somewhere, where an estimator does not look at their types first.
@@ -67,17 +71,17 @@ _STRANGE = (TypeError, AttributeError, LookupError, ArithmeticError)
 
 
 @lru_cache(maxsize=16)
-def _following(text, known):
+def _following(text, known, language):
     """Return what follows from the canonical form of a description; `known` are the classes that were registered."""
     description, found = json.loads(text), None
     with contextlib.suppress(*_STRANGE):
-        found = _worked_out(description)
+        found = _worked_out(description, language)
     if found is None:
         raise ValueError("client must have parameters of the types that its class takes")
     return found
 
 
-def _worked_out(description):
+def _worked_out(description, language):
     estimator = made(description)
     differs = first_difference(described(estimator), description)
     if differs is not None:
@@ -96,7 +100,8 @@ def _worked_out(description):
             "epsilon": _amount(guarantee.epsilon), "model": guarantee.model, "relaxation": guarantee.relaxation,
             "relaxed_epsilon": _amount(guarantee.relaxed_epsilon), "longitudinal_epsilon": _amount(permanent),
             "text": text_of(guarantee, bits=layout.bits, n_columns=len(columns), n_sampled=columns.n_sampled,
-                            states=states, permanent=permanent, hides=hasattr(columns, "fakes"))},
+                            states=states, permanent=permanent, hides=hasattr(columns, "fakes"), language=language,
+                            answers=_answers(columns) if language is not None else ())},
     }
     check_plain(found)
     return found
@@ -157,6 +162,11 @@ def _fakes(columns):
 def _permanent(columns):
     each = [law.epsilon_permanent if law.keeps_answers else math.inf for law in columns.laws]
     return columns.of_row(each)
+
+
+def _answers(columns):
+    """Return how many answers each column of categories has."""
+    return [len(column.domain["values"]) for column in columns if column.domain["kind"] == "categories"]
 
 
 def _key(label):

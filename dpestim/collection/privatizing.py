@@ -19,7 +19,7 @@ from dpestim.collection import batches
 from dpestim.collection.file import labels_of
 from dpestim.inputs.safe_errors import attempt
 from dpestim.local.columns import passing
-from dpestim.progress import check_verbose
+from dpestim.progress import check_verbose, hand_on, level_of
 from dpestim.rng import WordSource
 
 #: Bytes of the file that are read at a time.
@@ -77,6 +77,7 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
     client._check_call_parameters()
     columns, n_rows = survey.layout.columns, 0
     check_verbose(verbose)
+    verbose = level_of(verbose)
     source, start, told = WordSource(random_state), time.perf_counter(), 0.0
     if nonces is None:
         nonces = not isinstance(path_out, str | os.PathLike) or os.fsdecode(path_out).lower().endswith(
@@ -88,6 +89,7 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
             reports = columns.randomize(data, source, n_rows, n_jobs)
             n_rows += n
             seconds = time.perf_counter() - start
+            hand_on("privatize_csv", "row", n_rows, seconds=seconds)
             if verbose and seconds > told + _TELL:
                 told = seconds
                 print(f"[privatize] {n_rows:,} rows, {n_rows / seconds:.3g} a second", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpestim.collection import messages
 from dpestim.collection.canonical import canonical, first_difference, id_of, parsed
 from dpestim.collection.description import described, inner, made
-from dpestim.collection.file import FORMAT, PLAIN, VERSION, as_file, body_of, columns_of
+from dpestim.collection.file import FAKES, FORMAT, PLAIN, VERSION, as_file, body_of, columns_of
 from dpestim.collection.layout import Layout
 from dpestim.local.estimates.distribution import DistributionEstimator
 from dpestim.local.estimates.mean import MeanEstimator
@@ -45,12 +45,15 @@ class Survey(Table):
     questions : str, list, dict or None, default=None
         What a person is asked, for each column: a string for a single column, a list in the order of the columns, or a
         dict by their names.
+    language : {"en", "de"} or None, default=None
+        The language of the people who are asked. The text of the file is in it, with chances in whole numbers out of
+        100. None: English without these, in a file that earlier versions of dpestim can read.
 
     Attributes
     ----------
     id : str
         32 hexadecimal digits, a hash of all that the survey says. Every message carries it.
-    name, valid_from, valid_until : str, datetime.date or None
+    name, valid_from, valid_until, language : str, datetime.date or None
     privacy_ : PrivacyGuarantee
         What one report of a person promises.
     report_bits, report_bytes : int
@@ -82,9 +85,11 @@ class Survey(Table):
     _n_labels = 1
     _plotted = ("epsilon", None, None)
 
-    def __init__(self, client, *, name, valid_from=None, valid_until=None, questions=None):
+    def __init__(self, client, *, name, valid_from=None, valid_until=None, questions=None,
+                 language=None):
         self._take(body_of(described(client), name=name, valid_from=_day_text(valid_from, "valid_from"),
-                           valid_until=_day_text(valid_until, "valid_until"), questions=questions))
+                           valid_until=_day_text(valid_until, "valid_until"), questions=questions,
+                           language=language))
         if not self.layout.columns.same_law(columns_of(client)):
             raise ValueError("client must have the law that its parameters say, and a domain that JSON can hold: take "
                              "a client of its own, not one that is a part of a MixedEstimator")
@@ -93,7 +98,7 @@ class Survey(Table):
         """Keep a checked body, and what follows from it."""
         self._body = body
         self.id = id_of(body)
-        self.name = body["name"]
+        self.name, self.language = body["name"], body.get("language")
         self.valid_from, self.valid_until = (_day(body[key]) for key in ("valid_from", "valid_until"))
         self.layout = Layout(columns_of(made(body["client"])))
 
@@ -132,7 +137,8 @@ class Survey(Table):
             raise ValueError("text must have all parts of a survey: id, format, version, name, valid_from, "
                              "valid_until, client, columns, sampled, report, guarantee")
         body = body_of(said["client"], name=said["name"], valid_from=said["valid_from"],
-                       valid_until=said["valid_until"], questions=[column["question"] for column in columns])
+                       valid_until=said["valid_until"], questions=[column["question"] for column in columns],
+                       language=said.get("language"))
         wrong = first_difference(body, {key: part for key, part in said.items() if key != "id"})
         if wrong is not None:
             raise ValueError(f"{wrong} does not follow from the client that this survey names: the survey was changed, "
@@ -382,12 +388,13 @@ def _check_format(said):
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         raise ValueError(f"text must be a survey: an object with format {FORMAT!r}")
     version = said.get("version")
-    if version not in (VERSION, PLAIN):
+    if version not in (VERSION, FAKES, PLAIN):
         parts = re.fullmatch(r"([0-9]{1,5})\.([0-9]{1,5})", version, re.ASCII) if isinstance(version, str) else None
         if parts is not None and tuple(map(int, parts.groups())) > tuple(map(int, VERSION.split("."))):
             raise ValueError(f"version {version} of the format is newer than {VERSION}, the one that this version of "
                              "dpestim reads: update dpestim")
-        raise ValueError(f"version must be {PLAIN!r}, or {VERSION!r} for a survey with fakes")
+        raise ValueError(f"version must be {PLAIN!r}, {FAKES!r} for a survey with fakes, or {VERSION!r} for one that "
+                         "names its language")
 
 
 def _day_text(day, name):

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from dpestim.progress import check_verbose
+from dpestim.progress import check_verbose, hand_on, level_of
 
 #: Lines of one scan, about, where tqdm is not installed.
 _LINES = 10
@@ -26,13 +26,14 @@ class Watch:
 
     def __init__(self, collector, total, verbose):
         check_verbose(verbose)
-        self._collector, self._total, self._verbose = collector, total, verbose if total else 0
+        self._collector, self._total, self._verbose = collector, total, level_of(verbose) if total else 0
         self._start, self._done, self._reports, self._told = time.perf_counter(), 0, 0, 0
         self._bar = _bar(total) if self._verbose else None
 
     def done(self, n):
         """Note that one more file is done, of which so many reports were counted."""
         self._done, self._reports = self._done + 1, self._reports + n
+        hand_on("Collector", "file", self._done, self._total, time.perf_counter() - self._start)
         if not self._verbose:
             return
         share = _LINES * self._done // self._total

@@ -1,15 +1,21 @@
-"""What a survey promises, in plain words for the person who is asked.
+"""What a survey promises, in plain words for the person who is asked, in the person's language.
 
 A reader works the text out again and compares it, so that the words of a version of the format never change: other
-words need another version of the format.
+words need another version of the format. The words are in ``dpestim/privacy/strings.toml``.
 """
 
 import math
+from fractions import Fraction
 
+from dpestim.privacy.chances import chances_of, guessed
+from dpestim.privacy.languages import language as language_of
 from dpestim.privacy.text import bound, odds, posterior
 
+#: Questions with different numbers of answers that a text is about.
+_MOST_QUESTIONS = 3
 
-def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent, hides=False):
+
+def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent, hides=False, language=None, answers=()):
     """Return the text, of sentences that follow from the guarantee.
 
     Parameters
@@ -26,59 +32,70 @@ def text_of(guarantee, *, bits, n_columns, n_sampled, states, permanent, hides=F
         Epsilon of any number of reports of answers that never change, where clients keep them.
     hides : bool, default=False
         Whether one answer is told among made-up ones.
+    language : str or None, default=None
+        Of the text. None: English without whole numbers out of 100, as in surveys of versions 1.0 and 1.1.
+    answers : iterable of int, default=()
+        How many answers each column of categories has.
     """
-    told = _of_one(guarantee, n_columns) if hides else _what_it_tells(guarantee)
-    return " ".join([*_what_leaves(bits, n_columns, n_sampled), *told, *_more(states, permanent),
-                     "Not hidden are: that you took part, when, and from which network address the report came."])
+    text = _Text(language_of(language or "en"), language is not None)
+    told = text.of_one(guarantee, n_columns) if hides else text.what_it_tells(guarantee)
+    return " ".join([*text.what_leaves(bits, n_columns, n_sampled), *told, *text.guesses(guarantee.epsilon, answers),
+                     *text.more(states, permanent), text.say("survey.not_hidden")])
 
 
-def _what_leaves(bits, n_columns, n_sampled):
-    size = "1 bit" if bits == 1 else f"{bits} bits"
-    yield f"Your answers stay on your device. What leaves the device is a report of {size}, drawn at random there."
-    if n_sampled is not None:
-        yield (f"The device first draws {n_sampled} of the {n_columns} parts of your answers, without a look at them, "
-               "and reports on these only. The report says which parts were drawn.")
+class _Text:
+    def __init__(self, say, is_counted):
+        self.say, self._is_counted = say, is_counted
 
+    def what_leaves(self, bits, n_columns, n_sampled):
+        yield self.say(f"survey.leaves.{'one' if bits == 1 else 'other'}", bits=bits)
+        if n_sampled is not None:
+            yield self.say("survey.sampled", some=n_sampled, all=n_columns)
 
-def _what_it_tells(guarantee):
-    if guarantee.epsilon != math.inf:
-        yield "Every report that your device can send could also have come from any other answers."
-        yield _times(guarantee.epsilon, "any other answers")
-    else:
-        yield "A report can show for certain that you have, or do not have, some of the answers."
-    if guarantee.relaxation is not None:
-        yield ("More is promised about some answers only. The name of this promise says which answers: "
-               f"{guarantee.relaxation}. For these answers the following holds.")
-        yield _times(guarantee.relaxed_epsilon, "the other answers")
+    def what_it_tells(self, guarantee):
+        if guarantee.epsilon != math.inf:
+            yield self.say("survey.any")
+            yield from self._times(guarantee.epsilon, "any")
+        else:
+            yield self.say("survey.certain")
+        if guarantee.relaxation is not None:
+            yield self.say("survey.relaxed", relaxation=guarantee.relaxation)
+            yield from self._times(guarantee.relaxed_epsilon, "the")
 
+    def of_one(self, guarantee, n_columns):
+        yield self.say("survey.hides", all=n_columns)
+        yield self.say("survey.any")
+        yield from self._times(guarantee.epsilon, "any")
+        if guarantee.relaxation is not None:
+            yield self.say("survey.one_part")
+            yield from self._times(guarantee.relaxed_epsilon, "those")
 
-def _of_one(guarantee, n_columns):
-    yield (f"The device first draws one of the {n_columns} parts of your answers, without a look at them. The report "
-           "is drawn from your answer to this part and from made-up answers to the other parts. The report does not "
-           "say which part was drawn.")
-    yield "Every report that your device can send could also have come from any other answers."
-    yield _times(guarantee.epsilon, "any other answers")
-    if guarantee.relaxation is not None:
-        yield "More is promised about answers that differ from yours in one part only."
-        yield _times(guarantee.relaxed_epsilon, "those answers")
+    def guesses(self, epsilon, answers):
+        """Yield what somebody gains who guesses an answer, for questions with few answers."""
+        sizes = sorted({n for n in answers if n > 1})[:_MOST_QUESTIONS]
+        if not self._is_counted or epsilon == math.inf:
+            return
+        for n in sizes:
+            found = guessed(Fraction(epsilon), n)
+            if found is not None:
+                base, before, after = map(self.say.count, found)
+                yield self.say("survey.guess", answers=self.say.count(n), base=base, x=before, y=after)
 
+    def more(self, states, permanent):
+        if not states:
+            yield self.say("survey.add_up")
+        elif permanent == math.inf:
+            yield self.say("survey.keeps")
+        else:
+            yield self.say("survey.permanent", epsilon=self.say.number(bound(permanent)))
 
-def _times(epsilon, others):
-    size, amount = odds(epsilon).removeprefix(" = "), bound(epsilon)
-    return (f"No report is more than {size or f'e^{amount}'} times as likely with your answers as with {others} "
-            f"(epsilon = {amount}). A person who thought two answers equally likely before the report can be at most "
-            f"{posterior(epsilon)} percent sure of one of them after the report.")
-
-
-def _more(states, permanent):
-    if not states:
-        yield "If you report again, the epsilons of your reports add up."
-        return
-    if permanent == math.inf:
-        yield ("The device keeps something about your answers, and draws its reports from that. No bound is promised "
-               "for several of your reports together. They can show that an answer has changed.")
-        return
-    yield ("The device keeps a random answer in place of yours, and draws all of its reports from that random answer. "
-           "As long as your answers stay the same, all of your reports together have an epsilon of at most "
-           f"{bound(permanent)}. Reports can show that an answer has changed. If an answer changes, your reports can "
-           "together tell more than the sum of their epsilons.")
+    def _times(self, epsilon, others):
+        size, amount, percent = odds(epsilon).removeprefix(" = "), bound(epsilon), posterior(epsilon)
+        others = self.say(f"survey.others.{others}")
+        yield self.say("survey.times", times=self.say.number(size or f"e^{amount}"), others=others,
+                       epsilon=self.say.number(amount),
+                       percent=self.say.number(percent) if percent[0].isdigit() else self.say("survey.nearly"))
+        found = chances_of(epsilon) if self._is_counted else None
+        if found is not None:
+            base, x, y = map(self.say.count, found[:3])
+            yield self.say("survey.worlds", base=base, x=x, y=y, others=others)

@@ -133,6 +133,7 @@ example:
     new.add_argument("--valid-until", metavar="DATE", help="the last day")
     new.add_argument("--question", action="append", default=[], metavar="COLUMN=TEXT",
                      help="what users are asked; may be repeated")
+    new.add_argument("--language", choices=["en", "de"], help="the language of the users, for what they are promised")
     new.add_argument("-o", "--output", default="-", metavar="FILE", help="the survey file (default: standard output)")
     show = _command(own, "show", "surveys:show_survey", "print what a survey asks and what it promises")
     show.add_argument("survey", metavar="FILE", help="the survey file, or -")

@@ -97,10 +97,10 @@ def report(args):
     server = collector.server()
     if args.html:
         with open(args.html, "w", encoding="utf-8") as file:
-            name = escape(collector.survey.name)
+            name, card = escape(collector.survey.name), privacy_card(server, collector.survey.language or "en")
             file.write(f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{name}</title></head>"
                        f"<body style='font-family:sans-serif;margin:2em'><h1>{name}</h1>"
-                       f"{server.result_._repr_html_()}{privacy_card(server).html}</body></html>")
+                       f"{server.result_._repr_html_()}{card.html}</body></html>")
         say(f"wrote {args.html}")
     show(server.result_, args.json, survey=collector.survey.id, n_users=server.n_users_,
          epsilon=server.privacy_.epsilon, rejected=dict(collector.rejected_))

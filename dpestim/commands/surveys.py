@@ -36,7 +36,7 @@ def new(args):
         questions[column] = text
     client = client_for(domain, args.epsilon, args.mechanism)
     survey = Survey(client, name=args.name, valid_from=args.valid_from, valid_until=args.valid_until,
-                    questions=questions or None)
+                    questions=questions or None, language=args.language)
     write_text(args.output, survey.to_json())
     if args.output != "-":
         say(f"wrote {args.output}: survey {survey.id}, {survey.report_bytes} bytes a report")

@@ -14,6 +14,7 @@ from dpestim.decomposition.power import MOST_ROWS, PartRows, PartSums, Rows, com
 from dpestim.inputs import number_rows
 from dpestim.parallel import one_thread
 from dpestim.passes import Blueprint, CountRows
+from dpestim.progress import Progress
 from dpestim.summaries import read_schema
 
 #: Rows that are transformed at a time, which stay in the cache.
@@ -269,7 +270,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         def draw(source):
             with np.errstate(all="ignore"):
                 vectors, values, mean, total, deviation = components_of(
-                    make(law, self._answers(source)), domain, n_rows, k, rounds)
+                    make(law, self._answers(source)), domain, n_rows, k, rounds, Progress(self, rounds))
                 again = n_rows / max(1, n_rows - 1)
                 return self._kept(vectors, values * again, total * again, mean, deviation, domain, n_rows)
 

@@ -157,7 +157,7 @@ class PartRows(Rows):
         return self._ask(replace(self._request, name="products", whole=whole))
 
 
-def components_of(asked, rows, n_rows, n_components, n_rounds):
+def components_of(asked, rows, n_rows, n_components, n_rounds, progress):
     """Return (directions of shape (n_components, n_features), variances, mean, total variance, noise of a variance).
 
     Variances are over n_rows, in squared units of X; those of directions are of the last basis but one.
@@ -169,6 +169,7 @@ def components_of(asked, rows, n_rows, n_components, n_rounds):
     n_rows : int
     n_components : int
     n_rounds : int
+    progress : Progress
     """
     scale, center = units_of(rows)
     n, widest = max(1, n_rows), float(scale.max()) or 1.0
@@ -177,7 +178,7 @@ def components_of(asked, rows, n_rows, n_components, n_rounds):
     mean = np.zeros(len(scale)) if sums is None else sums / n
     mean /= max(1.0, float(np.sqrt(mean @ mean)))  # (means are in the ball that rows are in)
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), n_components)))[0]  # (public)
-    for _ in range(n_rounds):
+    for _ in progress.of(range(n_rounds)):
         # rows are scaled, and directions are of rows in units of X: what lies between is in `turned`
         seen, turned = np.linalg.qr(part[:, None] * basis)
         noisy, seen = asked.product(seen)

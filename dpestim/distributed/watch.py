@@ -4,7 +4,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 
-from dpestim.progress import check_verbose
+from dpestim.progress import check_verbose, hand_on, level_of
 
 #: Seconds between two lines at verbose=1.
 _EVERY = 1.0
@@ -19,15 +19,12 @@ class Watch:
 
     def __init__(self, estimator, verbose):
         check_verbose(verbose)
-        self._verbose, self._name, self._n_readings = int(verbose), type(estimator).__name__, 0
-        self._tells_rows = bool(verbose) and not estimator._is_strict() and estimator._replaces
+        self._verbose, self._name, self._n_readings = level_of(verbose), type(estimator).__name__, 0
+        self._tells_rows = bool(self._verbose) and not estimator._is_strict() and estimator._replaces
 
     @contextmanager
     def reading(self, parts):
         """Watch one reading of all parts."""
-        if not self._verbose:
-            yield
-            return
         self._n_readings += 1
         self._n_parts = self._n_rows = 0
         self._start = self._told = time.perf_counter()
@@ -38,11 +35,15 @@ class Watch:
 
     def _done(self, n_rows):
         self._n_parts, self._n_rows = self._n_parts + 1, self._n_rows + n_rows
-        if self._verbose > 1 or time.perf_counter() - self._told >= _EVERY:
+        hand_on(self._name, f"reading {self._n_readings}: part", self._n_parts,
+                seconds=time.perf_counter() - self._start)
+        if self._verbose > 1 or (self._verbose and time.perf_counter() - self._told >= _EVERY):
             self._told = time.perf_counter()
             self._tell("part", self._n_parts)
 
     def _tell(self, what, n_parts):
+        if not self._verbose:
+            return
         seconds = time.perf_counter() - self._start
         text = f"part {n_parts}" if what == "part" else f"{n_parts or 'all'} parts"
         if self._tells_rows and self._n_rows:

@@ -20,7 +20,7 @@ from dpestim.pipeline.private import quietly
 from dpestim.pipeline.report import report_on
 from dpestim.privacy import ambient
 from dpestim.privacy.config import config_context
-from dpestim.progress import Progress, check_verbose
+from dpestim.progress import Progress, check_verbose, silent
 from dpestim.results import Part, object_array
 from dpestim.rng import WordSource
 
@@ -186,8 +186,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):
             raise ValueError(f"Found array with {n} sample(s) while a minimum of 2 is required, because some rows are "
                              "set aside for scores")
         n_aside = size_aside(n, plan.validation_fraction)
-        # (a step that maps rows would enter each run in the ledger, and how many there are is secret)
-        with config_context(strict=True) if strict else nullcontext(), ambient.unnoted():
+        # (a step that maps rows would enter each run in the ledger, and how many there are is secret; so is progress)
+        with config_context(strict=True) if strict else nullcontext(), ambient.unnoted(), silent():
             trial = self._rehearse(plan, X, y, n - n_aside)
             progress.tell(f"{len(plan.models)} candidates have read the rows")
             payer = self._find_ledger()

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.additive.law import COLUMNS
+from dpestim.progress import Progress
 from dpestim.recommend.base import STEPS, RatingMechanism, in_units, norms, steps_of
 from dpestim.recommend.ratings import read_ratings
 from dpestim.recommend.similar import FromSimilarItems
@@ -127,7 +128,7 @@ class DPMatrixFactorization(FromSimilarItems, RatingMechanism):
         r = x - means[ratings.items]
         share = math.isqrt(norms(float(self.means_fraction))[1] ** 2 // rounds)
         factors, start = np.random.default_rng(0).normal(0, _OF_ITEMS, (ratings.n_items, k)), True  # (public)
-        for column in range(2, 2 + 2 * rounds, 2):
+        for column in Progress(self, rounds).of(range(2, 2 + 2 * rounds, 2)):
             squares, products = self._sums(ratings, r, factors, share, start)
             squares = law.add(squares, source, column * COLUMNS)
             products = law.add(products, source, (column + 1) * COLUMNS)

@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from dpestim.central.additive.law import COLUMNS
+from dpestim.progress import Progress
 from dpestim.recommend.base import CUT, RatingMechanism, in_units, norms, own_means, steps_of, summed
 from dpestim.recommend.ratings import read_ratings
 from dpestim.recommend.similar import Best, FromSimilarItems
@@ -128,6 +129,7 @@ class DPItemSimilarity(FromSimilarItems, RatingMechanism):
         left, right = ratings.matrix(each * r).T.tocsr(), ratings.matrix(r).tocsc()
         best, column = Best(ratings.n_items, self.n_neighbors), 3 * COLUMNS
         blocks = [slice(a, min(a + _BLOCK, ratings.n_items)) for a in range(0, ratings.n_items, _BLOCK)]
+        progress = Progress(self, len(blocks) * (len(blocks) + 1) // 2, "block of items")
         for k, rows in enumerate(blocks):
             for columns in blocks[k:]:
                 block = (left[rows] @ right[:, columns]).toarray()
@@ -145,6 +147,7 @@ class DPItemSimilarity(FromSimilarItems, RatingMechanism):
                 best.see(rows, columns, shown)
                 if rows != columns:
                     best.see(columns, rows, shown.T)
+                progress.done(column // COLUMNS - 3)
         items, similarities = best.sorted()
         return {"item_means_": in_units(means, bounds), "neighbors_": items, "similarities_": similarities,
                 "_means": means}

@@ -18,6 +18,7 @@ from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.privunit import PrivUnitTransformer
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress
 from dpestim.recommend.own_factors import FactorRound, blocks_of, directions, of_users, own_factors
 from dpestim.recommend.ratings import read_ratings
 from dpestim.recommend.similar import FromSimilarItems
@@ -205,7 +206,8 @@ class LDPMatrixFactorization(FromSimilarItems, PrivateEstimator):
         trial._open()
         source, trial._made = WordSource(self.random_state), trial._promised()
         self._charge(trial._made, ratings.n_users)
-        for members in Groups(0, int(self.n_rounds), False).of_rows(source, ratings.n_users):
+        rounds = Groups(0, int(self.n_rounds), False).of_rows(source, ratings.n_users)
+        for members in Progress(self, int(self.n_rounds)).of(rounds):
             if len(members):
                 reports = trial._answers(ratings, values, members, trial._round, source)
                 trial._group = MeanEstimator(trial._client(trial._round)).aggregate(reports)

@@ -3,6 +3,7 @@
 import time
 
 from dpestim.privacy.rounding import positive
+from dpestim.progress import Progress
 from dpestim.verify.language import Program
 from dpestim.verify.proving import Proof, prove
 from dpestim.verify.refuting import refute
@@ -69,7 +70,9 @@ def verify(program, *, time_limit=60, sizes=None):
     def verdict(**found):
         return Verdict(program, time.monotonic() - start, **found)
 
+    progress = Progress("verify", 1)
     found = refute(program, until=start + min(1.0, limit / 5))
+    progress.tell("the quick search for a counterexample is over")
     if found is not None:
         return verdict(counterexample=found)
     try:
@@ -78,9 +81,11 @@ def verify(program, *, time_limit=60, sizes=None):
         proof = f"no counterexample was found, and {error}"
     else:
         proof = prove(program, until=start + 0.6 * limit, sizes=sizes)
+        progress.tell("the search for a proof is over")
         if isinstance(proof, Proof):
             return verdict(proof=proof)
     found = refute(program, until=until)
+    progress.tell("the search for a counterexample is over")
     return verdict(counterexample=found) if found is not None else verdict(reason=proof)
 
 

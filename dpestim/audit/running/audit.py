@@ -16,6 +16,7 @@ from dpestim.audit.running.sampling import OutOfTimeError, copier, draw_both, jo
 from dpestim.audit.running.search import Search
 from dpestim.audit.running.subjects import OfEstimator, caller_of
 from dpestim.privacy import ambient
+from dpestim.progress import Progress, silent
 
 #: Outputs of an audit whose number is not given: at most, of calls that return one, or many.
 _MOST = {False: 1_000_000, True: 8_000_000}
@@ -117,20 +118,24 @@ def audit(mechanism, pairs=None, *, claim, confidence=0.999, n_samples=None, tim
     tasks = tasks_of(caller, pairs, side_channels)
     seed = secrets.randbits(32) if random_state is None else int(random_state)
     start = time.perf_counter()
-    with seeded(seed % 2**32), ambient.audited():
+    progress = Progress("audit", 1)
+    with seeded(seed % 2**32), ambient.audited(), silent():
         each = _probe(caller, pairs[0], seed, _PROBED * time_limit if n_samples is None else 0.0, start + time_limit)
         planned = int(n_samples) if n_samples is not None else _affordable(
             each, time_limit - (time.perf_counter() - start), caller.batch)
-    with seeded(seed % 2**32), ambient.audited():
+    with seeded(seed % 2**32), ambient.audited(), silent():
         search = Search(tasks, claim, 1 - confidence, "bits" in side_channels, None if events == "auto" else events,
                         seed, n_samples is not None)
-        return _run(search, rounds_of(planned, len(tasks), caller.batch), confidence, planned, start, time_limit)
+        return _run(search, rounds_of(planned, len(tasks), caller.batch), confidence, planned, start, time_limit,
+                    progress)
 
 
-def _run(search, rounds, confidence, planned, start, time_limit):
+def _run(search, rounds, confidence, planned, start, time_limit, progress):
     best, claim = None, search.claim
-    for stage in rounds:
-        found = search.run(stage, start + time_limit, start + 2 * time_limit)
+    for number, stage in enumerate(rounds, 1):
+        pilots = progress.part(search.n_pilots, f"round {number} of at most {len(rounds)}: pilot")
+        found = search.run(stage, start + time_limit, start + 2 * time_limit, pilots)
+        progress.tell(f"round {number} of at most {len(rounds)} is over")
         if found is not None and (best is None or found.epsilon >= best.epsilon):
             best = found
         if best is not None and best.epsilon > claim.epsilon:

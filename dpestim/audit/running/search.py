@@ -78,15 +78,23 @@ class Search:
         self.n_drawn += 2 * n
         return outputs
 
-    def run(self, stage, until, hard):
+    @property
+    def n_pilots(self):
+        """Pilots of a round: of all tasks, of the better half, and so on."""
+        n = len(self.tasks)
+        return sum(max(1, n >> k) for k in range(max(1, math.ceil(math.log2(n)))))
+
+    def run(self, stage, until, hard, progress):
         """Return the `Finding` of a round, or None: nothing was worth a test, or it came too late."""
         error = self.error * stage.share
-        alive, choices = list(range(len(self.tasks))), {}
+        alive, choices, n_done = list(range(len(self.tasks))), {}, 0
         n_stages = max(1, math.ceil(math.log2(len(self.tasks))))
         for left in range(n_stages, 0, -1):
             n = min(MOST_KEPT, max(1, stage.pilot * len(self.tasks) // (n_stages * len(alive))))
             for number in alive:
                 choices[number] = self._pilot(number, n, error, until) or choices.get(number)
+                n_done += 1
+                progress.done(n_done)
             alive = sorted(alive, key=lambda number: -choices[number].predicted if choices[number] else 0.0)
             alive = alive[: max(1, len(alive) // 2)] if left > 1 else alive
         best = max((choice for choice in choices.values() if choice), key=lambda choice: choice.predicted, default=None)

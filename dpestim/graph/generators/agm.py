@@ -11,13 +11,14 @@ from dpestim.graph.generators.attributes import Attributes, edge_kinds, kept_edg
 from dpestim.graph.generators.base import GraphGenerator, generator_of, joined
 from dpestim.graph.generators.blocks import Blocks, law_of_degrees, whole_numbers
 from dpestim.graph.generators.cells import ends_of
-from dpestim.graph.generators.closing import closed
+from dpestim.graph.generators.closing import ROUNDS, closed
 from dpestim.graph.generators.degrees import likely_degrees
 from dpestim.graph.noise import Ladder
 from dpestim.graph.patterns import Triangles
 from dpestim.graph.reading import read_graph
 from dpestim.postprocessing import norm_sub
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress
 from dpestim.rng import Stage, WordSource
 
 #: What one edge changes in the edges that are kept, at most.
@@ -214,7 +215,8 @@ class AGMGenerator(GraphGenerator):
             return labels, cells
         numbers = np.zeros((kinds, kinds), np.int64)
         numbers[one, two] = numbers[two, one] = np.arange(len(one))
-        return labels, closed(cells, places, n, self.triangles_, lambda i, j: numbers[labels[i], labels[j]], rng)
+        return labels, closed(cells, places, n, self.triangles_, lambda i, j: numbers[labels[i], labels[j]], rng,
+                              Progress(self, ROUNDS, most=True).of)
 
     def _draw(self, rng):
         return ends_of(self._made(rng)[1])

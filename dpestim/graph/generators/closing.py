@@ -12,7 +12,7 @@ from dpestim.graph.generators.cells import cell_of, ends_of, is_among
 from dpestim.graph.reading import Graph
 
 #: So often paths are closed, at most; the part of the edges at first, and at most; and how close triangles should come.
-_ROUNDS, _FIRST, _MOST, _CLOSE = 16, 0.04, 0.1, 0.02
+ROUNDS, _FIRST, _MOST, _CLOSE = 16, 0.04, 0.1, 0.02
 
 
 def graph_of(cells, n_nodes):
@@ -24,11 +24,11 @@ def graph_of(cells, n_nodes):
     return Graph(starts.astype(np.int64), columns[order].astype(np.int32))
 
 
-def closed(cells, kinds, n_nodes, wanted, kind_of, rng):
+def closed(cells, kinds, n_nodes, wanted, kind_of, rng, each=iter):
     """Return cells of a graph with about so many triangles, with as many edges of each kind as there were.
 
     Cells ascend; `kind_of(i, j)` are the kinds of pairs of nodes, numbers from 0 on. Edges of few triangles go
-    first, and those whose ends have more edges than before.
+    first, and those whose ends have more edges than before. `each` looks at every round when it is over.
     """
     i, j = ends_of(cells)
     names = np.argsort(-(np.bincount(i, minlength=n_nodes) + np.bincount(j, minlength=n_nodes)), kind="stable")
@@ -38,7 +38,7 @@ def closed(cells, kinds, n_nodes, wanted, kind_of, rng):
     have, of_edges, graph = _triangles(cells, n_nodes)
     degrees = graph.degrees
     step = _FIRST * len(cells)
-    for _ in range(_ROUNDS):
+    for _ in each(range(ROUNDS)):
         size = int(min(step, _MOST * len(cells)))
         if have >= (1 - _CLOSE) * wanted or size < 1:
             break

@@ -12,6 +12,7 @@ from dpestim.graph.reading import read_graph
 from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress
 from dpestim.rng import WordSource, check_random_state
 
 #: Bounds are no larger.
@@ -68,7 +69,7 @@ class NodeRelease(TagsOfGraphs, CentralMechanism):
 
     def _drawn(self, seen, bounds, choice, noise):
         """Return (the bound, the law of the noise, noisy answers)."""
-        bound = bounds.draw(seen, choice)
+        bound = bounds.draw(seen, choice, Progress(self, len(bounds.bounds), "bound").of)
         law, answers = self._law(type(seen), bound), seen.answers(bound)
         return bound, law, [answer + z for answer, z in zip(answers, law.draw(noise, len(answers)).tolist())]
 

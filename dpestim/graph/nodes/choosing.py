@@ -24,19 +24,20 @@ class Bounds:
             self.law = ExponentialLaw(epsilon, _STEPS, 0, False)
             self.reserve = 2 * math.log(2 * len(bounds)) / float(epsilon)
 
-    def scores(self, seen):
+    def scores(self, seen, each=iter):
         """Return minus how much worse each bound is than the best, in steps, an array of int64; secret."""
+        totals = [seen.total(b) for b in each(self.bounds)]
         rises, falls = [seen.rise(b) for b in self.bounds], [seen.fall(b) for b in self.bounds]
-        lost = [math.ceil(error + self.reserve * rise) - seen.total(b)
-                for b, error, rise in zip(self.bounds, self.errors, rises)]
+        lost = [math.ceil(error + self.reserve * rise) - total
+                for total, error, rise in zip(totals, self.errors, rises)]
         places = range(len(self.bounds))
         worse = [max(_STEPS * (lost[i] - lost[j]) // max(rises[i] + falls[j], rises[j] + falls[i]) for j in places)
                  for i in places]
         return -np.minimum(np.array(worse, object), _WORST).astype(np.int64)
 
-    def draw(self, seen, source):
-        """Return a bound."""
-        return self.bounds[0] if self.law is None else self.bounds[self.law.draw(self.scores(seen), source)]
+    def draw(self, seen, source, each=iter):
+        """Return a bound; `each` looks at every bound when its graph is cut."""
+        return self.bounds[0] if self.law is None else self.bounds[self.law.draw(self.scores(seen, each), source)]
 
     def probabilities(self, seen):
         """Return the probability of each bound, as floats; secret."""

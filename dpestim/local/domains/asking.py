@@ -15,6 +15,7 @@ from dpestim.local.grouping import CountGroup, Grouping
 from dpestim.local.server import Server
 from dpestim.passes import Blueprint, CountRows, size, words_of
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.progress import Progress
 from dpestim.rng import WordSource
 
 #: Shares of the users in each round, by method, in percent: candidates, their number in a basket, the items; itemsets.
@@ -158,7 +159,7 @@ class BasketRounds(Server, Client):
         answer = answers(groups, WordSource(self.random_state))
         self._forget()
         self._freeze(columns, None)
-        for k in range(len(groups)):
+        for k in Progress(self, len(groups)).of(range(len(groups))):
             if k:
                 self._advance()
             answer(k)

@@ -12,6 +12,7 @@ from dpestim.local.keyvalue.privkv import Asked, PrivKVEstimator, published_mean
 from dpestim.passes import Blueprint, CheckRows, CountReports, CountRows
 from dpestim.privacy.exact import WORD, canonical_epsilon
 from dpestim.privacy.key_value_weights import sign_weight
+from dpestim.progress import Progress
 from dpestim.rng import WordSource
 
 MOST_ROUNDS = 100
@@ -175,7 +176,7 @@ class PrivKVMEstimator(PrivKVEstimator):
             if self._find_ledger() is not None:
                 self._charge(columns.guarantee(self.random_state is not None, times), len(data[0]), columns.names)
             source = WordSource(self.random_state)
-            for number in range(times):
+            for number in Progress(self, times).of(range(times)):
                 if number:
                     self.next_round()
                     read = client, data, self._columns, None

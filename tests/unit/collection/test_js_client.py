@@ -202,9 +202,10 @@ def _statistic(seen, expected):
 # ---------------------------------------------------------------- refusals
 
 
-def changed(client, change, answers=None):
+def changed(client, change, answers=None, language=None):
     """Return a survey that somebody changed, with the id that belongs to it."""
-    survey = json.loads(Survey(client, name="changed", valid_from="2026-01-01", valid_until="2026-12-31").to_json())
+    survey = json.loads(Survey(client, name="changed", valid_from="2026-01-01", valid_until="2026-12-31",
+                               language=language).to_json())
     change(survey)
     return {"survey": {**survey, "id": id_of(survey)}, "answers": answers, "options": {"date": "2026-06-01"}}
 
@@ -295,6 +296,10 @@ _REASONS = {
                        "unknown law"),
     "an unknown part": (changed(_GRR, lambda survey: survey.update(more=1)), "update dpestim.mjs"),
     "a newer version": (changed(_GRR, lambda survey: survey.update(version="1.1")), "update dpestim.mjs"),
+    "a language too early": (changed(_GRR, lambda survey: survey.update(language="de")), "update dpestim.mjs"),
+    "no language": (changed(_GRR, lambda survey: survey.pop("language"), language="de"), "update dpestim.mjs"),
+    "fakes in a language": (changed(_GRR, lambda survey: survey["columns"][0].update(fake={"told": "1"}),
+                                    language="de"), "update dpestim.mjs"),
     "another format": (changed(_GRR, lambda survey: survey.update(format="x")), "no dpestim survey"),
     "another domain": (changed(_GRR, lambda survey: survey["columns"][0]["domain"].update(kind="text")), "domain"),
     **{f"bounds from {low} to {high}": (changed(client, lambda survey, low=low, high=high: survey["columns"][0][
@@ -323,7 +328,8 @@ _REASONS = {
 }
 REFUSED = {name: given for name, (given, _) in _REASONS.items()}
 ANSWERED = [changed(client, lambda survey: None, answers) for client, answers in (
-    *(DRAWN | MORE).values(), (_TWICE, [1, 2, 3]), (_PARTLY, [1, 2]))]
+    *(DRAWN | MORE).values(), (_TWICE, [1, 2, 3]), (_PARTLY, [1, 2]))] + [
+    changed(_GRR, lambda survey: None, [1], language="de")]
 
 
 def test_a_survey_that_nobody_changed_is_answered(found):

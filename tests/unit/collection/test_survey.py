@@ -259,8 +259,8 @@ def test_days_may_be_dates_and_questions_have_all_forms():
 
 def test_a_newer_version_says_what_to_update():
     survey = Survey(grr(), name="x")
-    for version in ("1.2", "2.0", "10.0"):
-        with pytest.raises(ValueError, match=rf"{version} .*newer than 1\.1.*update dpestim"):
+    for version in ("1.3", "2.0", "10.0"):
+        with pytest.raises(ValueError, match=rf"{version} .*newer than 1\.2.*update dpestim"):
             Survey.from_json(changed(survey, version=version))
     for version in ("0.9", "1", "1.0 ", "1.0.0", 1, None, "１.1"):
         with pytest.raises(ValueError, match="version must be"):
@@ -436,6 +436,36 @@ KEPT = {
     "relaxed": lambda: URRFrequencyEstimator(1.0, categories=[["a", "b", "c"]], non_sensitive=[["c"]]),
     "low": lambda: SDPMTransformer(1.0, bounds={"x": (0, 1)}, low_sensitivity={"x": (0, 0.5)}),
 }
+
+
+#: ... and of version 1.2, by language.
+SPOKEN = {
+    "german": ("de", KEPT["mixed"]),
+    "german_relaxed": ("de", KEPT["relaxed"]),
+    "german_kept": ("de", lambda: RAPPORFrequencyEstimator(2.0, **_KEPT_BITS)),
+    "english": ("en", KEPT["grr"]),
+}
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_files_in_a_language_can_be_read_for_ever(name):
+    """If this fails, the files of everybody are refused: keep what they say, or give the format another version."""
+    path, (language, client) = Path(__file__).parent / "surveys" / f"{name}.json", SPOKEN[name]
+    survey = Survey(client(), name=name, valid_until="2027-01-31", language=language)
+    assert Survey.load(path) == survey
+    assert path.read_text(encoding="utf-8") == survey.to_json()
+
+
+@pytest.mark.parametrize(("change", "wrong"), [
+    ({"language": "en"}, r"guarantee\.text does not follow"), ({"language": "fr"}, "language must be one of"),
+    ({"language": None}, "does not follow"), ({"version": "1.0"}, "version does not follow"),
+    ({"language": ["de"]}, "language must be one of"),
+])
+def test_a_survey_in_another_language_than_it_says_is_refused(change, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        Survey.from_json(changed(Survey(grr(), name="x", language="de"), **change))
+    with pytest.raises(ValueError, match="does not follow"):
+        Survey.from_json(changed(Survey(grr(), name="x"), language="de"))
 
 
 @pytest.mark.parametrize("name", KEPT)

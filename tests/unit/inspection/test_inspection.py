@@ -21,7 +21,7 @@ from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator, SDPMTran
 
 X = np.array([[0], [1], [1], [0]])
 SECTIONS = ["What was collected", "From whom", "Who must be trusted", "The promise", "The odds",
-            "What is not protected"]
+            "With you and without you", "What an attacker gains", "What is not protected"]
 
 
 def grr(epsilon=1.0, **params):
@@ -136,3 +136,7 @@ def test_every_estimator_of_the_registry_has_a_card(name, cls):
     assert all(card.sections.values())
     assert cls.__name__ in card.sections["What was collected"]
     assert not card.sections["What was collected"].startswith(f"{cls.__name__}: ")  # (it is said once)
+    german = privacy_card(est, "de")
+    assert len(german.sections) == len(SECTIONS)
+    assert german.chances == card.chances
+    assert all(german.sections.values())

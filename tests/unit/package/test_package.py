@@ -204,6 +204,7 @@ BLOCKS = {
     "docs/guide/places.md": 4,
     "docs/guide/preparing.md": 7,
     "docs/guide/programs.md": 2,
+    "docs/guide/reading_a_privacy_card.md": 4,
     "docs/guide/refuting.md": 2,
     "docs/guide/relaxed.md": 6,
     "docs/guide/shuffle.md": 3,

@@ -10,8 +10,9 @@ from joblib import Parallel, delayed
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from dpestim import config_context
+from dpestim import config_context, show_progress
 from dpestim.accounting import Ledger
+from dpestim.audit import audit
 from dpestim.base import all_estimators
 from dpestim.docstrings.glossary import GLOSSARY
 from dpestim.ensemble import DPGradientBoostingClassifier
@@ -166,3 +167,110 @@ def test_a_search_of_each_candidate_counts_them_and_models_are_silent(capsys):
     assert not capsys.readouterr().out
     with pytest.raises(ValueError, match="verbose must be 0"):
         loud_search("exponential", 0, verbose=-1).fit(X, y)
+
+
+# ---------------------------------------------------------------- show_progress: a function is told the same
+
+#: Estimators without a parameter `verbose` that tell, by name: what makes them take several steps.
+TELLING = {
+    "DPKMeans": {"n_iter": 3},
+    "DPPCA": {"method": "power", "delta": 1e-6, "n_components": 1, "data_norm": 1.0},
+    "DPItemSimilarity": {},
+    "DPMatrixFactorization": {},
+    "ItemsetEstimator": {},
+    "LDPMatrixFactorization": {},
+    "NodeSubgraphCount": {},
+    "PrivKVMEstimator": {},
+}
+
+
+def telling(name):
+    cls = dict((key.rpartition(".")[2], cls) for key, cls in all_estimators())[name]
+    known = {**cls._test_params()[0], **TELLING[name], "random_state": 0}
+    return cls(**{k: v for k, v in known.items() if k in inspect.signature(cls).parameters})
+
+
+def told(est, X, y=None):
+    steps = []
+    with show_progress(steps.append):
+        est.fit(X, y)
+    return [step._replace(seconds=None) for step in steps]
+
+
+def neighbour(X):
+    """Return a table in which the first row is another one's."""
+    return [X[-1], *X[1:]] if isinstance(X, list) else X[np.r_[X.shape[0] - 1, 1:X.shape[0]]]
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_a_callback_is_told_of_each_step_the_same_for_neighbours(name, capsys):
+    est = telling(name)
+    X, y = est._test_data(60)
+    steps = told(est, X, y)
+    assert {step.name for step in steps} == {name}
+    assert [step.done for step in steps] == list(range(1, len(steps) + 1))
+    assert steps[-1].done == steps[-1].total
+    assert not capsys.readouterr().out
+    with config_context(strict=True):
+        assert told(telling(name), X, y) == steps
+        if name != "NodeSubgraphCount":  # (a graph has no rows of its own: below)
+            assert told(telling(name), neighbour(X), y) == steps
+        else:
+            assert told(telling(name), np.zeros_like(X)) == steps
+    with show_progress():
+        telling(name).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert {re.sub(r", \d+\.\d s$", "", line) for line in lines} <= set(map(str, steps))
+
+
+def test_the_parameter_and_the_block_tell_alike(capsys):
+    X, y = table("Classifier")
+    name, steps = "DPFederatedLinearModel", []
+    wanted = untimed(lines_of(capsys, name, X, y, verbose=2))
+    with show_progress(steps.append, verbose=2):
+        assert untimed(lines_of(capsys, name, X, y)) == wanted == untimed(map(str, steps))
+    assert all(step.seconds >= 0 for step in steps)
+    with show_progress(steps.append, verbose=0):
+        assert untimed(lines_of(capsys, name, X, y, verbose=2)) == wanted  # (an estimator keeps to its own)
+    assert not lines_of(capsys, name, X, y)
+
+
+@pytest.mark.parametrize("selection", ["papernot_steinke", "liu_talwar"])
+def test_a_callback_does_not_learn_how_many_runs_a_search_had(selection):
+    X, y = table("Classifier", 100)
+    boosting = model("DPGradientBoostingClassifier", delta=0.0, random_state=None)  # (which tells of its rounds)
+    for seed in range(2):
+        steps = []
+        search = PrivateSearchCV(boosting, {"n_bins": [4, 8]}, selection=selection, random_state=seed)
+        with show_progress(steps.append):
+            search.fit(X, y)
+        assert [step.what for step in steps] == ["2 candidates have read the rows", "the search is over"]
+        assert steps[-1].seconds is None
+
+
+def test_a_callback_that_fails_ends_no_fit_that_was_paid_and_is_named():
+    def broken(step):
+        calls.append(step)
+        raise OSError("the network is down")
+
+    calls, est = [], telling("DPKMeans")
+    X, _ = est._test_data(60)
+    with show_progress(broken), pytest.warns(RuntimeWarning, match="callback of show_progress raised OSError"):
+        est.fit(X)
+    assert len(calls) == 1
+    np.testing.assert_array_equal(est.cluster_centers_, telling("DPKMeans").fit(X).cluster_centers_)
+    for wrong in ({"callback": 1}, {"verbose": -1}, {"verbose": "1"}, {"verbose": 1.5}):
+        with pytest.raises(ValueError, match=r"(callback|verbose) must be"), show_progress(**wrong):
+            pass
+
+
+def test_audits_and_proofs_tell_of_themselves_and_not_of_the_fits_in_them(capsys):
+    steps = []
+    with show_progress(steps.append):
+        audit(telling("DPKMeans"), claim=1.0, n_samples=32, random_state=0)
+    assert {step.name for step in steps} == {"audit"}
+    pilots = [step for step in steps if step.done is not None]
+    assert pilots[-1].done == pilots[-1].total
+    assert steps[-1].what.endswith("is over")
+    assert not capsys.readouterr().out
