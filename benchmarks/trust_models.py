@@ -146,8 +146,8 @@ def draw(figures, path):
                 ax.plot(n, [row["predicted"] for row in rows], lines[model], color=f"C{i}", lw=1.3)
         ax.set(xscale="log", title=problem, xlabel="users", ylabel={
             "selection": "share of right choices", "learning": "accuracy lost"}.get(problem, "error in users"))
-        if problem != "selection":
-            ax.set_yscale("symlog", linthresh=1e-3) if problem == "learning" else ax.set_yscale("log")
+        if problem not in MEANS:
+            ax.set_yscale("log")
         ax.grid(alpha=0.25)
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="lower center", ncol=4, frameon=False)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
