@@ -94,6 +94,7 @@ picture: $(VENV)/.built
 # write the tables of mechanisms into the pages of the documentation
 tables: $(VENV)/.built
 	$(BIN)/python docs/tools/mechanism_tables.py
+	$(BIN)/python docs/tools/error_curves.py --missing
 
 # the environment: remade when what it depends on changes
 $(VENV)/.installed: pyproject.toml

@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "tools"))
 
 import api_pages  # noqa: E402  (it is found by now)
+import calls  # noqa: E402
 import law_pictures  # noqa: E402
 import mechanism_tables  # noqa: E402
 import site_search  # noqa: E402
@@ -119,7 +120,7 @@ def refuse_anything(app, what, name, obj, options, signature, annotation):
 
 def complete(app, page, source):
     """Link what the tables of mechanisms name, and enter what people search for into the index."""
-    source[0] = site_search.with_entries(page, mechanism_tables.linked(source[0]))
+    source[0] = site_search.with_entries(page, calls.shown(page, mechanism_tables.linked(source[0])))
 
 
 def skip_foreign(app, what, name, obj, skip, options):

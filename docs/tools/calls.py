@@ -12,12 +12,22 @@ import sys
 
 _CALL = re.compile(r"([A-Za-z_]\w*(?:\.\w+)+)(?:\(([^()]*)\))?")
 
+_OURS = re.compile(r"`dpestim\.([\w.]+)(\([^`]*\))?`")
+
 
 def calls_of(text, roots):
     """Return the calls in the tables of a page (code in backticks) whose first name is one of `roots`, in order."""
     rows = [line for line in text.splitlines() if line.startswith("|")]
     found = [code for line in rows for code in re.findall(r"`([^`]+)`", line)]
     return [*dict.fromkeys(code for code in found if _CALL.fullmatch(code) and code.split(".")[0] in roots)]
+
+
+def shown(page, text):
+    """Return a page as the site shows it: long names in tables are wrapped, and calls of dpestim link to their pages."""
+    if page != "errata" and not page.startswith("guide/from_"):
+        return text
+    text = re.sub(r"\n\n(?=\|)", "\n\n```{rst-class} long-names\n```\n\n", text)
+    return re.sub(r"^\|.*", lambda row: _OURS.sub(r"{py:obj}`\1\2 <dpestim.\1>`", row[0]), text, flags=re.MULTILINE)
 
 
 def problem(call):

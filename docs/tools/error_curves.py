@@ -328,19 +328,20 @@ def table_of(name):
     return [*lines, ""]
 
 
-def main(names=None):
-    """Run all and write the file, or print some."""
+def main(names=()):
+    """Run all and write the file, or print some; "--missing" runs those that the file does not have, and writes it."""
     warnings.simplefilter("ignore")
-    found, began = {}, time.process_time()
-    for name in names or REGISTRY:
-        if name in REASONS:
-            continue
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))["curves"] if "--missing" in names else {}
+    wanted = [name for name in REGISTRY if name not in REASONS and name not in kept] if kept or not names else names
+    began = time.process_time()
+    for name in wanted:
         start = time.process_time()
-        found[name] = curve(name)
-        print(f"{name} {found[name]['errors']} {time.process_time() - start:.1f} s", flush=True)
-    if not names:
-        kept = {"dpestim": dpestim.__version__, "epsilons": EPSILONS, "curves": found, "reasons": REASONS}
-        KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        kept[name] = curve(name)
+        print(f"{name} {kept[name]['errors']} {time.process_time() - start:.1f} s", flush=True)
+    if wanted is not names:
+        curves = {name: kept[name] for name in REGISTRY if name in kept}
+        found = {"dpestim": dpestim.__version__, "epsilons": EPSILONS, "curves": curves, "reasons": REASONS}
+        KEPT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"{time.process_time() - began:.0f} s of CPU")
 
 

@@ -47,6 +47,17 @@ def test_errors_are_those_of_this_version(tool, kept, name):
     assert tool.curve(name) == kept["curves"][name], "run docs/tools/error_curves.py"
 
 
+@pytest.mark.ci
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_kept_of_every_class_can_be_measured_and_is_no_smaller(tool, kept):
+    """One of the fits whose mean is kept has at most their sum."""
+    at = tool.EPSILONS.index(1.0)
+    for name, own in kept["curves"].items():
+        if own["errors"][at] is not None:
+            error = tool.measure_of(name)(name, 1.0, 0)
+            assert 0 <= error <= 1.01 * own["fits"] * own["errors"][at], f"{name}: run docs/tools/error_curves.py"
+
+
 def test_a_table_of_a_page(tool):
     lines = tool.table_of("local.GRRFrequencyEstimator")
     assert lines[0] == ".. rubric:: Error over epsilon"
