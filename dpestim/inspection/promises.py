@@ -71,5 +71,5 @@ def trust_of(parties, say):
     if parties.with_server is not None and parties.with_server < parties.colluding:
         said.append(say("parties.server", n=parties.with_server))
     said += [say("parties.follows")] * parties.follows + [say("parties.all_follow")] * parties.computing
-    condition = say("parties.and").join([part for part in (", ".join(said[:-1]), *said[-1:]) if part])
+    condition = f" {say('parties.and')} ".join([part for part in (", ".join(said[:-1]), *said[-1:]) if part])
     return say(f"parties.trust.{'computing' if parties.computing else parties.name}", condition=condition)
