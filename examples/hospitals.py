@@ -64,7 +64,7 @@ def hospital(place, address, fingerprint, notary, told):
 
 def main():
     """Run server and hospitals, and print what each has seen."""
-    # (where there is a server of forks it has imported dpestim, and each process need not)
+    # (where there is a server of forks it has imported dpestim, and no process need do it again)
     methods = multiprocessing.get_all_start_methods()
     start, context = time.perf_counter(), multiprocessing.get_context(
         "forkserver" if "forkserver" in methods else "spawn")

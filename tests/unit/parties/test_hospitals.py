@@ -22,7 +22,7 @@ def test_the_hospitals_run_and_lose_one_of_five():
     assert len({model for _, model in found}) == 1
     count, truth = map(int, re.search(r"the count is (\d+), the truth (\d+)", said).groups())
     assert abs(count - truth - 1000) < 60
-    assert "up to 2 of the 5 parties" in said
+    assert "at most 2 of the 5 parties" in said
 
 
 def test_every_example_is_in_the_guides_list():
