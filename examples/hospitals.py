@@ -64,7 +64,11 @@ def hospital(place, address, fingerprint, notary, told):
 
 def main():
     """Run server and hospitals, and print what each has seen."""
-    start, context = time.perf_counter(), multiprocessing.get_context("spawn")
+    # (where there is a server of forks it has imported dpestim, and no process need do it again)
+    methods = multiprocessing.get_all_start_methods()
+    start, context = time.perf_counter(), multiprocessing.get_context(
+        "forkserver" if "forkserver" in methods else "spawn")
+    context.set_forkserver_preload(["dpestim.naive_bayes", "dpestim.parties", "dpestim.statistics"])
     server, listener, told = Identity(), socket.create_server(("127.0.0.1", 0)), context.Queue()
     notaries, ends = zip(*(context.Pipe() for _ in range(N_HOSPITALS)))
     certificate = Certificate.make()

@@ -105,7 +105,24 @@ honest : int, default=None
         self._pay()
         owners = [QuantileOwner(_Played(self, plan, source.part(at))) for at in range(len(rows))]
         exchange(owners, rows)
-        return self._become({"value_": owners[0].value, "_kept_promise": self._guarantee()})
+        return self._become({"value_": owners[0].value, "_kept_promise": self._guarantee(),
+                             "_revealed": (plan, owners[0]._counts, len(rows))})
+
+    def confidence_interval(self, level=0.95):
+        """Return (low, high), points that hold the quantile of the records, with at least this probability.
+
+        With `method="bisection"` only: the noisy counts that were revealed say where the quantile is. Over the noise.
+        The quantile is the first point of the domain at or below which a share of at least `q` of all records are, or
+        the last point.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+        """
+        if not hasattr(self, "value_"):
+            raise ValueError("confidence_interval comes after fit: call fit first")
+        plan, counts, n_owners = self._revealed
+        return plan.interval(counts, n_owners, level)
 
     def law(self):
         """Return the integer weights of the exponential mechanism, as an object with its `epsilon`, and `weights`."""

@@ -3,11 +3,13 @@
 import hashlib
 import os
 from fractions import Fraction
+from numbers import Real
 
 import numpy as np
 
 from dpestim.distributed.exact_share import polya_share
 from dpestim.exceptions import PartiesError
+from dpestim.parties.noise import PolyaShares
 from dpestim.parties.quantile_law import quantile_program
 from dpestim.parties.replicated import Computer, Shared, split
 from dpestim.parties.sealed import Line, new_secret
@@ -63,6 +65,7 @@ class QuantileOwner:
         self._masks, self._noise = source.part(1), source.part(2)
         self._estimator, self._process = estimator, os.getpid()
         self.phase, self.value, self._flow, self._lines, self._waits = "start", None, None, {}, {}
+        self._counts = []
 
     def __reduce__(self):
         """Refuse: a copy would have the same masks and the same noise for other records."""
@@ -116,6 +119,12 @@ class QuantileOwner:
             return out
         except PartiesError as error:
             raise self._failed(error) from None
+
+    def confidence_interval(self, level=0.95):
+        """Return (low, high), as `SecureQuantile.confidence_interval` does; of this owner's method "bisection"."""
+        if self.phase != "end":
+            raise ValueError("confidence_interval comes after the last message: exchange messages first")
+        return self._plan.interval(self._counts, self._n, level)
 
     # ---------------------------------------------------------------- inside
 
@@ -183,7 +192,8 @@ class QuantileOwner:
                 out = [(at, noisy) for at in range(_COMPUTING, self._n)]
             else:
                 noisy, out = (yield from self._told(out + more, raw=True)), []
-            if int(noisy.view(np.int64)[0]) >= 0:
+            self._counts.append((middle, int(noisy.view(np.int64)[0])))
+            if self._counts[-1][1] >= 0:
                 high = middle
             else:
                 low = middle + 1
@@ -266,6 +276,7 @@ class QuantilePlan:
         self.points, self.target, self.law, self.declared = points, target, law, declared
         self.n_steps = max(1, (len(points) - 1).bit_length())
         self.share = None if law is not None else polya_share(Fraction(epsilon) / (self.n_steps * moved), honest)
+        self._noise = honest, Fraction(epsilon) / self.n_steps, moved
         self._sorted = None
 
     def check_size(self, n_records, n_owners):
@@ -278,6 +289,20 @@ class QuantilePlan:
         """Return, for each point, how many rows are below and at most there, and how many rows there are."""
         rows, points = np.sort(rows), np.asarray(self.points)
         return np.searchsorted(rows, points, "left"), np.searchsorted(rows, points, "right"), len(rows)
+
+    def interval(self, counts, n_owners, level):
+        """Return (low, high) by noisy counts, pairs (place, count), or raise ValueError where there are none."""
+        if self.law is not None:
+            raise ValueError('method must be "bisection" for an interval: with weights nothing but the quantile is '
+                             "revealed")
+        if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError("level must be a number between 0 and 1")
+        honest, epsilon, change = self._noise
+        shares = PolyaShares(n_owners, honest, epsilon, change=change)
+        far = shares.half_width(1 - (1 - Fraction(level)) / self.n_steps)  # (each step may miss: a part of 1 - level)
+        low = max((place + 1 for place, count in counts if count < -far), default=0)
+        high = min((place for place, count in counts if count >= far), default=len(self.points) - 1)
+        return self.points[low], self.points[high]
 
     def count(self, rows, place):
         """Return an array of how many rows are at most a point, less the target, in units; the last row counts high."""

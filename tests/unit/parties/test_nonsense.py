@@ -120,3 +120,51 @@ def test_a_vector_that_is_none_is_a_value_error_of_its_owner():
     (party, _), _, _ = made(2, 1)
     with pytest.raises(ValueError, match="vector must"):
         SumParty(party.terms, party._directory, 0, party._identity, [0.5])
+
+
+def shown(parties, server, phase):
+    """Run up to the server's messages of a phase, and return these."""
+    waiting = [message for party in parties for message in party.start()]
+    while True:
+        told = [answer for message in waiting for answer in server.receive(message)]
+        if told[0].phase == phase:
+            return told
+        waiting = [answer for message in told for answer in parties[message.receiver].receive(message)]
+
+
+@pytest.mark.parametrize(("forge", "match"), [
+    (lambda message, server: replace(message, signature=bytes(64)), "not signed by the server"),
+    (lambda message, server: server._identity.signed(replace(message, receiver=1), server._context), "its receiver"),
+    (lambda message, server: server._identity.signed(replace(message, fields={
+        **message.fields, "survivors": [0, 1, 2]}), server._context), "other survivors")])
+def test_a_party_takes_what_its_server_signed_for_it_about_the_survivors_it_signed(forge, match):
+    parties, server, _ = made(4, 1, active=True, dropout=0.25)
+    message = shown(parties, server, "reveal")[0]
+    with pytest.raises(PartiesError, match=match) as error:
+        parties[0].receive(forge(message, server))
+    assert error.value.phase == "reveal"
+
+
+def test_a_server_takes_one_message_of_a_phase_and_no_message_of_its_own():
+    parties, server, _ = made(3, 1, dropout=0.34)
+    first, second = parties[0].start()[0], parties[1].start()[0]
+    server.receive(first)
+    other = parties[0]._to_server("keys", {**first.fields, "boxes": second.fields["boxes"]})
+    with pytest.raises(PartiesError, match="two different messages"):
+        server.receive(other)
+    parties, server, _ = made(3, 1, dropout=0.34)
+    assert not server.is_signed(server._to(0, "keys", {}))
+    assert server.is_signed(parties[0].start()[0])
+
+
+def test_too_few_shares_are_an_error_and_no_wrong_sum():
+    """More parties end before they reveal than may drop out: a threshold of 3 with 2 neighbours left."""
+    parties, server, _ = made(5, 1, dropout=0.2, corrupt=0.4)
+    told = shown(parties, server, "reveal")
+    assert server.terms.graph[1] >= 3
+    for message in told[:2]:
+        server.receive(*parties[message.receiver].receive(message))
+    with pytest.raises(PartiesError, match="neighbours of party 0 are left") as error:
+        server.close()
+    assert error.value.phase == "reveal"
+    assert server.result is None

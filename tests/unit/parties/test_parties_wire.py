@@ -49,11 +49,16 @@ def test_large_and_foreign_frames_are_refused():
         left(struct.pack(">4sIQ", b"DPP1", 2**32 - 1, 0), 10)
     good = {"phase": "x", "sender": 0, "receiver": 1, "fields": {}, "arrays": []}
     for wrong in ({"arrays": [["a", "|O", [1]]]}, {"arrays": [["a", "<u8", [2**62]]]}, {"arrays": [["a", "<u8", [-1]]]},
+                  {"arrays": [["a", "<u8", [2**70]]]}, {"arrays": [["a", "<f8", [0]]]},
                   {"arrays": [["a", "|u1", [1, 1, 1]]]}, {"sender": True}, {"phase": 1}, {"fields": []}, {"more": 1},
                   {"arrays": 3}, {"arrays": [["a", "|u1", [0]], ["a", "|u1", [0]]]}):
         header = json.dumps({**good, **wrong}, sort_keys=True, separators=(",", ":")).encode()
         with pytest.raises(PartiesError):
             decode(struct.pack(">4sIQ", b"DPP1", len(header), 0) + header + bytes(64), 1000)
+    frame = encode(Message("x", 0, 1))  # (a byte that belongs to nothing, and that nobody would sign)
+    longer = struct.pack(">4sIQ", b"DPP1", len(frame) - PREFIX - 64, 1) + frame[PREFIX:-64] + b"x" + frame[-64:]
+    with pytest.raises(PartiesError):
+        decode(longer, 1000)
     for header in (b"[]", b"3", b"{", b"[" * 100_000):
         with pytest.raises(PartiesError):
             decode(struct.pack(">4sIQ", b"DPP1", len(header), 0) + header + bytes(64), 1000)
