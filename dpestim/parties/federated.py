@@ -43,7 +43,8 @@ _REHEARSED = 1000
 def federated(estimator, parties, *, honest=None, users=None):
     """Fit an estimator to the rows of several parties, all in this process; returns it.
 
-    This is for trying out. Where parties are processes, each calls `take_part` with its own rows.
+    This is for trying out. Where parties are processes, each calls `take_part` with its own rows. For one statistic of
+    owners who all answer, with one message each and no server, take `dpestim.distributed.Owner`.
 
     Parameters
     ----------
