@@ -33,6 +33,8 @@ class Owner:
 
     Every owner makes one, and sends its `key` to all others. `answer` of the list of all keys then gives the message of
     this owner, and `combine` of all messages the statistic. A message tells nothing without those of all others.
+    Take it for one statistic of owners who all answer, each with one message and without a server. For models, for
+    owners that may drop out and for several rounds take `dpestim.parties.take_part`, which needs a server.
 
     **Privacy.** That of the statistic, against the aggregator and all but `honest` owners together. The ledger
     of this owner's estimator is charged by `answer`. The proof: ``owners.md``.

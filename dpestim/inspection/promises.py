@@ -59,7 +59,7 @@ def trust_of(parties, say):
     """Return whom one must trust in place of a curator, where several parties make a release."""
     if say.name == "en":
         return f"{parties.nobody.capitalize()}, as long as {parties.condition}."
-    called, said = say(f"parties.called.{parties.name}"), []
+    called, said, called_parties = say(f"parties.called.{parties.name}"), [], parties.name == "parties"
     known = called if parties.n_parties is None else f"{say.count(parties.n_parties)} {called}"
     if parties.computing:
         said.append(say("parties.two"))
@@ -70,6 +70,7 @@ def trust_of(parties, say):
         said.append(say("parties.honest", n=parties.honest, parties=called))
     if parties.with_server is not None and parties.with_server < parties.colluding:
         said.append(say("parties.server", n=parties.with_server))
-    said += [say("parties.follows")] * parties.follows + [say("parties.all_follow")] * parties.computing
+    said += [say("parties.sums")] * parties.sums + [say("parties.follows")] * (parties.follows and called_parties)
+    said += [say("parties.all_follow")] * (parties.computing or (parties.follows and not called_parties))
     condition = f" {say('parties.and')} ".join([part for part in (", ".join(said[:-1]), *said[-1:]) if part])
     return say(f"parties.trust.{'computing' if parties.computing else parties.name}", condition=condition)

@@ -43,7 +43,8 @@ _REHEARSED = 1000
 def federated(estimator, parties, *, honest=None, users=None):
     """Fit an estimator to the rows of several parties, all in this process; returns it.
 
-    This is for trying out. Where parties are processes, each calls `take_part` with its own rows.
+    This is for trying out. Where parties are processes, each calls `take_part` with its own rows. For one statistic of
+    owners who all answer, with one message each and no server, take `dpestim.distributed.Owner`.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     if "privacy_" in vars(estimator):
         told = estimator.privacy_
         estimator.privacy_ = replace(told, notes=(*told.notes, _NOTE), parties=(made_by,))
-    estimator.shares_ = SharesOfFit(m, int(honest), estimator.privacy_, shares.releases)
+    estimator.shares_ = SharesOfFit(sums, int(honest), estimator.privacy_, shares.releases)
     return estimator
 
 
@@ -328,7 +329,7 @@ class _Meeting:
         honest = n_parties - 1 if honest is None else honest
         # (with one honest party its share is all of the noise, and masks are not needed; others are refused later)
         some = isinstance(honest, Integral) and 1 < honest <= n_parties
-        self._corrupt = (n_parties - int(honest)) / n_parties if some else 0.0
+        self.n_corrupt = n_parties - int(honest) if some else 0
         owner, *self._identities = (Identity() for _ in range(n_parties + 1))
         self._owner, self._directory = owner, Directory(owner.public, [own.public for own in self._identities])
         self.n_parties, self.barrier, self._n = n_parties, Barrier(n_parties, self._add_up), 0
@@ -344,7 +345,7 @@ class _Meeting:
             raise ValueError("parties must have an estimator with the same parameters and the same columns: compare "
                              "what each party has passed")
         self._n += 1
-        terms = SumTerms(self.n_parties, len(vectors[0]), corrupt=self._corrupt,
+        terms = SumTerms(self.n_parties, len(vectors[0]), corrupt=self.n_corrupt / self.n_parties,
                          label=f"{self._n} {labels[0]}")
         parties = [SumParty(terms, self._directory, place, identity, words)
                    for place, (identity, words) in enumerate(zip(self._identities, vectors))]
@@ -354,6 +355,7 @@ class _Meeting:
 class _Seat:
     def __init__(self, meeting, place):
         self._meeting, self.n_parties, self.place = meeting, meeting.n_parties, place
+        self.n_corrupt = meeting.n_corrupt
 
     def total(self, words, label):
         """Return the sum of the words of all parties."""

@@ -16,6 +16,7 @@ from dpestim.parties.noise import BinomialShares
 from dpestim.parties.wire import Message
 from dpestim.privacy import Neighbours
 from dpestim.privacy.rounding import whole
+from dpestim.privacy.trust import Parties
 from dpestim.rng import WordSource
 
 _ROLES, _VERSION = ("first", "second"), 2
@@ -117,7 +118,8 @@ class PrivateIntersectionSize(PrivateEstimator):
             neighbours=Neighbours.SUBSTITUTION if self.max_users is None else Neighbours.ADD_REMOVE)
         run = _Run(shares, self._terms(shares), self.label.encode(), WordSource(self.random_state),
                    _ROLES.index(self.role))
-        guarantee = replace(shares.guarantee, seeded=run.source.seeded)
+        guarantee = replace(shares.guarantee, seeded=run.source.seeded,
+                            parties=(Parties(2, None, name="owners", follows=True),))
         self._charge(guarantee, None)
         self._become({"guarantee_": guarantee})
         self._run, self._noisy, self._seen = run, None, {}

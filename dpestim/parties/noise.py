@@ -187,7 +187,7 @@ class NoiseShares:
 
     def _promised(self, k, epsilon, curve, notes):
         # (where nothing holds with this delta, delta 1 says so)
-        parties = () if k == self.n_parties else (Parties(self.n_parties, k),)
+        parties = () if k == self.n_parties else (Parties(self.n_parties, k, sums=True),)
         return PrivacyGuarantee(epsilon, self.delta, "central", self.neighbours, None, notes, curve=curve,
                                 parties=parties)
 

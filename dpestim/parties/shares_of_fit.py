@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 
 from dpestim.accounting import RenyiCurve
@@ -25,8 +24,9 @@ class SharesOfFit:
         Of the fit, with `honest` honest parties.
     """
 
-    def __init__(self, n_parties, honest, guarantee, releases):
-        self.n_parties, self.honest, self.guarantee = n_parties, honest, guarantee
+    def __init__(self, sums, honest, guarantee, releases):
+        self.n_parties, self.honest, self.guarantee = sums.n_parties, honest, guarantee
+        self._corrupt, self._active = _masks_of(sums)
         #: {(law, number of integers): how often}
         self._releases = Counter(releases)
 
@@ -60,10 +60,9 @@ class SharesOfFit:
         if left >= self.honest:
             return told
         curve, epsilon = self._kept(left) if left else (None, math.inf)
-        (parties,) = told.parties
         return PrivacyGuarantee(epsilon, told.delta, told.model, told.neighbours, told.seeded, (
             f"Noise came in shares, of which those of {self.honest} parties were to suffice, and {left} are left.",),
-            curve=curve, parties=() if epsilon == math.inf else (replace(parties, colluding=k),))
+            curve=curve, parties=() if epsilon == math.inf else (_parties(self.n_parties, k, self._corrupt, self._active),))
 
     # ---------------------------------------------------------------- inside
 
@@ -105,8 +104,16 @@ class SharesOfFit:
 
 def parties_of(sums, honest):
     """Return who may collude, by what adds up for the parties."""
-    m = sums.n_parties
-    colluding, corrupt = m - honest, getattr(sums, "n_corrupt", None)
+    corrupt, active = _masks_of(sums)
     # (with one honest party each share is all of the noise: masks are not needed)
-    with_server = None if honest == 1 or corrupt is None or corrupt >= colluding else corrupt
-    return Parties(m, colluding, with_server, follows=not getattr(sums, "active", False))
+    return _parties(sums.n_parties, sums.n_parties - honest, None if honest == 1 else corrupt, active)
+
+
+def _masks_of(sums):
+    """Return how many may collude with the server (None: any number), and whether the server may cheat."""
+    return getattr(sums, "n_corrupt", None), getattr(sums, "active", False)
+
+
+def _parties(n_parties, colluding, corrupt, active):
+    with_server = None if corrupt is None or corrupt >= colluding else corrupt
+    return Parties(n_parties, colluding, with_server, follows=not active)

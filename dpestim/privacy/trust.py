@@ -21,7 +21,9 @@ class Parties:
     honest : int or None
         How many collude with nobody, at least: in place of `colluding` where `n_parties` is not known.
     follows : bool
-        Whether whoever adds up follows the protocol (honest-but-curious).
+        Whether whoever adds up, or all owners, must follow the protocol (honest-but-curious).
+    sums : bool
+        Whether a secure sum must add up what they send.
     """
 
     n_parties: int | None
@@ -31,6 +33,7 @@ class Parties:
     computing: bool = False
     honest: int | None = None
     follows: bool = False
+    sums: bool = False
 
     @property
     def nobody(self):
@@ -51,9 +54,11 @@ class Parties:
             said.append(f"at least {self.honest} of the {self.name} {_verb(self.honest, 'colludes')} with nobody")
         if self.with_server is not None and self.with_server < self.colluding:
             said.append(f"{_some(self.with_server)} of them {_verb(self.with_server, 'colludes')} with the server")
-        if self.follows:
+        if self.sums:
+            said.append("a secure sum adds up what they send")
+        if self.follows and self.name == "parties":
             said.append("the server follows the protocol")
-        if self.computing:
+        if self.computing or (self.follows and self.name == "owners"):
             said.append("all owners follow the protocol")
         return " and ".join(said) if len(said) < 3 else ", ".join(said[:-1]) + f", and {said[-1]}"
 

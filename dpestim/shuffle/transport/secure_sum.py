@@ -21,7 +21,8 @@ class SecureSum:
 
     Every user has neighbours in a random regular graph. Each pair adds and takes away the same pseudo-random mask, and
     each user adds one of its own; the seeds are shared among neighbours (Shamir), so that the server can remove the
-    masks of those who dropped out after they were added, and the own masks of those who stayed.
+    masks of those who dropped out after they were added, and the own masks of those who stayed. Between processes take
+    `dpestim.parties.SecureSum`.
 
     **Privacy.** None is claimed: one process plays all parts, and a hash of both secrets stands in for the agreement on
     keys. What is simulated faithfully is the arithmetic: who masks with what, what is shared, what can be recovered.

@@ -194,7 +194,7 @@ BLOCKS = {
     "docs/guide/from_smartnoise.md": 1,
     "docs/guide/graphs.md": 10,
     "docs/guide/recommendations.md": 3,
-    "docs/guide/parties.md": 6,
+    "docs/guide/parties.md": 8,
     "docs/guide/large_domains.md": 9,
     "docs/guide/learning.md": 5,
     "docs/guide/many_attributes.md": 5,

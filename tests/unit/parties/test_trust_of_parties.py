@@ -13,7 +13,7 @@ from dpestim import distributed
 from dpestim.inspection import privacy_card
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.naive_bayes import DPGaussianNB
-from dpestim.parties import PolyaShares, SecureQuantile, SumTerms, federated, take_part
+from dpestim.parties import PolyaShares, PrivateIntersectionSize, SecureQuantile, SumTerms, federated, take_part
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.trust import Parties
 from dpestim.statistics import Count, Mean, Sum
@@ -61,9 +61,15 @@ def test_no_curator_is_to_be_trusted(make, said):
     assert "must be trusted, as long as" in str(est.privacy_)
 
 
+def test_two_owners_who_count_their_common_users_trust_nobody():
+    clinic = PrivateIntersectionSize(1.0, role="first")
+    clinic.start(range(3))
+    assert "no owner and no aggregator must be trusted, as long as all owners follow" in str(clinic.guarantee_)
+
+
 def test_shares_alone_say_who_may_collude():
     shares = PolyaShares(5, 3, 1.0)
-    assert "at most 2 of the 5 parties collude or drop out" in str(shares.guarantee)
+    assert "at most 2 of the 5 parties collude or drop out and a secure sum adds up" in str(shares.guarantee)
     assert not shares.privacy_against(5).parties
 
 
@@ -130,7 +136,7 @@ def test_what_fewer_honest_parties_keep_of_counts():
         float(shares.privacy_against(k).epsilon) for k in range(6)])
     assert found[1] == count.privacy_
     assert found[5].epsilon == math.inf
-    assert "at most 3 of the 5 parties" in str(found[3])
+    assert "at most 3 of the 5 parties collude or drop out, at most 1 of them colludes with the server" in str(found[3])
 
 
 def test_what_fewer_honest_parties_keep_of_gaussian_noise():
