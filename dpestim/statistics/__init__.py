@@ -22,31 +22,20 @@ Every statistic is a class with ``summarize``, ``merge`` and ``release``, for da
 places, and a function that does all three.
 """
 
-from dpestim.statistics.functions import (
-    contingency_table,
-    correlation,
-    count,
-    covariance,
-    histogram,
-    maximum,
-    mean,
-    median,
-    minimum,
-    n_rows,
-    quantile,
-    std,
-    sum,
-    unknown_categories,
-    var,
-)
-from dpestim.statistics.groups import group_by
-from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
-from dpestim.statistics.quantiles import Quantile
-from dpestim.statistics.ranges import RangeCounts
-from dpestim.statistics.result import Result
-from dpestim.statistics.sums import Count, Mean, Sum
-from dpestim.statistics.tables import ContingencyTable, Histogram
-from dpestim.statistics.unknown import UnknownCategories
+from dpestim import lazy
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "functions": "contingency_table correlation count covariance histogram maximum mean median minimum n_rows "
+                 "quantile std sum unknown_categories var",
+    "groups": "group_by",
+    "moments": "Correlation Covariance StandardDeviation Variance",
+    "quantiles": "Quantile",
+    "ranges": "RangeCounts",
+    "result": "Result",
+    "sums": "Count Mean Sum",
+    "tables": "ContingencyTable Histogram",
+    "unknown": "UnknownCategories",
+})
 
 __all__ = [
     "ContingencyTable",

@@ -1,0 +1,28 @@
+"""Packages whose names are imported when they are first asked for: who fits one estimator does not load a hundred."""
+
+import importlib
+
+
+def attach(package, homes):
+    """Return (`__getattr__`, `__dir__`) of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : dict
+        Modules of the package, with the names that each brings, in one string.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def __getattr__(name):
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(importlib.import_module(package), name, found)  # (asked once)
+        return found
+
+    def __dir__():
+        return sorted({*vars(importlib.import_module(package)), *home_of})
+
+    return __getattr__, __dir__
