@@ -68,7 +68,8 @@ prereleases: wheel
 # What a build can change: loops that check every index, and the portable ones in place of the vector ones (no integers of
 # 128 bits, nothing of GNU C: what MSVC compiles, with the same seeded results). So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
-# proofs about models, documentation and packaging are Python that no build touches; `make test` has run them.
+# proofs about models, documentation and packaging are Python that no build touches; `make test` has run them. And so are
+# studies of accuracy (`ci`, and not `law`: third settings are both), of which shorter tests run the same loops.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
@@ -85,7 +86,7 @@ debug-test: $(VENV)/.built
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
 	for proof in $$(find dpestim -name "*.md"); do cp $$proof build/debug/lib/$$proof; done
 	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider \
-		$(WORKERS) $(KERNEL_TESTS)
+		$(WORKERS) $(KERNEL_TESTS) -m "not ci or law"
 
 # draw the picture of the README again
 picture: $(VENV)/.built

@@ -61,12 +61,12 @@ for cls in (GRRFrequencyEstimator, OUEFrequencyEstimator, OLHFrequencyEstimator)
     check_mechanism(cls(1.0, categories=[["a", "b", "c"]]))
 x = np.random.default_rng(0).uniform(-1, 1, (2000, 1))
 with Ledger(2.0) as ledger:
-    assert abs(MeanEstimator(PMTransformer(1.0, bounds=(-1, 1))).fit(x).mean_[0]) < 0.3
-    model = DPLogisticRegression(1.0, classes=[False, True], data_norm=1.0).fit(x, x[:, 0] > 0)
+    assert abs(MeanEstimator(PMTransformer(1.0, bounds=(-1, 1), random_state=0)).fit(x).mean_[0]) < 0.3
+    model = DPLogisticRegression(1.0, classes=[False, True], data_norm=1.0, random_state=0).fit(x, x[:, 0] > 0)
 assert model.score(x, x[:, 0] > 0) > 0.8
 assert ledger.remaining().epsilon == 0
 grade = load_yrbss().data[:, 1:2]
-f = OUEFrequencyEstimator(2.0, categories=[["female", "male"]]).fit(grade).frequencies_[0]
+f = OUEFrequencyEstimator(2.0, categories=[["female", "male"]], random_state=0).fit(grade).frequencies_[0]
 assert abs(f[0] - np.mean(grade == "female")) < 0.1
 print(f"wheel works on {sys.version.split()[0]}, {build.VECTOR_BITS}-bit vectors")
 """

@@ -48,7 +48,15 @@ class Units(LoadScopeScheduling):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.workqueue = _Queue()
+        self.workqueue, self._places = _Queue(), {}
+
+    def _assign_work_unit(self, node):
+        """As ever, but know where in a collection a test is: to look through all of it for each takes seconds."""
+        scope, tests = self.workqueue.popitem(last=False)
+        self.assigned_work.setdefault(node, {})[scope] = tests
+        if not self._places:  # (that of all nodes is the same)
+            self._places = {test: place for place, test in enumerate(self.registered_collections[node])}
+        node.send_runtest_some([self._places[test] for test, is_done in tests.items() if not is_done])
 
     def _split_scope(self, nodeid):
         return unit(nodeid)

@@ -24,7 +24,7 @@ def listed():
                 "shuffle", "keyvalue", "local model", "attributes", "itemsets", "privatized columns", "views", "parts",
                 "heavy hitters"):
             for k, params in enumerate(cls._test_params()):
-                yield pytest.param(cls, params, id=f"{name}-{k}")
+                yield pytest.param(cls, params, id=f"{name}-{k}", marks=[pytest.mark.ci] * (k > 1))
 
 
 CASES = list(listed())

@@ -109,6 +109,7 @@ def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
     assert all(row.ours > 0 and row.baseline is None for row in rows)
 
 
+@pytest.mark.ci
 def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
     from benchmarks import longitudinal, sketches
 
@@ -141,6 +142,7 @@ def test_models_and_what_comes_before_them_are_timed(benchmarks, monkeypatch):
     assert all(row.ours > 0 and row.ratio > 0 and row.met is None for row in rows)
 
 
+@pytest.mark.ci
 def test_every_model_is_compared(benchmarks, capsys, monkeypatch):
     from benchmarks import models
 

@@ -57,6 +57,7 @@ def test_small_samples_take_little_memory_and_are_never_below_the_truth(sigma, r
     assert found[2] <= truths[2] * (1 + mpf(loose)) + mpf(1e-20)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("losses", "delta", "most"), [
     # the epsilons of an account of another library, whose steps are 1e-4 and 1e-5, and a part more
     (PrivacyLossDistribution.gaussian(1.0, sampling_rate=1e-2).compose(10_000), 1e-5, 6.18774 * 1.001),
@@ -111,6 +112,7 @@ def test_huge_epsilons_are_converted(epsilon):
     assert pure.to("substitution").delta == 0
 
 
+@pytest.mark.ci
 def test_budgets_of_very_many_releases_are_found_by_one_search(monkeypatch):
     counts = []
     monkeypatch.setattr(calibrate_module, "equal_delta", lambda *args: counts.append(args) or equal_delta(*args))

@@ -155,6 +155,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_estimators_release_is_within_the_bound_of_before(name):
     """The seeds are fixed: of so many runs no more than 5 % may be beyond, but for 4 standard deviations."""

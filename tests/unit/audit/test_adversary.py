@@ -191,6 +191,7 @@ def test_plain_laws_protect_everybody_alike():
 # ---------------------------------------------------------------- local hashing
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "g"), [(3, 2), (5, 5), (9, 21), (40, 8), (120, 21)])
 def test_hashes_as_they_are_drawn(d, g):
     """Against the mean over 20,000 hashes of words; the values of an ideal random function are told from it."""

@@ -143,6 +143,7 @@ def spread(n, d):
     return (np.arange(n) % d)[:, None]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("values_of", [peaked, spread])
 @pytest.mark.parametrize("cls", [OUEFrequencyEstimator, OLHFrequencyEstimator, HRFrequencyEstimator,
                                  CMSFrequencyEstimator])

@@ -593,6 +593,7 @@ def test_an_epsilon_that_no_law_has_is_refused_quickly_and_without_warnings(cls,
     assert not recwarn.list
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [1, 10, 20, 40])
 def test_rounded_noise_of_any_size_has_the_variance_that_it_states(epsilon):
     """Below one step it is much less than sigma^2 + 1/12: rounding makes most of it 0."""

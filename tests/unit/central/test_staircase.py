@@ -95,6 +95,7 @@ def test_gamma_is_the_optimum_for_the_variance(epsilon):
     assert short == pytest.approx(float(exact), rel=1e-8)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 6.0])
 def test_variance_is_that_of_unfolded_noise_less_the_spread_of_what_is_folded(epsilon):
     law = Staircase.make(epsilon)

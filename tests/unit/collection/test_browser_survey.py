@@ -44,6 +44,7 @@ def messages(survey, visitors):
     return done.stdout.split("\n")
 
 
+@pytest.mark.ci
 def test_estimates_of_visitors_are_within_four_standard_errors(tmp_path):
     rng, survey = np.random.default_rng(0), EXAMPLE["survey"]()
     way = rng.choice(["on foot", "by bicycle", "by car", "by bus or train"], N, p=[0.1, 0.2, 0.4, 0.3])

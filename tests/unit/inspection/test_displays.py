@@ -74,6 +74,7 @@ def test_a_column_of_frequencies(column, at, name):
     display.figure_.canvas.draw()  # a name is no formula
 
 
+@pytest.mark.ci
 def test_a_column_of_a_distribution():
     est = distribution()
     display = DistributionDisplay.from_estimator(est, column=1, n_intervals=4)
@@ -118,6 +119,7 @@ def test_several_on_the_same_axes():
     assert ours.density_.get_edgecolor()[:3] == (1, 0, 0)
 
 
+@pytest.mark.ci
 def test_distributions_on_the_same_axes_take_one_colour_of_the_cycle_each():
     _, ax = plt.subplots()
     drawn = [DistributionDisplay.from_estimator(distribution(), n_intervals=2, ax=ax) for _ in range(2)]
@@ -250,6 +252,7 @@ def test_where_intervals_would_say_nothing_none_are_drawn():
 PLAN = {"n_users": 1000, "n_categories": 16, "epsilon": 1.0}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("against", ["bits", "client_us", "server_s", "memory_mb"])
 def test_mechanisms_of_a_plan(against):
     found = plan(**PLAN)
@@ -276,6 +279,7 @@ def test_fitted_mechanisms():
     assert again is display
 
 
+@pytest.mark.ci
 def test_curves_of_a_plan():
     found = plan(**PLAN)
     display = EpsilonCurveDisplay.from_plan(found)

@@ -90,6 +90,7 @@ def test_losses_shift_every_margin():
     assert soft.evaluate(-w / np.sqrt(2))[0] == pytest.approx(loss.evaluate(w)[0], rel=1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -149,6 +150,7 @@ def test_the_strength_follows_the_released_count_alone():
         assert len({DPLogisticRegression(1.0, **params, **more).fit(X, y).C_ for y in (rare, even)}) == 1
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("n", [1000, 10_000])
 def test_a_class_of_one_per_cent_does_not_fall_behind_the_prior(n):

@@ -130,6 +130,7 @@ def data(n=6000, seed=0):
     return X, X[:, 0] + X[:, 1] > 0.5 * rng.standard_normal(n), np.arange(n) % 3
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_the_predicted_cost_is_near_the_measured_one():
     """n = 6,000, 20 seeds: with curvatures of public rows, within a factor of three."""

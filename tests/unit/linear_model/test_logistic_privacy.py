@@ -305,6 +305,7 @@ def test_pure_noise_is_taken_where_it_is_smaller():
         assert other.scale * (1 if other.delta else math.sqrt(size + 1)) <= pure.scale * math.sqrt(size + 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**5)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 2), Fraction(4)])
 def test_there_is_no_cliff_in_c(epsilon, delta):

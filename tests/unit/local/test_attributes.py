@@ -117,6 +117,7 @@ def test_reports_follow_the_joint_law(law, fake):
     assert abs(chi - expected.size) < 5 * math.sqrt(2 * expected.size)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("params", [
     {}, {"strategy": "spl"}, {"strategy": "rsfd"}, {"strategy": "rsfd", "fake": "zero", "estimator": "sue"},
     {"strategy": "rsfd", "estimator": "oue", "neighbours": "attribute"},

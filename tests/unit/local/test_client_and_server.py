@@ -597,6 +597,7 @@ def test_what_would_fail_later_is_refused_before_the_charge():
     refused_for_free(lambda: MeanEstimator(far), np.array([[1e308]]), "finite differences")
 
 
+@pytest.mark.ci
 def test_means_know_the_outliers_that_the_law_hides():
     """With everybody at a bound and a large epsilon the spread of few reports is next to nothing."""
     for transformer, value in ((PMTransformer(12.0, bounds=(0, 1)), 1.0), (PMTransformer(4.0, bounds=(0, 1)), 1.0),

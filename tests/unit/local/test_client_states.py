@@ -45,6 +45,7 @@ def weekly(face=LGRRFrequencyEstimator, **more):
     ], **{"epsilon": 6.0, "random_state": 0, **more})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("face", FACES)
 def test_some_rows_report_each_week_and_every_estimate_is_right(face, strategy):

@@ -159,6 +159,7 @@ def covered(client, n, shares, truths, level=0.95):
     return [stats.binom.pmf(ones, n, p)[(low <= x) & (x <= high)].sum() for p, x in zip(shares, truths)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("cls", "epsilon", "n"), [(DuchiTransformer, 4.0, 20), (DuchiTransformer, 6.0, 100),
                                                    (DuchiTransformer, 1.0, 50), (HMTransformer, 0.6, 20)])
 def test_intervals_of_one_bit_cover_at_the_bounds_too(cls, epsilon, n):

@@ -122,6 +122,7 @@ def test_bins_by_default_are_as_many_as_reports_have_intervals_for():
     assert len(few.confidence_interval()[0]) == 5  # no more than the distribution has
 
 
+@pytest.mark.ci
 def test_groups_have_as_many_bins_by_default_as_all_of_them_have_intervals_for():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat([0, 1], [4000, 30_000]), rng.random(34_000)])
@@ -146,6 +147,7 @@ def test_few_bins_hold_their_values_wherever_these_are(n_bins):
     assert np.mean(found) > 0.85
 
 
+@pytest.mark.ci
 def test_bins_of_values_that_all_are_equal_may_have_all():
     full = []
     for seed in range(6):

@@ -124,6 +124,7 @@ def test_long_baskets_count_less():
     assert ItemsetEstimator(6.0, n_top=5, random_state=0).fit(X).padding_lengths_ == (10,)  # (of so many users)
 
 
+@pytest.mark.ci
 def test_intervals_of_candidates_cover():
     """60 tables of 4,000 baskets of pairs of four items with rising shares, at level 0.9; n = 60 * 10 at most."""
     rng, inside = np.random.default_rng(0), []

@@ -331,6 +331,7 @@ def test_noise_alone_moves_margins_by_about_the_learning_rate():
         assert 0.05 < size < 3 * 0.3
 
 
+@pytest.mark.ci
 def test_rare_classes_are_found_by_the_intercept():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20_000, 2))

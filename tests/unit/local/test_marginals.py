@@ -56,6 +56,7 @@ def test_second_moments_are_those_of_the_law(law, block):
     assert found.covariance(f) == pytest.approx(whole + np.diag(f) - np.outer(f, f), rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["pairs", "full", "fourier", "calm"])
 def test_tables_have_the_errors_that_are_stated_and_intervals_cover(method):
     """Mean squares in units of the stated errors, coverage of cells of a skewed table, and less error."""

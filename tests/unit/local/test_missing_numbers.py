@@ -114,6 +114,7 @@ def test_reports_follow_the_law(cls):
     assert law.input_of(codes).tolist() == [len(rows) - 1, 0, len(rows) - 2]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cls", LAWS)
 def test_means_are_of_the_values_that_are_there(cls):
     x, mean = ages()
@@ -158,6 +159,7 @@ def test_intervals_cover_what_they_are_about():
     assert ((hits > 100) & (hits < 139)).all(), hits
 
 
+@pytest.mark.ci
 def test_distributions_are_of_the_values_that_are_there():
     x, _ = ages(40_000)
     est = DistributionEstimator(client(PMTransformer, 3.0, grid=256), n_bins=64).fit(x)

@@ -158,6 +158,7 @@ def test_a_joint_report_is_drawn_as_one_column():
     assert MixedEstimator(est.transformers, epsilon=2.0).n_sampled_ >= 1
 
 
+@pytest.mark.ci
 def test_frequencies_of_drawn_columns_have_the_errors_of_the_draw():
     """n = 300 aggregates of 200 users, alpha = 1e-6: the variance is that of claim 4, and not that without the draw."""
     n, repeats = 200, 300

@@ -247,6 +247,7 @@ def test_variance_of_the_square_wave_is_that_of_the_paper(epsilon):
         assert not np.allclose(variance, square_wave(factor * epsilon, x), rtol=0.01)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 2, 4, 8])
 def test_variance_of_laplace_is_below_that_of_unclipped_noise(epsilon):
     law = Laplace(epsilon)
@@ -286,6 +287,7 @@ def test_the_piecewise_mechanism_has_less_variance_than_the_square_wave():
 # ---------------------------------------------------------------- what users see
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("cls", [SWTransformer, LaplaceTransformer])
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 40.0])
 def test_means_are_right_for_any_epsilon_and_several_columns(cls, epsilon):

@@ -145,6 +145,7 @@ def test_the_variance_tends_to_that_of_the_continuous_mechanism(epsilon):
     assert float(r.positions[-1] * 2 - 1) == pytest.approx((s + 1) / (s - 1), rel=1e-3)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("form", ["discretised", "continuous"])
 def test_sdpm_reports_are_as_biased_as_theory_says(form):
@@ -216,6 +217,7 @@ def dense_of(r, n_bins):
     return Dense(r.channel(n_bins)[2].matrix())
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("r", [*LAWS, PM.make(1.0, 1 << 15), SDPM.make(
     2.0, 1 << 15, Fraction(1, 7), Fraction(3, 5), 16, True)], ids=repr)

@@ -78,6 +78,7 @@ def test_stratified_is_unbiased_though_values_depend_on_groups():
     np.testing.assert_allclose(variance, wanted, rtol=1e-12)
 
 
+@pytest.mark.ci
 def test_inverse_variance_is_biased_by_dependence_and_by_nothing_else():
     """Erratum D6: with constant weights the expectation is that of the weighted group means, exactly."""
     est = PersonalizedEstimator(GRR, TWO, weights="inverse_variance")
@@ -392,6 +393,7 @@ def test_copies_and_searches():
 # -------------------------------------------------------------------- numbers
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_distributions_are_put_on_common_bins_exactly():
     rng = np.random.default_rng(0)

@@ -83,6 +83,7 @@ def test_the_names_of_a_small_domain_are_not_told_twice():
     assert grr.rmse == pytest.approx(math.sqrt(math.e**2 / (math.e**2 - 1) ** 2 / 100))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "n", "target"), [(16, 10_000, 0.05), (2, 10**6, 0.001), (300, 10**5, 0.0007)])
 def test_what_is_found_is_the_least(d, n, target):
     found = plan(n_categories=d, n_users=n, target_rmse=target)
@@ -149,6 +150,7 @@ class TestMeans:
                 law = client.set_params(epsilon=2.4).randomizer()
                 assert max(errors) > 1.05 * np.sqrt(law.variance().max()) / 10
 
+    @pytest.mark.ci
     def test_what_is_found_is_the_least(self):
         found = plan_mean(n_users=1000, target_rmse=0.05)
         assert found.best.rmse <= 0.05

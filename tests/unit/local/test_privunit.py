@@ -236,6 +236,7 @@ def test_the_variance_is_within_five_percent_of_the_best(d, epsilon):
     assert 0.99 * best < square - 1 < 1.05 * best
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "epsilon", "candidates"), [
     (2, 2.0, 256), (16, 4.0, 256), (100, 4.0, 512), (1024, 8.0, 2048),
 ])
@@ -257,6 +258,7 @@ def test_means_are_the_vectors(d, epsilon, candidates, kind):
 # ---------------------------------------------------------------- few users
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "epsilon", "n", "length"), [
     (1, 4.0, 20, 0.99), (1, 10.0, 5, 0.75), (1, 10.0, 200, 0.99), (2, 10.0, 5, 0.75), (16, 10.0, 5, 0.75),
 ])

@@ -78,6 +78,7 @@ def test_the_method_is_that_of_the_least_variance():
             estimator(**wrong).fit(zipf(10))
 
 
+@pytest.mark.ci
 def test_a_square_wave_tells_ranges_and_quantiles():
     """A smooth column and one of few values, of which each user reports one; intervals hold for both."""
     rng = np.random.default_rng(2)
@@ -175,6 +176,7 @@ def test_shares_of_ranges_and_quantiles_are_right():
     assert est.quantile_interval(0.5).shape == (1, 2)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["hio", "haar"])
 def test_intervals_of_quantiles_cover_where_noise_is_larger_than_shares(method):
     held, rng = 0, np.random.default_rng(4)

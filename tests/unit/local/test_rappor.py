@@ -265,6 +265,7 @@ def test_parameters_are_checked(params):
         RAPPORFrequencyEstimator(1.0, categories=[range(9)], p=0.5, q=0.5).fit([[1], [2]])
 
 
+@pytest.mark.ci
 def test_many_candidates_of_an_open_column_have_errors_like_few():
     """n = 20,000, 1,100 candidates on 1,024 bits; stated errors within a quarter of those seen (1,100 estimates)."""
     held = np.random.default_rng(0).integers(0, 20, 20_000)

@@ -119,6 +119,7 @@ def test_errors_are_those_of_theory(method, epsilon):
     assert abs(covered - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / (2 * seeds)), covered
 
 
+@pytest.mark.ci
 def test_the_grid_is_that_of_the_least_expected_error():
     few, many = (best_grid(1, (256, 256), "uniform", n) for n in (1000, 10**6))
     assert few.n_cells < many.n_cells
@@ -136,6 +137,7 @@ def test_the_grid_is_that_of_the_least_expected_error():
         assert stated == pytest.approx(expected_error(epsilon, grid, n), rel=0.05)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["uniform", "hdg", "adaptive"])
 def test_rectangles_are_near_the_truth(method):
     """In batches, merged, copied, by name, and of categories, too."""

@@ -308,6 +308,7 @@ def test_a_sampled_mean_without_reports_is_not_a_number(X):
     assert np.isnan(est.confidence_interval()).all()
 
 
+@pytest.mark.ci
 def test_standard_errors_of_sampled_means_are_honest():
     """Wherever values lie, with n = 1,000 and 300 repeats: within 3 sigma of what is seen, and 0.8 times is not."""
     repeats, n = 300, 1000

@@ -261,6 +261,7 @@ def test_parameters_are_checked(cls, params):
         cls(1.0, categories=[range(9)], **params).fit([[1], [2]])
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("cls", SKETCHES)
 def test_a_million_values_take_a_sketch(cls):

@@ -200,6 +200,7 @@ def test_skewed_columns_do_not_run_away(delta):
     assert np.abs(model.scores_).max() < 30
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_standard_errors_are_those_of_noise():
     """40 seeds for the same rows: errors are within a factor of 1.6 of the spread of a curve (alpha < 1e-6), and not
@@ -239,6 +240,7 @@ def test_a_class_that_noise_hides_has_no_bands():
         assert np.isnan(errors).all(axis=0).tolist() == np.isnan(errors).any(axis=0).tolist() == hidden
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("share", [0.1])
 def test_bands_hold_at_places_whose_bins_noise_chose(share):

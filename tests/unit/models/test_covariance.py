@@ -162,6 +162,7 @@ class Kept(DPCovariance):
         return {"covariance_": scatter.matrix, "errors_": scatter.standard_errors(), "public_": public, "n_": n_rows}
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.5, 1e-5)])
 @pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
@@ -250,6 +251,7 @@ def laplace_noise(d, size, rng):
     return E + np.triu(E, 1).T
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("name", [*SHAPES, "constant"])
 @pytest.mark.parametrize("law", [noise, laplace_noise])

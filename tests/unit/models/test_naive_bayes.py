@@ -96,6 +96,7 @@ def test_categorical_as_the_namesake_does():
     assert all((count >= 0).all() for count in none.category_count_)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(1000, 50, 1.0), (1000, 50, 4.0), (5000, 20, 1.0)])
 def test_where_noise_drowns_what_columns_say_only_the_prior_is_left(n, d, epsilon):

@@ -202,6 +202,7 @@ def test_noise_is_not_taken_for_what_columns_have_to_do_with_each_other():
     assert is_noise(known, known, 1.0)
 
 
+@pytest.mark.ci
 def test_few_rows_are_no_worse_than_independent_columns():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (300, 8))

@@ -500,6 +500,7 @@ def test_forests_of_gaussian_noise_say_what_is_known_of_it():
     assert model.set_params(delta=0.0).fit(X, y).privacy_.curve is None
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_many_trees_do_not_make_a_rare_class_common():
     """Floors of leaves add up over trees: with a hundred of them a class of 1 % was said to be one of 16 %."""

@@ -265,6 +265,7 @@ def test_no_square_root_is_left_to_users():
     assert ROOT_OF.search("data_norm=3**0.5")
 
 
+@pytest.mark.ci
 def test_importing_is_light():
     """scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads."""
     steps = ("dpestim", "sklearn.base, sklearn.utils.validation, scipy.stats",

@@ -484,6 +484,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_after_a_biased_method_cover_and_bootstraps_of_it_do_not(shape):

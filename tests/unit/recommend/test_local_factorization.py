@@ -23,6 +23,7 @@ def tastes(n_users, n_items, seed=0):
     return sparse.csr_array(np.where(rated, 1.5 + 2 * likes + good + 0.5 * rng.random(rated.shape), 0))
 
 
+@pytest.mark.ci
 def test_factors_predict_better_than_means_of_items_and_means_better_than_none():
     X, new = tastes(20_000, 10), tastes(500, 10, seed=1)
     model = LDPMatrixFactorization(3.0, bounds=(1, 5), n_items=10, n_components=2, random_state=0).fit(X)

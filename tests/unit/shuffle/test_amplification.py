@@ -143,6 +143,7 @@ def test_published_figures(n, epsilon0, found, closed):
         assert erlingsson(n, epsilon0, 1e-6) == pytest.approx(0.223, abs=5e-4)
 
 
+@pytest.mark.ci
 def test_the_order_of_the_bounds():
     for n in (10**3, 10**6):
         for epsilon0 in (0.1, 0.5, 4.0):

@@ -169,6 +169,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("protocol", ["balle", "cheu", "ikos", "recursive"])
 def test_intervals_cover_the_sum_whatever_the_shape(protocol):
     n, repeats, covered, ratios = 3000, 30, 0, {}

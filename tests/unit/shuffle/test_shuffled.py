@@ -269,6 +269,7 @@ def test_a_law_that_is_far_from_the_best_is_warned_of():
         shuffled(OUEFrequencyEstimator(categories=[LETTERS], random_state=0)).fit(X)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 def test_adaptive_takes_what_is_best_behind_the_shuffler():
     # locally, with 300 categories and an epsilon of 1, direct responses have far more error than what it takes

@@ -69,6 +69,7 @@ def test_whole_numbers_that_many_rows_share_are_found(width):
     assert (np.median(found, axis=0) == np.quantile(x, [0.25, 0.5])).all()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("width", [1, 1e6])
 @pytest.mark.parametrize("shape", ["continuous", "heaped", "equal"])
 def test_intervals_hold_whatever_the_width_of_the_bounds(width, shape):

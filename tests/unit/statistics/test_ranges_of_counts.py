@@ -95,6 +95,7 @@ def test_results_answer_and_travel():
     assert abs(one.value[0] - len(X)) < 30
 
 
+@pytest.mark.ci
 def test_intervals_cover_single_cells_whose_noise_is_mostly_zero():
     x, held = np.repeat([0.5, 1.5, 7.5], [30, 60, 10]), []
     for seed in range(150):

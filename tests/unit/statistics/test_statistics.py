@@ -121,6 +121,7 @@ TRUTHS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", [Sum, Mean, StandardDeviation, Correlation])
@@ -139,6 +140,7 @@ def test_the_test_of_intervals_rejects_intervals_that_are_too_short():
     assert covered(Mean(1.0, bounds=(-3, 5)), x, x.mean(), level=0.5) < fewest(LEVEL)
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("kind", [Mean, Variance])
@@ -175,6 +177,7 @@ def test_scores_of_quantiles_move_as_much_as_is_declared_and_no_more(neighbours)
         assert x[max(0, math.ceil(q * len(x) / unit) - 1)] in best
 
 
+@pytest.mark.ci
 @pytest.mark.law
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_of_quantiles_hold_any_quantile_of_the_clipped_rows(shape):

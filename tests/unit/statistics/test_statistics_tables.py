@@ -189,6 +189,7 @@ def test_private_bounds_hold_most_rows_and_are_paid_for():
     assert "0 to 2, nan to nan" in matrix.result_.about
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("neighbours", ["substitution", "add_remove"])
 @pytest.mark.parametrize("shape", ["smooth", "skewed", "two humps", "point masses", "constant"])
 def test_intervals_hold_for_rows_clipped_to_the_bounds_that_were_found(shape, neighbours):
