@@ -23,7 +23,7 @@ def calls_of(text, roots):
 
 
 def shown(page, text):
-    """Return a page as the site shows it: long names in tables are wrapped, and calls of dpestim link to their pages."""
+    """Return a page as the site shows it: long names in tables are wrapped, calls of dpestim link to their pages."""
     if page != "errata" and not page.startswith("guide/from_"):
         return text
     text = re.sub(r"\n\n(?=\|)", "\n\n```{rst-class} long-names\n```\n\n", text)

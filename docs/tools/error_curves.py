@@ -62,7 +62,8 @@ def setting(name, epsilon, seed):
                             for group, own in model.settings.items()}
     if known.get("epsilons") is not None:  # of values that need more protection than others
         size["epsilons"] = [[epsilon * each for each in column] for column in model.epsilons]
-    return model.set_params(**size, **{place: epsilon}, **({"random_state": seed} if "random_state" in known else {}))
+    seeds = [key for key in known if key == "random_state"] or [key for key in known if key.endswith("__random_state")]
+    return model.set_params(**size, **{place: epsilon}, **dict.fromkeys(seeds, seed))
 
 
 def rows_of(name):

@@ -55,6 +55,7 @@ def test_what_is_kept_of_every_class_can_be_measured_and_is_no_smaller(tool, kep
     for name, own in kept["curves"].items():
         if own["errors"][at] is not None:
             error = tool.measure_of(name)(name, 1.0, 0)
+            assert tool.measure_of(name)(name, 1.0, 0) == error, f"{name}: the seed does not repeat it"
             assert 0 <= error <= 1.01 * own["fits"] * own["errors"][at], f"{name}: run docs/tools/error_curves.py"
 
 

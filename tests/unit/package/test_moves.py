@@ -57,3 +57,12 @@ def test_pages_show_what_was_measured(script, kept):
         text = page.read_text(encoding="utf-8")
         assert script.with_block(text, [kept[name] for name in script.packages_of(page)]) == text, (
             f"run python -m benchmarks.moves: {page.name} is older than its measurements")
+
+
+def test_calls_link_to_their_pages_and_long_names_are_wrapped(script):
+    tool, text = script.calls_tool(), "a `dpestim.b.c`\n\n| a |\n|---|\n| `dpestim.b.c(d)` |\n"
+    assert tool.shown("index", text) == text
+    found = tool.shown("guide/from_opendp", text)
+    assert "a `dpestim.b.c`" in found
+    assert "| {py:obj}`b.c(d) <dpestim.b.c>` |" in found
+    assert found.count("{rst-class} long-names") == 1
