@@ -378,7 +378,7 @@ class WindowRandomizer(NumericRandomizer):
         w = self.weights
         before = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
         window = before[w.window :] - before[: w.grid + 1]
-        return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / WORD, np.float64)
+        return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / float(WORD), np.float64)
 
     def noise_at(self, row, numbers):
         """Return the variance of ``numbers[code]`` for one row: every mean asks for it."""
@@ -394,7 +394,7 @@ class WindowRandomizer(NumericRandomizer):
         """Return that of the window at grid point g, from two sums."""
         w = self.weights
         inside, everywhere = (x.sum(dtype=np.longdouble) for x in (values[g : g + w.window], values))
-        return float((w.outside * everywhere + (w.inside - w.outside) * inside) / WORD)
+        return float((w.outside * everywhere + (w.inside - w.outside) * inside) / float(WORD))
 
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, `Piecewise`) of inputs spread evenly within each bin."""
