@@ -18,7 +18,7 @@ from pathlib import Path
 
 import sbom
 
-#: The C library that the wheel of this machine may ask for at most: that of Debian 12. Releases are built on older ones.
+#: The C library that a wheel of this machine may ask for at most: that of Debian 12. Releases are built on older ones.
 NEWEST_GLIBC = (2, 36)
 
 
@@ -43,7 +43,7 @@ def check_libraries(wheel):
         libraries = set(re.findall(r"([\w.+-]+\.so[.\d]*) with versions", flat))
         assert libraries <= {"libc.so.6", "libm.so.6"}, libraries
         assert tuple(map(int, found.groups())) <= NEWEST_GLIBC, text
-        print(f"auditwheel: {found[0].rpartition(': ')[2]}, with {', '.join(sorted(libraries)) or 'no library'}")
+        print(f"auditwheel: {found[0].rpartition(': ')[2]}, libraries: {', '.join(sorted(libraries))}")
 
 
 def check_abi(wheel):
