@@ -126,7 +126,8 @@ def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     if constraints:
         listed = folder.with_suffix(".txt")
         listed.write_text("\n".join(constraints) + "\n", encoding="utf-8")
-        packages, sklearn = [f"{wheel}[test,plot]", "--constraint", listed], "all of the oldest: " + ", ".join(constraints)
+        packages = [f"{wheel}[test,plot]", "--constraint", listed]
+        sklearn = f"all of the oldest: {', '.join(constraints)}"
     python = environment(folder, interpreter, *packages)
     used = run(python, "-I", "-c", USE, cwd=folder, text=True, stdout=subprocess.PIPE).stdout
     if sklearn is None:

@@ -21,7 +21,8 @@ def main(dist):
     (wheel,) = dist.glob("*.whl")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            python = check_wheel.environment(Path(folder) / "env", sys.executable, "--pre", *LIBRARIES, f"{wheel}[test]")
+            asked = ("--pre", *LIBRARIES, f"{wheel}[test]")
+            python = check_wheel.environment(Path(folder) / "env", sys.executable, *asked)
         except subprocess.CalledProcessError:
             return warn("the pre-releases cannot be installed together: see the output of pip above")
         frozen = subprocess.run([python, "-m", "pip", "freeze"], text=True, stdout=subprocess.PIPE, check=True).stdout

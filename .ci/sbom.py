@@ -26,7 +26,8 @@ def component(requirement):
     properties = [("dpestim:versions", versions.strip() or "any"), ("dpestim:extra", extra[1] if extra else "")]
     reference = f"requirement:{name}{versions.strip()}{f'[{extra[1]}]' if extra else ''}"
     return {
-        "type": "library", "bom-ref": reference, "name": name, "purl": f"pkg:pypi/{re.sub('[-_.]+', '-', name).lower()}",
+        "type": "library", "bom-ref": reference, "name": name,
+        "purl": f"pkg:pypi/{re.sub('[-_.]+', '-', name).lower()}",
         "scope": "optional" if extra else "required",
         "properties": [{"name": key, "value": value} for key, value in properties if value],
     }

@@ -17,6 +17,8 @@ import law_pictures  # noqa: E402
 import mechanism_tables  # noqa: E402
 import site_search  # noqa: E402
 
+import dpestim  # noqa: E402
+from dpestim.stability import STABILITY  # noqa: E402
 from dpestim.version import __version__  # noqa: E402
 
 GENERATED = HERE / "generated"
@@ -80,7 +82,7 @@ html_sidebars = {page: [] for page in ("getting_started", "howto", "mechanisms",
 
 def generate(app, config):
     """Write the pages that the package dictates; without leftovers of what it no longer lists."""
-    files = {"benchmarks.rst.inc": benchmarks_text()}
+    files = {"benchmarks.rst.inc": benchmarks_text(), "stability.md": stability_text()}
     files |= {f"pictures/{name}": text for name, text in law_pictures.drawn().items()}
     files |= {f"api/{page}.rst": text for page, text in api_pages.api_pages().items()}
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
@@ -102,6 +104,13 @@ def benchmarks_text():
     """Return what the benchmarks say about themselves, without the title line."""
     source = (HERE.parent / "benchmarks" / "__init__.py").read_text(encoding="utf-8")
     return source.split('"""')[1].split("\n", 2)[2]
+
+
+def stability_text():
+    """Return the table of how settled each package is."""
+    rows = [f"| {{doc}}`dpestim.{part} </generated/api/{part}>` | {label} |" if part in dpestim.__all__
+            else f"| `dpestim.{part}` | {label} |" for part, label in sorted(STABILITY.items())]
+    return "\n".join(["| Part | Label |", "|---|---|", *rows, ""])
 
 
 def arrange(app, what, name, obj, options, lines):

@@ -9,12 +9,13 @@ STABLE, PROVISIONAL = "stable", "provisional"
 #: {public part of the package: its label}
 STABILITY = {
     **dict.fromkeys(
-        ("accounting", "central", "covariance", "datasets", "ensemble", "exceptions", "inspection", "linear_model", "local",
-         "model_selection", "naive_bayes", "postprocessing", "preprocessing", "privacy", "statistics", "tree"), STABLE
+        ("accounting", "central", "covariance", "datasets", "ensemble", "exceptions", "inspection", "linear_model",
+         "local", "model_selection", "naive_bayes", "postprocessing", "preprocessing", "privacy", "statistics",
+         "tree"), STABLE
     ),
     **dict.fromkeys(
         ("accuracy", "anonymity", "audit", "cluster", "collection", "commands", "decomposition", "distributed",
-         "feature_selection", "geo", "graph", "inputs", "parties", "pipeline", "recommend", "shuffle", "stream", "synthesis",
-         "testing", "verify"), PROVISIONAL
+         "feature_selection", "geo", "graph", "inputs", "parties", "pipeline", "recommend", "shuffle", "stream",
+         "synthesis", "testing", "verify"), PROVISIONAL
     ),
 }

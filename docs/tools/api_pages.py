@@ -13,12 +13,11 @@ from itertools import groupby
 from pathlib import Path
 
 from error_curves import table_of
-from mechanism_tables import around, mechanism_table, page_of, task_of
+from mechanism_tables import around, mechanism_table, page_of, stability_lines, task_of
 from site_search import rst_entries
 
 import dpestim
 from dpestim.base import SUBPACKAGES, PrivateEstimator, all_estimators
-from dpestim.stability import PROVISIONAL, STABILITY
 
 DOCS = Path(__file__).parents[1]
 REGISTRY = dict(all_estimators())
@@ -93,15 +92,6 @@ def object_page(full, uses):
                           f"   :target: ../gallery/{example}.html", f"   :alt: a picture of {example}", "",
                           f"   :doc:`{page}`", ""]
     return lines
-
-
-def stability_lines(full, package=False):
-    """Return the lines that say how settled a package is, and on pages of its names that it is not."""
-    part = full.split(".")[1:2]
-    label = STABILITY.get(part[0]) if part else None
-    if label == PROVISIONAL or (package and label):
-        return [f"``dpestim.{part[0]}`` is :doc:`{label} </project/releases>`.", ""]
-    return []
 
 
 def alphabetical(names):

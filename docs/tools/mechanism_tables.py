@@ -172,3 +172,12 @@ def linked(text):
 if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
+
+
+def stability_lines(full, package=False):
+    """Return the lines that say how settled a package is, and on pages of its names that it is not."""
+    part = full.split(".")[1:2]
+    label = STABILITY.get(part[0]) if part else None
+    if label == PROVISIONAL or (package and label):
+        return [f"``dpestim.{part[0]}`` is :doc:`{label} </project/releases>`.", ""]
+    return []

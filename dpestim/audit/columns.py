@@ -92,7 +92,7 @@ def _checked(shares, size, name):
 def _odds_among_fakes(law, fakes, shares):
     """Return (how much likelier each report is as the truth than as a fake, its probability as a fake)."""
     a, b = map(float, odds_of(law))
-    weights = None if fakes is None else np.array(fakes, np.float64) / WORD
+    weights = None if fakes is None else np.array(fakes, np.float64) / float(WORD)
     if isinstance(law, GRR):
         fake = b + weights * (a - b)
         return (b + shares * (a - b)) / fake, fake

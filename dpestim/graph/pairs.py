@@ -99,7 +99,8 @@ def crossing(bits, sides):
 
 def ones(bits):
     """Return how many bits are 1."""
-    return int(np.bitwise_count(bits).sum(dtype=np.int64))
+    count = getattr(np, "bitwise_count", None) or (lambda words: np.unpackbits(words.view(np.uint8)))  # (of NumPy 2)
+    return int(count(np.ascontiguousarray(bits)).sum(dtype=np.int64))
 
 
 def _blocks(bits):

@@ -55,7 +55,7 @@ class Metric(CodeReports, CategoricalRandomizer):
         self._verify()
         if self.relaxation:  # what any two values have, however far apart they are
             self.promises = (Promise(ALL, ALL, ALL, log_upper(self.worst_ratio())),)
-        matrix = np.array(self.weights, float) / WORD
+        matrix = np.array(self.weights, float) / float(WORD)
         if np.linalg.cond(matrix) > WORST_CONDITION:
             raise ValueError("epsilon is too small for these distances, because reports would not distinguish some "
                              "values: take a larger epsilon, or larger distances")
@@ -113,7 +113,7 @@ class Metric(CodeReports, CategoricalRandomizer):
     def variance(self, n, f):
         """Return the exact variance of `estimate` for n users with these frequencies of all categories."""
         f = np.asarray(f, dtype=np.float64)
-        return (f @ (np.array(self.weights, float) / WORD) @ self._inverse**2 - f) / n
+        return (f @ (np.array(self.weights, float) / float(WORD)) @ self._inverse**2 - f) / n
 
     def variance_line(self, counts, n):
         """Return (at_zero, slope) of n times the variance: the second moment is seen in the counts."""

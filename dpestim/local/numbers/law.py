@@ -375,10 +375,11 @@ class WindowRandomizer(NumericRandomizer):
 
     def expect(self, values):
         """Return the mean of values[code] for every row, in O(inputs + outputs)."""
-        w = self.weights
+        w = self.weights  # (NumPy before 2 multiplies its floats with no integer of 64 bits)
         before = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
         window = before[w.window :] - before[: w.grid + 1]
-        return np.asarray((w.outside * before[-1] + (w.inside - w.outside) * window) / WORD, np.float64)
+        means = np.longdouble(w.outside) * before[-1] + np.longdouble(w.inside - w.outside) * window
+        return np.asarray(means / float(WORD), np.float64)
 
     def noise_at(self, row, numbers):
         """Return the variance of ``numbers[code]`` for one row: every mean asks for it."""
@@ -394,7 +395,8 @@ class WindowRandomizer(NumericRandomizer):
         """Return that of the window at grid point g, from two sums."""
         w = self.weights
         inside, everywhere = (x.sum(dtype=np.longdouble) for x in (values[g : g + w.window], values))
-        return float((w.outside * everywhere + (w.inside - w.outside) * inside) / WORD)
+        outside, more = np.longdouble(w.outside), np.longdouble(w.inside - w.outside)
+        return float((outside * everywhere + more * inside) / float(WORD))
 
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, `Piecewise`) of inputs spread evenly within each bin."""

@@ -288,7 +288,9 @@ class PrivUnit(FieldReports, JointRandomizer):
             n = self.n_half
             fewer = n * tail * bdtr(k - 2, n - 1, tail) if k > 1 else 0.0
             least = fewer + k * (1 - bdtr(k - 1, n, tail))
-            return np.trapezoid(least * np.cos(angle), angle) * e / (k * e + 2 * n)
+            height = least * np.cos(angle)
+            area = (np.diff(angle) * (height[1:] + height[:-1]) / 2.0).sum()  # (`np.trapezoid` is of NumPy 2)
+            return area * e / (k * e + 2 * n)
 
         while low < high:  # it has one peak, and next to it neighbours are as good
             middle = (low + high) // 2

@@ -76,10 +76,12 @@ COLUMNS = {
     "numpy object": (TEXT, array(object), [None, np.nan, pd.NA, pd.NaT, decimal.Decimal("NaN"), np.float32("nan")]),
     "numpy object of ints": ([BIG - 1, BIG, 0], array(object), [None, np.nan]),
     "numpy object of dates": (DAYS, array(object), [None, pd.NaT, np.datetime64("NaT")]),
-    "numpy StringDType": (TEXT, array(np.dtypes.StringDType()), []),
-    "numpy StringDType nan": (TEXT, strings(np.nan), [np.nan]),
-    "numpy StringDType None": (TEXT, strings(None), [None]),
-    "numpy StringDType NA": (TEXT, strings(pd.NA), [pd.NA]),
+    **({
+        "numpy StringDType": (TEXT, array(np.dtypes.StringDType()), []),
+        "numpy StringDType nan": (TEXT, strings(np.nan), [np.nan]),
+        "numpy StringDType None": (TEXT, strings(None), [None]),
+        "numpy StringDType NA": (TEXT, strings(pd.NA), [pd.NA]),
+    } if hasattr(np.dtypes, "StringDType") else {}),  # (from NumPy 2 on)
     **{f"numpy M8[{u}]": (DAYS, array(f"M8[{u}]"), ["NaT"]) for u in ("Y", "D", "s", "us", "ns")},
     "numpy m8[s]": (SPANS, array("m8[s]"), ["NaT"]),
     "numpy m8[ns]": ([np.timedelta64(k, "ns") for k in (1, 2, 3)], array("m8[ns]"), ["NaT"]),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import integrate
 from scipy.integrate import dblquad, quad
 from scipy.special import expit, log_ndtr
 from scipy.stats import norm
@@ -132,7 +133,7 @@ def total_delta(e, sigma, strength):
     p = np.linspace(0, 1, 801)
     r = np.linspace(0, 14, 1_401)
     loss = (r[:, None] * (2 - p) / sigma + (2 - p) ** 2 / (2 * sigma**2) + np.log1p(p * (1 - p) / strength)).max(axis=1)
-    return float(np.trapezoid(r * np.exp(-r * r / 2) * np.maximum(0, -np.expm1(e - loss)), r))
+    return float(integrate.trapezoid(r * np.exp(-r * r / 2) * np.maximum(0, -np.expm1(e - loss)), r))
 
 
 @pytest.mark.parametrize("e", [0.1, 1.0, 4.0])
@@ -214,8 +215,8 @@ def hockey_sticks_1d(rest, pairs, sigma, strength, e):
 
     densities = {last: density(last) for last in {last for pair in pairs for last in pair}}
     for one in densities.values():
-        assert np.trapezoid(one, w) == pytest.approx(1, rel=1e-4)
-    return [float(np.trapezoid(np.maximum(0, densities[a] - math.exp(e) * densities[b]), w)) for a, b in pairs]
+        assert integrate.trapezoid(one, w) == pytest.approx(1, rel=1e-4)
+    return [float(integrate.trapezoid(np.maximum(0, densities[a] - math.exp(e) * densities[b]), w)) for a, b in pairs]
 
 
 @pytest.mark.parametrize("e", [0.3, 1.0, 3.0])

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import optimize, special, stats
+from scipy import integrate, optimize, special, stats
 
 from dpestim._core import privunit
 from dpestim.exceptions import PrivacyLeakWarning
@@ -172,7 +172,7 @@ def test_rotations_are_uniform(d):
 def best_normals(n, k):
     """The mean of the sum of the k largest of n independent |normals|, by integration."""
     y = np.linspace(0, 9, 20_001)
-    return n * np.trapezoid(y * 2 * stats.norm.pdf(y) * special.bdtr(k - 1, n - 1, 2 * stats.norm.sf(y)), y)
+    return n * integrate.trapezoid(y * 2 * stats.norm.pdf(y) * special.bdtr(k - 1, n - 1, 2 * stats.norm.sf(y)), y)
 
 
 @pytest.mark.parametrize(("d", "epsilon"), [(256, 0.5), (256, 4.0), (1024, 1.0), (1024, 8.0)])
