@@ -68,5 +68,6 @@ def test_a_guess_is_bounded_for_every_law_and_direct_encoding_reaches_it(n, epsi
     right = base * BayesianAdversary(GRRFrequencyEstimator(epsilon, **given)).expected_success()
     assert right - 1e-6 <= after < right + 1
     assert abs(before - base / n) <= 0.5
+    assert base >= n
     assert base * BayesianAdversary(OUEFrequencyEstimator(epsilon, **given)).expected_success() <= after
     assert guessed(Fraction(15), n) is None
