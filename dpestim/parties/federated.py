@@ -212,8 +212,8 @@ def _array_of(rows):
         return rows
     try:
         found, plain = np.asarray(rows), np.asarray(rows, object)
-    except ValueError:  # (rows of several lengths: the fit says so)
-        return rows
+    except ValueError:
+        raise ValueError("X and y must have rows of one length each: pass arrays or data frames") from None
     return found if found.dtype.kind in "biuf" or all(isinstance(value, str) for value in plain.ravel()) else plain
 
 

@@ -222,8 +222,10 @@ def test_refusals_cost_nothing():
         (DPKBinsDiscretizer(1.0, bounds=(0, 1)), np.ones((20, 2))), (Count(1.0), np.array(["a"] * 20)),
         (Quantile(1.0, bounds=(0, 1)), np.ones(20)), (Variance(1.0, bounds=(0, 1)), np.ones(20)),
         (Mean(1.0, bounds=(0, 1)), np.array(["a"] * 20)),
+        (DPLinearRegression(1.0, delta=1e-5, method="adassp", bounds=(0, 1), target_bounds=(0, 1)),
+         (np.ones((20, 2)), np.ones(20))),
     ):
-        est.set_params(ledger=Ledger(5.0))
+        est.set_params(ledger=Ledger(5.0, delta=0.1))
         with pytest.raises(ValueError):
             federated(est, [data, data])
         assert est.ledger.spent().epsilon == 0

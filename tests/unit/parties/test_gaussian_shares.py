@@ -115,6 +115,8 @@ def test_owners_with_a_delta_add_gaussian_noise():
     messages = [owner.answer(keys, rows[k::3]) for k, owner in enumerate(owners)]
     found, pure = distributed.combine(make(), messages), Sum(1.0, bounds=(0, 1), neighbours="add_remove").fit(rows)
     assert (found.result_.standard_error < 0.5 * pure.result_.standard_error).all()
+    one = make().fit(rows).result_.standard_error
+    assert found.result_.standard_error == pytest.approx(math.sqrt(3 / 2) * one, rel=0.01)
     away = found.value_ - rows.sum(axis=0)
     assert away.any()
     assert 0.5 < np.mean(np.square(away / found.result_.standard_error)) < 2

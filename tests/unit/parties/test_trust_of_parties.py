@@ -4,18 +4,22 @@ import math
 import pickle
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from time import sleep
 
 import numpy as np
 import pytest
 
 from dpestim import distributed
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.inspection import privacy_card
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.parties import PolyaShares, PrivateIntersectionSize, SecureQuantile, SumTerms, federated, take_part
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.trust import Parties
+from dpestim.rng import WordSource
 from dpestim.statistics import Count, Mean, Sum
 
 module = sys.modules["dpestim.parties.federated"]
@@ -156,7 +160,21 @@ def test_what_fewer_honest_parties_keep_of_both_kinds_of_noise():
     model = federated(est, rows_of(120), honest=3)
     told = [model.shares_.privacy_against(k).epsilon for k in (1, 2, 3)]
     assert told[0] == 2 < told[1] < told[2] < 6
-    assert len({law.delta for law, _ in model.shares_._releases}) == 2
+    normal, pure = ([law for law, _ in model.shares_._releases if bool(law.delta) is kind] for kind in (True, False))
+    rho = normal[0].rho + sum(law.epsilon**2 for law in pure) / 2
+    assert float(model.privacy_.concentrated.rho) == pytest.approx(float(rho), rel=0.01)
+    assert rho > 1.05 * normal[0].rho
+    # (what counts classes costs more, too)
+    assert model.shares_.privacy_against(2).concentrated.rho > 3 / 2 * rho
+
+
+def test_releases_of_one_fit_have_noise_of_their_own():
+    """Twice the same would cancel in a difference."""
+    shares = module._Shares(Alone(3), 2, WordSource(0), "")
+    for law in (DiscreteLaplaceLaw(Fraction(1, 9), Fraction(0), Fraction(1), 0),
+                RoundedGaussianLaw(Fraction(1), Fraction(1, 10**5), Fraction(1), 0)):
+        found = [shares.noisy(law, np.zeros(40, np.int64)).tolist() for _ in range(2)]
+        assert found[0] != found[1]
 
 
 def test_shares_belong_to_one_fit():
@@ -193,7 +211,7 @@ def test_rows_may_be_lists():
     model = federated(DPGaussianNB(8.0, bounds=(0, 1), classes=["no", "yes"]),
                       [([[0.1, 0.2], [0.3, 0.3]] * 30, ["no", "yes"] * 30)] * 2)
     assert model.theta_.shape == (2, 2)
-    for bad in ([0.1, "a", None], [[0.1, 0.2], [0.3]]):
+    for bad in ([0.1, "a", None], [[0.1, 0.2], [0.3]], [[0.1, None]] * 9):
         with pytest.raises(ValueError) as error:
             federated(Mean(1.0, bounds=(0, 1)), [bad, bad])
         assert "strict mode" not in str(error.value)
