@@ -60,9 +60,10 @@ class SharesOfFit:
         if left >= self.honest:
             return told
         curve, epsilon = self._kept(left) if left else (None, math.inf)
+        parties = (_parties(self.n_parties, k, self._corrupt, self._active),)
         return PrivacyGuarantee(epsilon, told.delta, told.model, told.neighbours, told.seeded, (
             f"Noise came in shares, of which those of {self.honest} parties were to suffice, and {left} are left.",),
-            curve=curve, parties=() if epsilon == math.inf else (_parties(self.n_parties, k, self._corrupt, self._active),))
+            curve=curve, parties=parties if epsilon < math.inf else ())
 
     # ---------------------------------------------------------------- inside
 
