@@ -36,6 +36,9 @@ class SumParty:
         Whose vectors are in the sum, at the end.
     """
 
+    #: Seconds that it waits for the server, if nothing is said.
+    patience = 120.0
+
     def __init__(self, terms, directory, place, identity, vector):
         self.terms, self.place, self._directory, self._identity = terms, place, directory, identity
         self._context, self._process = terms.context(directory), os.getpid()

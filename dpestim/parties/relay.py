@@ -68,6 +68,9 @@ class Relay:
         How many messages were passed on, at the end.
     """
 
+    #: Seconds that it waits for an answer, if nothing is said: parties compute between messages.
+    patience = 600.0
+
     def __init__(self, terms, directory, identity):
         self.terms, self._directory, self._identity = terms, directory, identity
         self._context = terms.context(directory)
@@ -200,6 +203,9 @@ class Relayed:
     >>> owners[0].size_ == owners[1].size_
     True
     """
+
+    #: Seconds that it waits for the server, if nothing is said.
+    patience = 1200.0
 
     def __init__(self, terms, directory, place, identity, protocol, *data):
         self.terms, self.place, self._directory, self._identity = terms, place, directory, identity

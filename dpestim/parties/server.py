@@ -39,6 +39,9 @@ class SumServer:
         Whose vectors are in the sum.
     """
 
+    #: Seconds that it waits for an answer, if nothing is said.
+    patience = 30.0
+
     def __init__(self, terms, directory, identity):
         self.terms, self._directory, self._identity = terms, directory, identity
         self._context = terms.context(directory)

@@ -22,8 +22,8 @@ from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
 
-#: Days for which a certificate is valid; seconds that the end of a connection may take.
-_DAYS, _FAREWELL = 365, 1.0
+#: Days for which a certificate is valid; seconds that the end of a connection may take, and a stranger's first message.
+_DAYS, _FAREWELL, _GREETING = 365, 1.0, 30.0
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
@@ -81,7 +81,7 @@ def refuse_others(connection, fingerprint, phase):
                                   "for the fingerprint again")
 
 
-async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, ready=None):
+async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=None, ready=None):
     """Serve one protocol to all parties, and return its result.
 
     Parameters
@@ -91,9 +91,9 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, 
     host : str, default="127.0.0.1"
     port : int, default=0
         0 takes a free one.
-    timeout : float, default=30.0
-        Seconds of a phase of a sum: who has not answered then has dropped out. With a Relay, seconds between messages.
-        Who ends its connection has dropped out at once.
+    timeout : float, default=None
+        Seconds of a phase of a sum: who has not answered then has dropped out. With a Relay, seconds between messages,
+        in which parties compute. Who ends its connection has dropped out at once. None: 30, and 600 with a Relay.
     ready : function, default=None
         Called with the port, when parties can join.
 
@@ -102,9 +102,9 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, 
     PartiesError
         Where there is no result; the parties are told.
     """
-    hall = _Hall(server, timeout)
+    hall = _Hall(server, server.patience if timeout is None else timeout)
     listener = await asyncio.start_server(hall.connected, host, port, ssl=certificate.context(),
-                                          ssl_handshake_timeout=timeout)
+                                          ssl_handshake_timeout=hall.greeting)
     try:
         if ready is not None:
             ready(listener.sockets[0].getsockname()[1])
@@ -117,7 +117,7 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=30.0, 
         await hall.close()
 
 
-async def join(party, host, port, fingerprint, *, timeout=120.0):
+async def join(party, host, port, fingerprint, *, timeout=None):
     """Take part in one protocol, and return the places of the survivors.
 
     Parameters
@@ -127,14 +127,15 @@ async def join(party, host, port, fingerprint, *, timeout=120.0):
         Where `serve` listens.
     fingerprint : str
         `fingerprint` of the server's Certificate.
-    timeout : float, default=120.0
-        Seconds between two messages of the server.
+    timeout : float, default=None
+        Seconds between two messages of the server. None: 120 for a sum, and 1,200 with a Relay.
 
     Raises
     ------
     PartiesError
         Where the protocol ended without a result, as far as this party knows.
     """
+    timeout = party.patience if timeout is None else timeout
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=of_parties()), timeout)
     except (TimeoutError, OSError) as error:
@@ -163,7 +164,7 @@ class _Hall:
     """The connections of a server: a connection belongs to the party whose signed message came over it first."""
 
     def __init__(self, server, timeout):
-        self.server, self.timeout = server, timeout
+        self.server, self.timeout, self.greeting = server, timeout, min(timeout, _GREETING)
         self.queue, self.gone = asyncio.Queue(MOST_WAITING), set()
         self.writers, self.strangers, self.tasks = {}, {}, set()
 
@@ -174,7 +175,7 @@ class _Hall:
         if len(self.strangers) > MOST_STRANGERS:  # (the one that has been silent for longest)
             next(iter(self.strangers)).transport.abort()
         try:
-            message = await asyncio.wait_for(_read(reader, 0, MOST_FIRST), self.timeout)
+            message = await asyncio.wait_for(_read(reader, 0, MOST_FIRST), self.greeting)
             while self.server.is_signed(message) and place in (None, message.sender):
                 if place is None:
                     place = message.sender

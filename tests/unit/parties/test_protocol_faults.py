@@ -61,7 +61,7 @@ def made(kind, people_=None, **more):
 def counted():
     """Return what the owners of an intersection count, with the noise of these seeds."""
     parties, server = made("intersection")
-    run_together(parties, server)
+    assert run_together(parties, server) == 3  # (messages, each by the server)
     first, second = (party._protocol._noisy for party in parties)
     assert first == second
     return first
@@ -245,6 +245,10 @@ def test_the_relay_refuses_what_is_for_nobody():
     with pytest.raises(PartiesError, match="not signed"):
         relay.receive(stranger)
     assert relay.receive(hello) == relay.receive(hello) == []
+    told = relay._to_all("done", {})
+    assert not relay.is_signed(told[0])
+    with pytest.raises(PartiesError, match="for another party"):
+        first.receive(told[1])
     again = Relayed(relay.terms, relay._directory, 0, first._identity, PrivateIntersectionSize(), [1])
     with pytest.raises(PartiesError, match="introduced itself twice"):
         relay.receive(*again.start())

@@ -12,6 +12,7 @@ from test_secure_sum import made
 from dpestim.exceptions import PartiesError
 from dpestim.parties import Certificate, join, serve, session
 from dpestim.parties.session import of_parties
+from dpestim.parties.wire import SERVER, Message
 
 
 def served(parties, server, fingerprint=None, timeout=20.0, before=None):
@@ -107,6 +108,8 @@ def talk(hall_of, *acts):
             reader, writer = await asyncio.open_connection("127.0.0.1", at, ssl=of_parties())
             answers.append((reader, writer))
             act(writer)
+        if len(acts) > session.MOST_STRANGERS:  # (the first is sent away before anybody has joined)
+            assert await asyncio.wait_for(answers[0][0].read(), 5) == b""
         joined = [join(party, "127.0.0.1", at, certificate.fingerprint, timeout=20) for party in parties]
         found = await asyncio.gather(serving, *joined, return_exceptions=True)
         ended = [await asyncio.wait_for(reader.read(), 5) for reader, _ in answers]
@@ -120,13 +123,15 @@ def test_strangers_may_send_one_short_message_and_are_sent_away_at_the_end(monke
     """No memory is taken for a large frame of a stranger, and one that says nothing does not stay."""
     monkeypatch.setattr(session, "MOST_STRANGERS", 5)
     large = b"DPP1" + (100).to_bytes(4, "big") + (24).to_bytes(8, "big")  # (as large as a vector of these terms)
+    unsigned = session.encode(Message("keys", 0, SERVER, {"boxes": "9" * 64, "masks": "9" * 64}))
     taken, left = [], session.left
 
     def watched(prefix, most, most_header):
         taken.append((prefix, most))
         return left(prefix, most, most_header)
     monkeypatch.setattr(session, "left", watched)
-    (total, *survivors), ended = talk(20.0, lambda w: w.write(large), *[lambda w: None] * 7)
+    (total, *survivors), ended = talk(
+        20.0, lambda w: None, lambda w: w.write(large), lambda w: w.write(unsigned), *[lambda w: None] * 5)
     assert isinstance(total, np.ndarray)
     assert survivors == [[0, 1, 2, 3]] * 4
     assert ended == [b""] * 8
