@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from dpestim.base import SUBPACKAGES, all_estimators
+from dpestim.stability import PROVISIONAL, STABILITY
 
 DOCS = Path(__file__).parents[1]
 #: What stands around a table in a page.
