@@ -5,8 +5,8 @@
     python -m benchmarks.history --write       # and writes docs/project/history.md
 
 A record has machine, versions, commit, number of users and every row's time and ratio. Times of different machines are
-not compared, ratios are: a baseline runs in the same repeats. A row without a baseline is compared between records of one
-machine only. Record on `main`: a commit that is rebased is lost.
+not compared, ratios are: a baseline runs in the same repeats. A row without a baseline is compared between records
+of one machine only. Record on `main`: a commit that is rebased is lost.
 """
 
 import argparse
