@@ -5,8 +5,8 @@
     python -m benchmarks.history --write       # and writes docs/project/history.md
 
 A record has machine, versions, commit, number of users and every row's time and ratio. Times of different machines are
-not compared, ratios are: a baseline runs in the same repeats. A row without a baseline is compared between records of
-one machine only.
+not compared, ratios are: a baseline runs in the same repeats. A row without a baseline is compared between records
+of one machine only. Record on `main`: a commit that is rebased is lost.
 """
 
 import argparse
@@ -62,16 +62,24 @@ def records(folder=FOLDER):
     return sorted(found, key=lambda one: one["header"]["recorded"])
 
 
+def _keyed(one):
+    """Return the rows of a record by name and baseline: a row may stand beside several baselines."""
+    return {(row["name"], row.get("peer", "")): row for row in one["rows"]}
+
+
+def _called(key):
+    return " beside ".join(part for part in key if part)
+
+
 def changes(before, after):
     """Return [(name, factor)]: how many times slower each row became, by its ratio, or its time on one machine."""
-    same, old = before["header"]["machine"] == after["header"]["machine"], {row["name"]: row for row in before["rows"]}
-    found = []
-    for row in after["rows"]:
-        was = old.get(row["name"], {})
+    same, old, found = before["header"]["machine"] == after["header"]["machine"], _keyed(before), []
+    for key, row in _keyed(after).items():
+        was = old.get(key, {})
         if row.get("ratio") and was.get("ratio"):
-            found.append((row["name"], was["ratio"] / row["ratio"]))
+            found.append((_called(key), was["ratio"] / row["ratio"]))
         elif same and row.get("ours") and was.get("ours"):
-            found.append((row["name"], row["ours"] / was["ours"]))
+            found.append((_called(key), row["ours"] / was["ours"]))
     return found
 
 
@@ -82,7 +90,7 @@ def regressions(before, after, slower=SLOWER):
 
 def lost(before, after):
     """Return the names of the rows that are no longer measured."""
-    return sorted({row["name"] for row in before["rows"]} - {row["name"] for row in after["rows"]})
+    return sorted(map(_called, set(_keyed(before)) - set(_keyed(after))))
 
 
 def page(found):
@@ -97,12 +105,11 @@ def page(found):
         lines.append(f"| {head['date of commit']}, `{head['commit']}` | {head['machine']} | Python {head['Python']}; "
                      f"{head['packages']}; {head['kernels']} | {head['n'].split()[0]} | "
                      f"{head.get('load before', '-')} |")
-    cells = [{row["name"]: row for row in one["rows"]} for one in found]
+    cells = [_keyed(one) for one in found]
     titles = [f"`{one['header']['commit']}`" for one in found]
     lines += ["", "| what | baseline | " + " | ".join(titles) + " |", "|---|---|" + "---|" * len(found)]
-    for name in dict.fromkeys(row["name"] for one in reversed(found) for row in one["rows"]):
-        peer = next((own[name].get("peer", "") for own in reversed(cells) if name in own), "")
-        lines.append(f"| {name} | {peer} | " + " | ".join(_cell(own.get(name)) for own in cells) + " |")
+    for name, peer in dict.fromkeys(key for own in reversed(cells) for key in own):
+        lines.append(f"| {name} | {peer} | " + " | ".join(_cell(own.get((name, peer))) for own in cells) + " |")
     if len(found) > 1:
         slower = regressions(*found[-2:])
         lines += ["", "Slower than in the record before: "

@@ -123,8 +123,8 @@ def test_a_cell_that_keeps_its_promise_less_well_is_seen():
 
 
 def record(folder, name, recorded, machine="m", **times):
-    rows = [{"name": key, "ours": ours, "unit": "s", **({"ratio": ratio} if ratio else {})}
-            for key, (ours, ratio) in times.items()]
+    rows = [{"name": key.partition("_")[0], "peer": key.partition("_")[2], "ours": ours, "unit": "s",
+             **({"ratio": ratio} if ratio else {})} for key, (ours, ratio) in times.items()]
     head = {"commit": name, "date of commit": "2026-01-01", "recorded": recorded, "machine": machine, "Python": "3",
             "packages": "p", "kernels": "k", "n": "5 users"}
     (folder / f"{name}.json").write_text(json.dumps({"header": head, "rows": rows}))
@@ -142,6 +142,12 @@ def test_a_row_that_became_slower_is_found(tmp_path, capsys):
     assert "no longer measured: gone" in said
     assert [name for name, _ in history.regressions(*history.records(tmp_path))] == ["slow", "alone"]
     assert history.main(["--folder", str(tmp_path), "--slower", "2.5"]) == 0
+    # one row beside two baselines, of which one became faster
+    record(tmp_path, "aa", "2026-01-02T1", row_one=(1.0, 4.0), row_two=(1.0, 4.0))
+    record(tmp_path, "ab", "2026-01-02T2", row_one=(1.0, 1.0), row_two=(1.0, 4.0))
+    assert [name for name, _ in history.regressions(*history.records(tmp_path)[-2:])] == ["row beside one"]
+    assert "| row | one | - | - | 1 s (4x) | 1 s (1x) |" in history.page(history.records(tmp_path))
+    record(tmp_path, "a2", "2026-01-02T3", same=(3.0, 4.0), slow=(1.0, 2.0), alone=(1.6, None))
     # another machine: its times say nothing, its ratios do
     record(tmp_path, "c", "2026-01-03", "other", same=(9.0, 4.0), slow=(9.0, 2.0), alone=(90.0, None))
     assert history.main(["--folder", str(tmp_path)]) == 0
