@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/*.h)
 
-.PHONY: demo test ci-test lint bench peers docs wheel release-check prereleases debug-test picture tables clean
+.PHONY: demo test ci-test lint bench peers docs linkcheck searchcheck planner site wheel release-check prereleases debug-test picture tables clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/us_military.py --output demo-output
@@ -50,6 +50,20 @@ peers: $(VENV)/.built
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs docs/_build/html
 	@echo "documentation in docs/_build/html/index.html"
+
+# links and anchors of the built site (no page is fetched), and what its search finds
+linkcheck:
+	$(BIN)/python docs/tools/link_check.py docs/_build/html
+searchcheck:
+	$(BIN)/python docs/tools/search_check.py docs/_build/html
+
+# the built version beside others, in docs/_build/site
+site:
+	$(BIN)/python docs/tools/versions.py docs/_build/html docs/_build/site
+
+# ask all laws for the table of the planner's page again: minutes
+planner: $(VENV)/.built
+	$(BIN)/python docs/tools/planner.py
 
 # one wheel for every CPython from 3.11 on, and the source distribution; what is built of one commit has one time
 wheel release-check: export SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000))

@@ -15,6 +15,7 @@ import api_pages  # noqa: E402  (it is found by now)
 import calls  # noqa: E402
 import law_pictures  # noqa: E402
 import mechanism_tables  # noqa: E402
+import planner  # noqa: E402
 import site_search  # noqa: E402
 
 import dpestim  # noqa: E402
@@ -61,13 +62,16 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"dpestim {__version__}"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["dpestim.css"]
+html_js_files = [("versions_menu.js", {"defer": "defer"})]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
+    "navbar_end": ["versions", "theme-switcher"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
     # all pages but those of the gallery, where pictures take the room
@@ -77,12 +81,13 @@ html_theme_options = {
     "footer_start": ["sphinx-version"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {page: [] for page in ("getting_started", "howto", "mechanisms", "glossary", "known_limits")}
+html_sidebars = {page: [] for page in ("getting_started", "howto", "planner", "mechanisms", "glossary", "known_limits")}
 
 
 def generate(app, config):
     """Write the pages that the package dictates; without leftovers of what it no longer lists."""
-    files = {"benchmarks.rst.inc": benchmarks_text(), "stability.md": stability_text()}
+    files = {"benchmarks.rst.inc": benchmarks_text(), "stability.md": stability_text(),
+             "planner.html": planner.page()}
     files |= {f"pictures/{name}": text for name, text in law_pictures.drawn().items()}
     files |= {f"api/{page}.rst": text for page, text in api_pages.api_pages().items()}
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
@@ -132,6 +137,25 @@ def complete(app, page, source):
     source[0] = site_search.with_entries(page, calls.shown(page, mechanism_tables.linked(source[0])))
 
 
+def add_planner(app, page, template, context, doctree):
+    """Add the planner's code to its page, and to no other."""
+    if page == "planner":
+        app.add_js_file("planner.js", loading_method="defer")
+
+
+def lead_back(app, page, template, context, doctree):
+    """Let a page of source lead to where a class is documented, under the name that this place has for it."""
+    if page.startswith("_modules/") and "body" in context:
+        context["body"] = re.sub(r"generated/api/([\w.]+)\.html#([\w.]+)", anchored, context["body"])
+
+
+def anchored(link):
+    """Return a link whose anchor begins with the name of its page, if it means the same class."""
+    page, anchor = link.groups()
+    _, own, rest = anchor.partition("." + page.rpartition(".")[2])
+    return f"generated/api/{page}.html#{page}{rest}" if own else link[0]
+
+
 def skip_foreign(app, what, name, obj, skip, options):
     """Leave out what is inherited from scikit-learn (or Python) and documented there."""
     owner = getattr(getattr(obj, "fget", obj), "__module__", None) or "dpestim"
@@ -144,5 +168,7 @@ def setup(app):
     app.connect("config-inited", generate)
     app.connect("autodoc-process-docstring", arrange, priority=900)  # (numpydoc first)
     app.connect("source-read", complete)
+    app.connect("html-page-context", add_planner)
+    app.connect("html-page-context", lead_back)
     app.connect("autodoc-process-signature", refuse_anything)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -3,6 +3,8 @@
 import inspect
 import os
 import signal
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -331,3 +333,12 @@ def test_fit_of_an_estimator_says_where_to_go(cls):
         y = [np.arange(40) % 2] if "y" in inspect.signature(cls.fit).parameters else []
         with pytest.raises(ValueError, match=r"dpestim\.distributed"):
             est.fit(X, *y)
+
+
+def test_a_billion_users_are_an_example_that_runs(tmp_path):
+    """`examples/billion.py` with fewer of them: parts through a cluster, and through one process to compare."""
+    example = Path(__file__).parents[2] / "examples" / "billion.py"
+    done = subprocess.run([sys.executable, example, "--n", "1e5"], cwd=tmp_path, capture_output=True, text=True,
+                          check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "users" in done.stdout
