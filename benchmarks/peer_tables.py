@@ -5,8 +5,8 @@
 
 An environment has the pinned versions of its file in ``benchmarks/requirements``. All models are fitted to the same
 rows and judged on the same rows that were set aside. Figures go to ``benchmarks/results_of_peers.json``; the table of
-README.md and the page ``docs/project/peers.md`` are written from that file alone. UCI Adult is not shipped: without it
-README's table stays as it is. ``docs/utility.md`` is written again, too (`benchmarks.utility`).
+README.md and the page ``docs/project/peers.md`` are written from that file alone. ``docs/utility.md`` is written again,
+too (`benchmarks.utility`). UCI Adult is not shipped: without it README's table and ``docs/utility.md`` stay as they are.
 """
 
 import argparse
@@ -185,8 +185,9 @@ def main(arguments=None):
     figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     if not chosen.show:
         pythons = environments(chosen.environments.resolve())
-        if "adult" in chosen.only and chosen.adult is None:
-            print("UCI Adult is not shipped: name its file (make peers ADULT=FILE). README's table stays as it is.")
+        if chosen.adult is None:
+            print("UCI Adult is not shipped: name its file (make peers ADULT=FILE). Without it README's table and "
+                  "docs/utility.md stay as they are.")
         for name, measure in (
             ("adult", lambda: chosen.adult and models_on_adult(chosen.adult, pythons)),
             ("noise", lambda: noise_beside_opendp(pythons["opendp"])),
@@ -195,10 +196,10 @@ def main(arguments=None):
             if found:
                 figures[name] = {"header": header(Settings()), **found}
                 FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-        if "utility" in chosen.only:
+        if "utility" in chosen.only and chosen.adult:  # (without Adult that page would lose a table)
             from benchmarks import utility
 
-            utility.main(["--write", *(f"--{name}={pythons[name]}" for name in ("interpret", "diffprivlib"))])
+            utility.main(["--write", f"--adult={chosen.adult}", *(f"--{name}={pythons[name]}" for name in ("interpret", "diffprivlib"))])
     PAGE.write_text(page(figures), encoding="utf-8")
     if "adult" in figures:
         README.write_text(with_table(README.read_text(encoding="utf-8"), figures["adult"]), encoding="utf-8")
