@@ -199,7 +199,8 @@ def main(arguments=None):
         if "utility" in chosen.only and chosen.adult:  # (without Adult that page would lose a table)
             from benchmarks import utility
 
-            utility.main(["--write", f"--adult={chosen.adult}", *(f"--{name}={pythons[name]}" for name in ("interpret", "diffprivlib"))])
+            own = (f"--{name}={pythons[name]}" for name in ("interpret", "diffprivlib"))
+            utility.main(["--write", f"--adult={chosen.adult}", *own])
     PAGE.write_text(page(figures), encoding="utf-8")
     if "adult" in figures:
         README.write_text(with_table(README.read_text(encoding="utf-8"), figures["adult"]), encoding="utf-8")
