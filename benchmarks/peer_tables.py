@@ -6,7 +6,7 @@
 An environment has the pinned versions of its file in ``benchmarks/requirements``. All models are fitted to the same
 rows and judged on the same rows that were set aside. Figures go to ``benchmarks/results_of_peers.json``; the table of
 README.md and the page ``docs/project/peers.md`` are written from that file alone. ``docs/utility.md`` is written again,
-too (`benchmarks.utility`). UCI Adult is not shipped: without it README's table and ``docs/utility.md`` stay as they are.
+too (`benchmarks.utility`). UCI Adult is not shipped: without it these two tables stay as they are.
 """
 
 import argparse
