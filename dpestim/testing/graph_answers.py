@@ -74,7 +74,8 @@ def check_answers_keep_epsilon(answers):
 def _loss(one, two, law):
     """Return the largest logarithm of a ratio for each pair of rows; that of a delta is all of epsilon, or none."""
     if hasattr(law, "flip"):
-        return np.unpackbits(np.ascontiguousarray(one ^ two).view(np.uint8), axis=1).sum(1) * math.log(float((1 - law.flip) / law.flip))
+        flipped = np.unpackbits(np.ascontiguousarray(one ^ two).view(np.uint8), axis=1).sum(1)
+        return flipped * math.log(float((1 - law.flip) / law.flip))
     apart = np.abs(one - two)
     if law.norm == 1:
         return apart.sum(1) * float(law.epsilon / law.sensitivity)
