@@ -53,8 +53,6 @@ class Attended:
 
 def test_strangers_are_few_and_are_sent_away(monkeypatch):
     """More connections than are kept: the oldest goes; those that are left at the start of the sums go, too."""
-    monkeypatch.setattr(rounds, "MOST_STRANGERS", 4)
-
     def silent(address):
         found = [socket.create_connection(address) for _ in range(6)]
         for sock in found:
@@ -68,8 +66,14 @@ def test_strangers_are_few_and_are_sent_away(monkeypatch):
         threads[0].start()
         return found
     late, threads = [], []
-    run = Attended(before=silent)
+    kept = []
+    monkeypatch.setattr(rounds, "MOST_STRANGERS", 4)
+    greet = rounds._Rounds._greet
+    monkeypatch.setattr(rounds._Rounds, "_greet", lambda self, line: kept.append(len(self.strangers)) or greet(
+        self, line))
+    run = Attended(before=silent, deadline=20.0)
     threads[0].join(5)
+    assert max(kept) <= 4
     assert run.found == [7] * 3
     assert run.left == [b""] * 6
     assert late == [b""]
@@ -118,7 +122,8 @@ def test_who_sends_what_it_has_not_signed_has_dropped_out(kind):
         sums._send([sums._identity.signed(asked, sums._base)])
         said = Message("keys", 2, SERVER, {"boxes": "0" * 64, "masks": "0" * 64})
         if kind == "of another":
-            said = run.identities[0].signed(Message("keys", 0, SERVER, said.fields), sums._base)
+            terms = rounds._terms_of(sums._terms, 1, 0, "")
+            said = run.identities[0].signed(Message("shares", 0, SERVER), terms.context(sums._directory))
         frame = encode(said)
         with suppress(OSError):
             sums._sock.sendall(frame[:-10] if kind == "torn" else frame)
