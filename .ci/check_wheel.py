@@ -3,8 +3,8 @@
 Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
 distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
 passes with the oldest one and the one before the newest. Each environment is for both, an interpreter and a
-scikit-learn, and they are made and used side by side. With DPESTIM_OLDEST=1 the oldest interpreter has the oldest of every
-dependency; some tests fail there so far (SciPy 1.12: one-dimensional slices of sparse rows).
+scikit-learn, and they are made and used side by side. With DPESTIM_OLDEST=1 the oldest interpreter has the oldest of
+every dependency; some tests fail there so far (SciPy 1.12: one-dimensional slices of sparse rows).
 """
 
 import os
@@ -183,9 +183,9 @@ def main(dist):
     # side by side: tests do not measure time
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         # the oldest of every library have wheels for the oldest interpreter alone
-        every_oldest = os.environ.get("DPESTIM_OLDEST") == "1"
+        every_oldest, first = os.environ.get("DPESTIM_OLDEST") == "1", (present.get(11), OLDER_SKLEARN[0])
         tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], interpreter, sklearn,
-                             oldest() if every_oldest and (interpreter, sklearn) == (present.get(11), OLDER_SKLEARN[0]) else ())
+                             oldest() if every_oldest and (interpreter, sklearn) == first else ())
                  for k, (interpreter, sklearn) in enumerate(assignments(present))]
         for each in tried:
             print(each.result(), flush=True)
