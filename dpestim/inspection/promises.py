@@ -39,19 +39,25 @@ def _face(guarantee, say):
 
 
 def odds_of(guarantee, say):
-    """Return what becomes of even odds."""
-    bounded = guarantee.is_finite and guarantee.delta < 1  # (a curve alone is no bound of odds)
+    """Return what becomes of even odds.
+
+    With a delta the odds of a single output may exceed e^epsilon with a larger probability than delta. Let S be the
+    outputs whose odds exceed 2 e^epsilon: P(S) <= e^epsilon Q(S) + delta <= P(S) / 2 + delta, so P(S) <= 2 delta.
+    """
+    bounded = guarantee.is_finite and 2 * guarantee.delta < 1  # (a curve alone is no bound of odds)
     epsilon = guarantee.epsilon if bounded else guarantee.relaxed_epsilon
     if epsilon is None:
         return say("odds.curve" if guarantee.is_finite else "odds.none")
-    times = odds(epsilon).removeprefix(" = ") or f"e^{bound(epsilon)}"
-    percent = posterior(epsilon)
+    delta = guarantee.delta if bounded else 0
+    many = 2 if delta else 1
+    times = odds(epsilon, many).removeprefix(" = ") or f"{'2 ' if delta else ''}e^{bound(epsilon)}"
+    percent = posterior(epsilon, many)
     text = say("odds.even", times=say.number(times),
                percent=say.number(percent) if percent[0].isdigit() else say("odds.nearly"))
     if not bounded:
         text = say("odds.relaxed", relaxation=guarantee.relaxation, text=text)
-    if guarantee.delta:
-        text += say("odds.except", delta=say.number(bound(guarantee.delta)))
+    if delta:
+        text += say("odds.except", delta=say.number(bound(2 * delta)))
     return text
 
 

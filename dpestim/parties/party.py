@@ -144,7 +144,7 @@ class SumParty:
         vector = self._checked(self._vector()) if callable(self._vector) else self._vector
         masked = vector + self_mask(self._self_seed, self._session, self.terms.size)
         for place in self._shares:
-            agreed = self._pair.agreed("shares", self._keys[place][1], b"mask" + self._session)
+            agreed = self._pair.agreed("shares", self._keys[place][1], mask_purpose(self._session, self.place, place))
             masked += one_sided(self.place, place, mask_of(agreed, self.terms.size))
         masked &= np.uint64((1 << self.terms.bits) - 1)
         self._vector, self.phase = None, "agree" if self.terms.active else "reveal"
@@ -239,6 +239,11 @@ def mask_pair(seed, context):
 def self_mask(seed, session, size):
     """Return the mask that a party adds for itself."""
     return mask_of(keys.derived(int(seed).to_bytes(16, "big"), b"self" + session), size)
+
+
+def mask_purpose(session, place, other):
+    """Return what the mask of two parties is agreed on for; of their places, as a third may show the key of one."""
+    return b"mask" + session + b"".join(end.to_bytes(4, "big") for end in sorted((place, other)))
 
 
 def roster_of(session, public):

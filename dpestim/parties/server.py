@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from dpestim.exceptions import PartiesError
-from dpestim.parties.party import mask_pair, self_mask
+from dpestim.parties.party import mask_pair, mask_purpose, self_mask
 from dpestim.parties.wire import SERVER, Message
 from dpestim.shuffle.transport.secure_sum import mask_of, one_sided
 from dpestim.shuffle.transport.shamir import recover
@@ -218,7 +218,8 @@ class SumServer:
                                "again without it")
         for other in self._around[place]:
             if other in alive:
-                agreed = pair.agreed("reveal", bytes.fromhex(self._public[other][1]), b"mask" + self._session)
+                purpose = mask_purpose(self._session, place, other)
+                agreed = pair.agreed("reveal", bytes.fromhex(self._public[other][1]), purpose)
                 self._total -= one_sided(other, place, mask_of(agreed, self.terms.size))
 
     def _to(self, place, phase, fields, arrays=None):

@@ -107,4 +107,4 @@ class SumTerms:
         if len(directory.parties) != self.n_parties:
             raise ValueError(f"directory must have the keys of {self.n_parties} parties, not {len(directory.parties)}")
         text = json.dumps(asdict(self), sort_keys=True).encode()
-        return hashlib.sha256(b"dpestim secure sum 1 " + directory.digest() + text).digest()
+        return hashlib.sha256(b"dpestim secure sum 2 " + directory.digest() + text).digest()

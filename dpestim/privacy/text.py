@@ -20,19 +20,22 @@ def bound(amount, down=False):
     return f"{float(rounded):g}" if abs(rounded.adjusted()) < 300 else f"{rounded:.5e}"
 
 
-def odds(epsilon):
-    """Return " = 2.72" for epsilon = 1: e^epsilon with three digits, rounded up; nothing where it is astronomic."""
+def odds(epsilon, many=1):
+    """Return " = 2.72" for epsilon = 1: e^epsilon with three digits, rounded up; nothing where it is astronomic.
+
+    `many` times that, where it is not 1.
+    """
     if epsilon > _LARGEST_ODDS:
         return ""
-    times = Context(prec=3, rounding=ROUND_CEILING).create_decimal(_decimal(exp_upper(Fraction(epsilon))))
+    times = Context(prec=3, rounding=ROUND_CEILING).create_decimal(_decimal(many * exp_upper(Fraction(epsilon))))
     return f" = {times:f}" if times < 10_000 else f" = {times:.2e}"
 
 
-def posterior(epsilon):
+def posterior(epsilon, many=1):
     """Return the largest probability, in percent, of what was as likely as not; rounded up, below 100."""
     if epsilon > _LARGEST_ODDS:
         return "nearly 100"
-    times = exp_upper(Fraction(epsilon))
+    times = many * exp_upper(Fraction(epsilon))
     percent = Context(prec=4, rounding=ROUND_CEILING).create_decimal(_decimal(100 * times / (1 + times)))
     return f"{percent.normalize():f}" if percent < 100 else "nearly 100"
 

@@ -1,11 +1,14 @@
 """Cards and surveys in the language of their readers: texts, plural forms, numbers, and the picture of two worlds."""
 
+import math
 import re
 import string
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 import dpestim
 from dpestim.accounting import Ledger
@@ -67,7 +70,7 @@ def test_numbers_and_plural_forms_are_those_of_the_language():
     assert "drink from 1,234 reports, through" in str(privacy_card(many))
     assert "drink from 1 report, through" in str(privacy_card(grr().fit(frame)))
     german = str(privacy_card(PrivacyGuarantee(0.5, 1e-3, "central", Neighbours.ADD_REMOVE, curve=ZCDP(0.02)), "de"))
-    for part in ("(0,5; 0,001)-Differential Privacy", "e^0,5 = 1,65 mal", "62,25 %", "0,02-concentrated", "plus 0,001"):
+    for part in ("(0,5; 0,001)-Differential Privacy", "e^0,5 = 1,65 mal", "76,74 %", "0,02-concentrated", "plus 0,001"):
         assert part in german
     assert not re.search(r"\d\.\d", german)
     ledger = Ledger(4)
@@ -162,3 +165,40 @@ def test_a_survey_has_a_card_and_a_text_in_its_language():
     assert plain.id != survey.id
     assert "of 100" not in plain._body["guarantee"]["text"]
     assert "27 of 100 times" in Survey(grr(), name="x", language="en")._body["guarantee"]["text"]
+
+
+def told_odds(epsilon, delta):
+    """Return (odds, probability) that the card of a guarantee states: more than these odds are at most so likely."""
+    guarantee = PrivacyGuarantee(epsilon, delta, "central", Neighbours.ADD_REMOVE)
+    said = privacy_card(guarantee).sections["The odds"]
+    found = re.search(r"at most ([\d.e+]+) to 1 .* probability ([\d.e-]*\d)", said)
+    return tuple(map(float, found.groups()))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1, 0.4])
+def test_larger_odds_than_those_of_a_card_are_as_rare_as_it_says(epsilon, delta):
+    """Of normal noise odds above e^epsilon are more likely than delta, which a card once stated (errata, B8)."""
+    times, chance = told_odds(epsilon, delta)
+    shift = brentq(lambda mu: norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+                   - delta, 1e-3, 20)
+
+    def beyond(odds):
+        return norm.sf(math.log(odds) / shift - shift / 2)
+
+    assert beyond(math.exp(epsilon)) > 1.05 * delta
+    assert beyond(times) <= chance
+    # a law that uses all of (epsilon, delta): of 0 and 1 the second has odds above e^epsilon by as little as one likes
+    for over in (1e-6, 0.5, 0.99, 1.01, 3.0):
+        p = delta * (1 + over) / over  # (p = e^epsilon (1 + over) q, and p - e^epsilon q = delta)
+        if p < 1 and (1 + over) * math.exp(epsilon) > times:
+            assert p <= chance
+
+
+def test_a_delta_of_a_half_bounds_no_odds():
+    for epsilon in (0.1, 300):
+        assert "No single bound" in privacy_card(PrivacyGuarantee(
+            epsilon, 0.5, "central", Neighbours.ADD_REMOVE)).sections["The odds"]
+    far = privacy_card(PrivacyGuarantee(300, 1e-6, "central", Neighbours.ADD_REMOVE)).sections["The odds"]
+    assert "at most 2 e^300 to 1" in far
+    assert "probability 2e-06 at most" in far

@@ -5,6 +5,7 @@ import pytest
 
 from dpestim.exceptions import PartiesError
 from dpestim.parties import Directory, Identity, SumParty, SumServer, SumTerms, run_together
+from dpestim.parties.party import self_mask
 from dpestim.parties.wire import SERVER, Message, decode, encode
 
 
@@ -221,6 +222,34 @@ def test_an_active_server_is_caught(kind):
     with pytest.raises(PartiesError):
         run_together(parties, server, through)
     assert not revealed
+
+
+class Copied:
+    """The mask key of another party, of which a copier knows the public half."""
+
+    def __init__(self, pair):
+        self.public = pair.public
+
+    def agreed(self, phase, public, purpose):
+        return bytes(32)
+
+
+@pytest.mark.parametrize(("active", "copied", "copier"), [(False, 0, 2), (False, 2, 0), (True, 0, 2)])
+def test_who_copies_a_key_unmasks_nobody(active, copied, copier):
+    """With the copier the server knows all but masks of honest pairs; the copy once took these away again."""
+    parties, server, vectors = made(3, 3, active=active, corrupt=0.4)
+    parties[copier]._pair, masked = Copied(parties[copied]._pair), {}
+
+    def through(frame):
+        message = decode(frame, 100_000)
+        if message.phase == "masked" and message.sender != SERVER:
+            masked[message.sender] = message.arrays["masked"]
+        return [frame]
+
+    run_together(parties, server, through)
+    for place in {0, 1, 2} - {copier}:
+        left = masked[place] - self_mask(parties[place]._self_seed, server._session, 3) - vectors[place]
+        assert left.all()
 
 
 def test_a_server_that_asks_twice_gets_one_answer():
