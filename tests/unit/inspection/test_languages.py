@@ -3,6 +3,7 @@
 import re
 import string
 from pathlib import Path
+from statistics import NormalDist
 
 import pandas as pd
 import pytest
@@ -18,7 +19,7 @@ from dpestim.privacy.trust import Parties
 
 PACKAGE = Path(dpestim.__file__).parent
 #: What a guarantee says in English itself.
-OWN_IN_ENGLISH = ("promise.", "model.", "pairs.", "parties.")
+OWN_IN_ENGLISH = ("promise.", "model.", "pairs.", "parties.", "format.power")
 
 
 def parts(text):
@@ -151,14 +152,37 @@ def test_a_survey_has_a_card_and_a_text_in_its_language():
     assert survey.language == "de"
     assert Survey.from_json(survey.to_json()) == survey
     text = survey._body["guarantee"]["text"]
-    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "27 von 100 Mal", "74 von 100 Mal",
-                 "Frage mit 3 Antworten", "58 von 100 Mal"):
+    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "in 27 von 100 Fällen", "höchstens 74 von 100 Fällen",
+                 "Frage mit 3 Antworten", "58 von 100 Fällen"):
         assert part in text
     card = str(privacy_card(survey, "de"))
-    for part in ("Datenschutzkarte: Getränke", "„Was trinken Sie?“: Ein Angreifer", "etwa 58 von 100 Mal"):
+    for part in ("Datenschutzkarte: Getränke", "„Was trinken Sie?“: Ein Angreifer", "in etwa 58 von 100 Fällen"):
         assert part in card
     plain = Survey(grr(), name="Getränke", questions="Was trinken Sie?")
     assert plain.language is None
     assert plain.id != survey.id
     assert "of 100" not in plain._body["guarantee"]["text"]
     assert "27 of 100 times" in Survey(grr(), name="x", language="en")._body["guarantee"]["text"]
+
+
+def test_delta_is_not_told_as_the_chance_that_the_odds_pass_their_bound():
+    """That chance can be far above delta: 6.7 % for normal noise, where delta is 0.1 %."""
+    guarantee = PrivacyGuarantee(0.05, 1e-3, "central", Neighbours.SUBSTITUTION, curve=ZCDP(0.000555))
+    loss = NormalDist(0.000555, (2 * 0.000555) ** 0.5)
+    assert 1 - loss.cdf(0.05) > 50 * float(guarantee.delta)
+    for name, (heading, said) in {"en": ("The odds", "some results can pass"),
+                                  "de": ("Die Chancen", "Manche Ergebnisse können")}.items():
+        text = privacy_card(guarantee, name).sections[heading]
+        assert said in text
+        assert not re.search("probability|wahrscheinlich", text, re.IGNORECASE)
+
+
+def test_powers_and_models_are_those_of_german():
+    for model, said in {"local": "im lokalen Modell für", "shuffle": "im Shuffle-Modell für",
+                        "central": "im zentralen Modell für"}.items():
+        relation = Neighbours.LOCAL if model == "local" else Neighbours.SUBSTITUTION
+        text = str(privacy_card(PrivacyGuarantee(20, 0 if model == "local" else 1e-6, model, relation), "de"))
+        assert said in text
+        assert "e^20 = 4,86 · 10^8 mal" in text
+        assert not re.search(r"\de[+-]?\d", text)
+    assert language("en").number("4.86e+08") == "4.86e+08"
