@@ -33,13 +33,13 @@ def sum_points(
     if not 0 <= middle <= span or span >= 1 << 51:
         raise ValueError("middle must be from 0 to span, which must be below 2^51")
     most_rows = min(BLOCK, max(1, (<int64_t>1 << 53) // max(1, span)))
-    total = 0
+    total = -(<object>n * <object>middle)  # (integers of Python: n middle may be beyond 64 bits)
     for i in range(0, n, most_rows):
         m = min(n - i, most_rows)
         with nogil:
             part = dpestim_sum_points(&values[i], m, scale, low, <double>span, <double>middle, least, most)
         total += int(part)
-    return total - n * middle
+    return total
 
 
 def scale_rows(

@@ -79,6 +79,14 @@ def test_widest_span_adds_up_in_steps():
     assert scaled.sum_points(column, 1.0, 0.0, span, 0.0, float(span), 0) == 9 * span
 
 
+def test_many_points_far_from_the_middle_add_up_beyond_64_bits():
+    """The sum is an int of any size: it was once short by multiples of 2^64."""
+    span, n = (1 << 51) - 1, 20_000
+    for value, middle in ((np.inf, span // 2), (-np.inf, span // 2), (np.inf, 0), (-np.inf, span)):
+        total = scaled.sum_points(np.full(n, value), 1.0, 0.0, span, 0.0, float(span), middle)
+        assert total == n * ((span if value > 0 else 0) - middle)
+
+
 def test_shapes_are_checked():
     X, d = np.zeros((3, 2)), np.ones(2)
     with pytest.raises(ValueError, match="shape"):
