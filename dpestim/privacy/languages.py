@@ -1,5 +1,6 @@
 """The languages of privacy cards and surveys: texts of ``strings.toml``, plural forms and formats of numbers."""
 
+import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +33,11 @@ class Language:
 
     def number(self, text):
         """Return a number that Python wrote, such as "2.72", as this language writes it."""
-        return text.replace(".", self._texts["format.decimal"])
+        text = text.replace(".", self._texts["format.decimal"])
+        if self.has("format.power"):
+            text = re.sub(r"(\d[\d,]*)e([+-]\d+)", lambda found: self._texts["format.power"].format(
+                digits=found[1], power=int(found[2])), text)
+        return text
 
     def count(self, n):
         """Return a whole number with its thousands apart."""

@@ -21,7 +21,7 @@ from dpestim.privacy.trust import Parties
 
 PACKAGE = Path(dpestim.__file__).parent
 #: What a guarantee says in English itself.
-OWN_IN_ENGLISH = ("promise.", "model.", "pairs.", "parties.")
+OWN_IN_ENGLISH = ("promise.", "model.", "pairs.", "parties.", "format.power")
 
 
 def parts(text):
@@ -154,11 +154,11 @@ def test_a_survey_has_a_card_and_a_text_in_its_language():
     assert survey.language == "de"
     assert Survey.from_json(survey.to_json()) == survey
     text = survey._body["guarantee"]["text"]
-    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "27 von 100 Mal", "74 von 100 Mal",
-                 "Frage mit 3 Antworten", "58 von 100 Mal"):
+    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "in 27 von 100 Fällen", "höchstens 74 von 100 Fällen",
+                 "Frage mit 3 Antworten", "58 von 100 Fällen"):
         assert part in text
     card = str(privacy_card(survey, "de"))
-    for part in ("Datenschutzkarte: Getränke", "„Was trinken Sie?“: Ein Angreifer", "etwa 58 von 100 Mal"):
+    for part in ("Datenschutzkarte: Getränke", "„Was trinken Sie?“: Ein Angreifer", "in etwa 58 von 100 Fällen"):
         assert part in card
     plain = Survey(grr(), name="Getränke", questions="Was trinken Sie?")
     assert plain.language is None
@@ -202,3 +202,14 @@ def test_a_delta_of_a_half_bounds_no_odds():
     far = privacy_card(PrivacyGuarantee(300, 1e-6, "central", Neighbours.ADD_REMOVE)).sections["The odds"]
     assert "at most 2 e^300 to 1" in far
     assert "probability 2e-06 at most" in far
+
+
+def test_powers_and_models_are_those_of_german():
+    for model, said in {"local": "im lokalen Modell für", "shuffle": "im Shuffle-Modell für",
+                        "central": "im zentralen Modell für"}.items():
+        relation = Neighbours.LOCAL if model == "local" else Neighbours.SUBSTITUTION
+        text = str(privacy_card(PrivacyGuarantee(20, 0 if model == "local" else 1e-6, model, relation), "de"))
+        assert said in text
+        assert "e^20 = 4,86 · 10^8 mal" in text
+        assert not re.search(r"\de[+-]?\d", text)
+    assert language("en").number("4.86e+08") == "4.86e+08"
