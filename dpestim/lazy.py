@@ -1,4 +1,8 @@
-"""Packages whose names are imported when they are first asked for: who fits one estimator does not load a hundred."""
+"""Packages whose names are imported when they are first asked for: who fits one estimator does not load a hundred.
+
+Such a package has the same imports below ``if TYPE_CHECKING:``, since editors and type checkers read code and do not
+run it.
+"""
 
 import importlib
 

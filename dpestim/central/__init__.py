@@ -13,7 +13,27 @@ learned from the data, and there is no default that would protect. A random floa
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
+from typing import TYPE_CHECKING
+
 from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.central.additive.discrete_gaussian import DiscreteGaussianMechanism
+    from dpestim.central.additive.discrete_laplace import DiscreteLaplaceMechanism
+    from dpestim.central.additive.gaussian import GaussianMechanism
+    from dpestim.central.additive.laplace import LaplaceMechanism
+    from dpestim.central.additive.snapping import SnappingMechanism
+    from dpestim.central.additive.staircase import StaircaseMechanism
+    from dpestim.central.selection.base2 import Base2ExponentialMechanism
+    from dpestim.central.selection.exponential import ExponentialMechanism
+    from dpestim.central.selection.noisy_max import ReportNoisyMax
+    from dpestim.central.selection.permute_and_flip import PermuteAndFlip
+    from dpestim.central.selection.sparse_vector import SparseVector
+    from dpestim.central.selection.top_k import TopK
+    from dpestim.central.stability.propose_test_release import ProposeTestRelease
+    from dpestim.central.stability.sample_and_aggregate import SampleAndAggregate
+    from dpestim.central.stability.smooth_sensitivity import SmoothSensitivity
+    from dpestim.central.stability.stable_release import StableRelease
 
 __getattr__, __dir__ = lazy.attach(__name__, {
     "additive.discrete_gaussian": "DiscreteGaussianMechanism",

@@ -43,7 +43,58 @@ object and not as one array.
 `__all__` is the registry: a class listed here is exported, checked, benchmarked and documented with no further line.
 """
 
+from typing import TYPE_CHECKING
+
 from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.local.attributes.marginals import MarginalEstimator
+    from dpestim.local.attributes.multi import MultiAttributeFrequencyEstimator
+    from dpestim.local.categories.adaptive import AdaptiveFrequencyEstimator
+    from dpestim.local.categories.binary import BinaryFrequencyEstimator
+    from dpestim.local.categories.cms import CMSFrequencyEstimator, HCMSFrequencyEstimator
+    from dpestim.local.categories.dbitflip import DBitFlipFrequencyEstimator
+    from dpestim.local.categories.grr import GRRFrequencyEstimator
+    from dpestim.local.categories.histogram_encoding import SHEFrequencyEstimator, THEFrequencyEstimator
+    from dpestim.local.categories.hr import HRFrequencyEstimator
+    from dpestim.local.categories.idue import IDUEFrequencyEstimator
+    from dpestim.local.categories.lgrr import LGRRFrequencyEstimator
+    from dpestim.local.categories.loloha import LOLOHAFrequencyEstimator
+    from dpestim.local.categories.lunary import LOSUEFrequencyEstimator, LOUEFrequencyEstimator
+    from dpestim.local.categories.metric import MetricFrequencyEstimator
+    from dpestim.local.categories.olh import BLHFrequencyEstimator, OLHFrequencyEstimator
+    from dpestim.local.categories.pgr import PGRFrequencyEstimator
+    from dpestim.local.categories.rappor import RAPPORFrequencyEstimator
+    from dpestim.local.categories.sdgrr import SDGRRFrequencyEstimator
+    from dpestim.local.categories.ss import SSFrequencyEstimator
+    from dpestim.local.categories.unary import OUEFrequencyEstimator, SUEFrequencyEstimator
+    from dpestim.local.categories.urap import URAPFrequencyEstimator
+    from dpestim.local.categories.urr import URRFrequencyEstimator
+    from dpestim.local.domains.grids import Refinement
+    from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
+    from dpestim.local.domains.itemsets import ItemSets, ItemsetEstimator
+    from dpestim.local.domains.ranges import RangeEstimator
+    from dpestim.local.domains.rectangles import RectangleEstimator
+    from dpestim.local.estimates.distribution import DistributionEstimator
+    from dpestim.local.estimates.mean import MeanEstimator
+    from dpestim.local.estimates.mixed import MixedEstimator
+    from dpestim.local.estimates.personalized import PersonalizedEstimator
+    from dpestim.local.estimates.planning import SurveyPlan, plan, plan_mean
+    from dpestim.local.keyvalue.pckv import PCKVEstimator
+    from dpestim.local.keyvalue.privkv import PrivKVEstimator
+    from dpestim.local.keyvalue.privkvm import PrivKVMEstimator
+    from dpestim.local.learning.gradients import Round
+    from dpestim.local.learning.naive_bayes import LDPNaiveBayes
+    from dpestim.local.learning.privatized import PrivatizedColumns
+    from dpestim.local.learning.sgd import LDPSGDClassifier, LDPSGDRegressor
+    from dpestim.local.numbers.duchi import DuchiTransformer
+    from dpestim.local.numbers.hm import HMTransformer
+    from dpestim.local.numbers.laplace import LaplaceTransformer
+    from dpestim.local.numbers.pm import PMTransformer
+    from dpestim.local.numbers.privunit import PrivUnitTransformer
+    from dpestim.local.numbers.sdpm import SDPMTransformer
+    from dpestim.local.numbers.staircase import StaircaseTransformer
+    from dpestim.local.numbers.sw import SWTransformer
 
 __getattr__, __dir__ = lazy.attach(__name__, {
     "attributes.marginals": "MarginalEstimator",

@@ -22,7 +22,36 @@ Every statistic is a class with ``summarize``, ``merge`` and ``release``, for da
 places, and a function that does all three.
 """
 
+from typing import TYPE_CHECKING
+
 from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.statistics.functions import (
+        contingency_table,
+        correlation,
+        count,
+        covariance,
+        histogram,
+        maximum,
+        mean,
+        median,
+        minimum,
+        n_rows,
+        quantile,
+        std,
+        sum,
+        unknown_categories,
+        var,
+    )
+    from dpestim.statistics.groups import group_by
+    from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
+    from dpestim.statistics.quantiles import Quantile
+    from dpestim.statistics.ranges import RangeCounts
+    from dpestim.statistics.result import Result
+    from dpestim.statistics.sums import Count, Mean, Sum
+    from dpestim.statistics.tables import ContingencyTable, Histogram
+    from dpestim.statistics.unknown import UnknownCategories
 
 __getattr__, __dir__ = lazy.attach(__name__, {
     "functions": "contingency_table correlation count covariance histogram maximum mean median minimum n_rows "

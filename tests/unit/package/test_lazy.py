@@ -1,0 +1,40 @@
+"""Packages that import names when they are asked for: what runs and what editors read are the same."""
+
+import ast
+import importlib
+import pickle
+from pathlib import Path
+
+import pytest
+
+import dpestim
+
+LAZY = [path for path in sorted(Path(dpestim.__file__).parent.glob("*/__init__.py"))
+        if "lazy.attach(" in path.read_text(encoding="utf-8")]
+
+
+def test_there_are_such_packages():
+    assert {path.parent.name for path in LAZY} >= {"central", "local", "statistics"}
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_editors_read_the_imports_that_run(path):
+    """Editors complete and explain what they can read: without these imports they know no name of the package."""
+    package = importlib.import_module(f"dpestim.{path.parent.name}")
+    checked = [node for node in ast.parse(path.read_text(encoding="utf-8")).body
+               if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    read = {name.name: node.module for block in checked for node in block.body for name in node.names}
+    assert set(read) == set(package.__all__)
+    for name, module in read.items():
+        assert getattr(importlib.import_module(module), name) is getattr(package, name)
+        assert name in dir(package)
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_names_that_are_not_there_are_refused_as_in_any_package(path):
+    package = importlib.import_module(f"dpestim.{path.parent.name}")
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'NoSuchName'"):
+        package.NoSuchName  # noqa: B018 (asked for)
+    for name in package.__all__:
+        item = getattr(package, name)
+        assert pickle.loads(pickle.dumps(item)) is item
