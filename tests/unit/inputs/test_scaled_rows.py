@@ -79,6 +79,19 @@ def test_widest_span_adds_up_in_steps():
     assert scaled.sum_points(column, 1.0, 0.0, span, 0.0, float(span), 0) == 9 * span
 
 
+def test_points_counted_from_a_far_middle_do_not_overflow():
+    span, n_rows = (1 << 51) - 1, 9001  # (9,001 times the middle is above 2^63)
+    for middle in (0, span // 2, span):
+        assert scaled.sum_points(np.ones(n_rows), span, 0.0, span, 0.0, 1.0, middle) == n_rows * (span - middle)
+
+
+def test_scores_without_columns_are_written():
+    out, none = np.full((3, 2), np.nan), np.zeros(0)
+    scaled.scores(np.zeros((3, 0)), none, none, none, none, 0, 1.0, 1.0, np.zeros((2, 0)), np.zeros((scaled.TILE, 0)),
+                  out)
+    assert (out == 0).all()
+
+
 def test_shapes_are_checked():
     X, d = np.zeros((3, 2)), np.ones(2)
     with pytest.raises(ValueError, match="shape"):
