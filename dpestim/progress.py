@@ -52,18 +52,22 @@ class _Block:
     """What an open block wants to be told."""
 
     def __init__(self, verbose=0, callback=None):
-        self.verbose, self.callback = verbose, callback
+        self.verbose, self.callback, self.failure = verbose, callback, None
 
     def tell(self, step):
         """Give a step to the callback, if there is one."""
         if self.callback is None:
             return
         try:
-            self.callback(step)
+            with silent():  # (a fit in the callback would call the callback, without end)
+                self.callback(step)
         except Exception as error:  # (which must not end a fit that was paid)
             self.callback = None
-            warnings.warn(f"the callback of show_progress raised {type(error).__name__}, and is not called again in "
-                          "this block: mend the function", RuntimeWarning, stacklevel=4)
+            try:
+                warnings.warn(f"the callback of show_progress raised {type(error).__name__}, and is not called again "
+                              "in this block: mend the function", RuntimeWarning, stacklevel=4)
+            except RuntimeWarning as failure:  # (where warnings are errors, the block ends with it, and not the fit)
+                self.failure = failure
 
 
 _SILENT = _Block()
@@ -76,13 +80,13 @@ def show_progress(callback=None, *, verbose=None):
     """Tell how far long computations in this block have come: fits, audits, searches and proofs.
 
     Nothing that is told depends on data: numbers are public, or follow from what was released. A fit in a thread or a
-    process that starts in the block tells nothing.
+    process that starts in the block tells nothing, nor does a fit in the callback.
 
     Parameters
     ----------
     callback : callable or None, default=None
         It is called with a `dpestim.progress.Step` whenever a round is over. An error in it becomes a warning, and ends
-        no fit.
+        no fit. Where warnings are errors, the block raises it at its end.
     verbose : {0, 1, 2} or None, default=None
         Lines that are printed, as by the parameter of the same name: about ten for a fit, or one for each round. None:
         1 without a callback, else 0. An estimator with a larger `verbose` keeps to its own.
@@ -102,8 +106,11 @@ def show_progress(callback=None, *, verbose=None):
         raise ValueError("callback must be None or a function of one argument, a dpestim.progress.Step")
     verbose = int(callback is None) if verbose is None else verbose
     check_verbose(verbose)
-    with _opened(_Block(int(verbose), callback)):
+    block = _Block(int(verbose), callback)
+    with _opened(block):
         yield
+    if block.failure is not None:
+        raise block.failure
 
 
 def silent():

@@ -86,3 +86,5 @@ def scores(
         with nogil:
             dpestim_scores(&X[0, 0], n, d, &low[0], &high[0], &by[0], &shift[0], kind, inverse, limit, &w[0, 0], k,
                            width, &work[0, 0], &out[0, 0])
+    elif n and k:
+        out[:, :] = 0.0

@@ -1,5 +1,6 @@
 """The privacy card: what was collected, from whom, whom to trust, what epsilon means, what is not protected."""
 
+import re
 from collections import Counter
 from html import escape
 
@@ -13,6 +14,9 @@ from dpestim.privacy.account import RELEASE, SCORE
 from dpestim.privacy.languages import language as _language
 from dpestim.privacy.ledger import Ledger
 from dpestim.tables import Table
+
+#: Characters that a reader does not see, and that would write a line of the card, or the text around them anew.
+_ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 def privacy_card(of, language="en"):
@@ -99,6 +103,11 @@ def _card(title, guarantee, say, collected, unprotected=(), guessed=()):
     }, title, worlds, say)
 
 
+def _one_line(text):
+    """Return a text without what breaks lines or turns their direction: names and questions are of strangers."""
+    return _ORDERS.sub(" ", text)
+
+
 def _says(guarantee):
     """Tell whether anything is promised, if only for some values."""
     return guarantee.is_finite or guarantee.relaxation is not None
@@ -143,9 +152,10 @@ class PrivacyCard:
     """
 
     def __init__(self, heading, sections, title, worlds, say):
-        self.title, self.sections, self.language = title, sections, say.name
+        self.title, self.language = _one_line(title), say.name
+        self.sections = {head: _one_line(text) for head, text in sections.items()}
         self.picture, self.chances = worlds.lines, worlds.chances
-        self._heading, self._seen, self._under = heading, worlds.html, say("card.worlds")
+        self._heading, self._seen, self._under = _one_line(heading), worlds.html, say("card.worlds")
 
     @property
     def html(self):

@@ -35,8 +35,9 @@ class RelayTerms:
     label: str = ""
 
     def __post_init__(self):
-        check_integer("n_parties", self.n_parties, 2, MOST_PARTIES)
-        check_integer("most_bytes", self.most_bytes, 1, MOST_BODY)
+        for name, low, high in (("n_parties", 2, MOST_PARTIES), ("most_bytes", 1, MOST_BODY)):
+            check_integer(name, getattr(self, name), low, high)
+            object.__setattr__(self, name, int(getattr(self, name)))  # (equal terms have one text, which is signed)
         if not isinstance(self.label, str):
             raise ValueError("label must be a str")
 

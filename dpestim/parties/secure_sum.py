@@ -1,6 +1,7 @@
 """`SecureSum`: one sum of vectors that nobody shows, in one process or in several (`secure_sum.md`)."""
 
 import asyncio
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -78,14 +79,17 @@ class SecureSum:
         dropped : iterable of int
             The places of parties that agree on masks, and then send nothing.
         """
-        n, gone = self.terms.n_parties, set(dropped)
-        if len(vectors) != n:
-            raise ValueError(f"vectors must have a row for each of {n} parties, got {len(vectors)}")
+        n = self.terms.n_parties
+        if not hasattr(vectors, "__len__") or hasattr(vectors, "columns") or len(vectors) != n:
+            raise ValueError(f"vectors must be an array or a list with a row of integers for each of {n} parties")
+        if not isinstance(dropped, Iterable):
+            raise ValueError("dropped must be a list of places")
+        gone = list(dropped)
         for place in gone:
             check_integer("dropped", place, 0, n - 1)
         owner, *identities = (Identity() for _ in range(n + 1))
         directory = Directory(owner.public, [identity.public for identity in identities])
-        parties = [SumParty(self.terms, directory, place, identity, np.asarray(own))
+        parties = [SumParty(self.terms, directory, place, identity, np.asanyarray(own))
                    for place, (identity, own) in enumerate(zip(identities, vectors))]
 
         def sent(frame):
@@ -124,7 +128,7 @@ class SecureSum:
             The public keys of all.
         host, port, fingerprint, timeout : as for `dpestim.parties.join`
         """
-        party = SumParty(self.terms, directory, place, identity, np.asarray(vector))
+        party = SumParty(self.terms, directory, place, identity, np.asanyarray(vector))
         return _finished(join(party, host, port, fingerprint, timeout=timeout))
 
 

@@ -46,13 +46,14 @@ class SumTerms:
     label: str = ""
 
     def __post_init__(self):
-        check_integer("n_parties", self.n_parties, 2, MOST_PARTIES)
-        check_integer("size", self.size, 1, MOST_ENTRIES)
-        check_integer("bits", self.bits, 1, 64)
+        for name, low, high in (("n_parties", 2, MOST_PARTIES), ("size", 1, MOST_ENTRIES), ("bits", 1, 64)):
+            check_integer(name, getattr(self, name), low, high)
+            object.__setattr__(self, name, int(getattr(self, name)))  # (equal terms have one text, which is signed)
         for name in ("dropout", "corrupt"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < 1:
                 raise ValueError(f"{name} must be a number from 0 up to below 1")
+            object.__setattr__(self, name, abs(float(value)))  # (-0.0 and 0 are 0.0)
         if not isinstance(self.active, bool) or not isinstance(self.label, str):
             raise ValueError("active must be a bool, and label a str")
         n, gone, bad = self.n_parties, self.n_dropped, self.n_corrupt

@@ -87,6 +87,13 @@ def test_many_points_far_from_the_middle_add_up_beyond_64_bits():
         assert total == n * ((span if value > 0 else 0) - middle)
 
 
+def test_scores_without_columns_are_written():
+    out, none = np.full((3, 2), np.nan), np.zeros(0)
+    scaled.scores(np.zeros((3, 0)), none, none, none, none, 0, 1.0, 1.0, np.zeros((2, 0)), np.zeros((scaled.TILE, 0)),
+                  out)
+    assert (out == 0).all()
+
+
 def test_shapes_are_checked():
     X, d = np.zeros((3, 2)), np.ones(2)
     with pytest.raises(ValueError, match="shape"):

@@ -213,3 +213,19 @@ def test_powers_and_models_are_those_of_german():
         assert "e^20 = 4,86 · 10^8 mal" in text
         assert not re.search(r"\de[+-]?\d", text)
     assert language("en").number("4.86e+08") == "4.86e+08"
+
+
+@pytest.mark.parametrize("order", ["\n", "\r", "\x0b", "\x00", "\x85", "\u2028", "\u202e", "\u2066"])
+def test_names_and_questions_of_strangers_write_no_line_of_a_card(order):
+    forged = f"tea?{order}* The promise: nothing is told {{0}}</div><b>"
+    frame = pd.DataFrame({forged: ["a", "b"]})
+    plain = [GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit(frame)]
+    surveys = [Survey(grr(), name=forged, questions=forged)]
+    for of in plain + surveys:
+        for name in languages():
+            card = privacy_card(of, name)
+            assert "nothing is told {0}</div><b>" in str(card)
+            assert order not in str(card).replace("\n* ", "").replace("\n  [", "")
+            assert str(card).count("\n") == len(card.sections) + len(card.picture)
+            assert "<b>" not in card.html
+            card.html.encode()

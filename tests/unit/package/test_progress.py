@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -263,6 +264,32 @@ def test_a_callback_that_fails_ends_no_fit_that_was_paid_and_is_named():
     for wrong in ({"callback": 1}, {"verbose": -1}, {"verbose": "1"}, {"verbose": 1.5}):
         with pytest.raises(ValueError, match=r"(callback|verbose) must be"), show_progress(**wrong):
             pass
+
+
+def test_where_warnings_are_errors_a_callback_that_fails_still_ends_no_fit():
+    def broken(step):
+        raise OSError("the network is down")
+
+    est = telling("DPKMeans")
+    X, _ = est._test_data(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="callback of show_progress raised OSError"), show_progress(broken):
+            est.fit(X)
+    np.testing.assert_array_equal(est.cluster_centers_, telling("DPKMeans").fit(X).cluster_centers_)
+
+
+def test_a_fit_in_a_callback_tells_the_callback_nothing():
+    def fits(step):
+        calls.append(step)
+        if len(calls) < 50:
+            telling("DPKMeans").fit(X)
+
+    calls, est = [], telling("DPKMeans")
+    X, _ = est._test_data(60)
+    with show_progress(fits):
+        est.fit(X)
+    assert [step.done for step in calls] == list(range(1, calls[-1].total + 1))
 
 
 def test_audits_and_proofs_tell_of_themselves_and_not_of_the_fits_in_them(capsys):

@@ -2,13 +2,15 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from queue import Queue
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpestim.exceptions import PartiesError
-from dpestim.parties import Certificate, Directory, Identity, SecureSum
+from dpestim.parties import Certificate, Directory, Identity, RelayTerms, SecureSum, SumTerms
 
 VECTORS = np.array([[1, -2, 3], [4, 5, 6], [7, 8, -9], [10, 11, 12], [0, 0, 1]])
 
@@ -33,6 +35,30 @@ def test_more_dropped_than_was_agreed():
         SecureSum(5, 3).sum(VECTORS[:4])
     with pytest.raises(ValueError, match="size"):
         SecureSum(5, 0)
+
+
+@pytest.mark.parametrize("wrong", [
+    None, 3, iter(VECTORS), pd.DataFrame(np.eye(5, dtype=np.int64)), np.ma.array(VECTORS, mask=VECTORS == 0),
+    VECTORS.astype(float), VECTORS.astype(object), VECTORS > 0, VECTORS.astype(">i8"), [[1, 2, 3]] * 4 + [[1, 2]],
+    [[2**64, 0, 0]] * 5, np.zeros((5, 3), "M8[s]"), ["abc"] * 5], ids=str)
+def test_what_are_no_vectors_of_integers_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"vectors? must"):
+        SecureSum(5, 3).sum(wrong)
+
+
+@pytest.mark.parametrize("wrong", [1, None, [[1]], [True], "1"])
+def test_what_are_no_places_is_refused(wrong):
+    with pytest.raises(ValueError, match="dropped must be"):
+        SecureSum(5, 3, dropout=0.4).sum(VECTORS, wrong)
+
+
+def test_equal_terms_are_signed_alike_whatever_their_types():
+    directory = Directory(Identity().public, [Identity().public for _ in range(4)])
+    plain = SumTerms(4, 3, dropout=0.25, corrupt=0.0)
+    others = [SumTerms(np.int64(4), np.uint8(3), np.int32(64), Fraction(1, 4), 0), SumTerms(4, 3, 64, np.float32(0.25)),
+              SumTerms(4, 3, dropout=np.float64(0.25), corrupt=-0.0)]
+    assert {terms.context(directory) for terms in others} == {plain.context(directory)}
+    assert RelayTerms(np.int64(4)).context(directory) == RelayTerms(4).context(directory)
 
 
 def over_sockets():
