@@ -153,7 +153,8 @@ def anchored(link):
     """Return a link whose anchor begins with the name of its page, if it means the same class."""
     page, anchor = link.groups()
     _, own, rest = anchor.partition("." + page.rpartition(".")[2])
-    return f"generated/api/{page}.html#{page}{rest}" if own else link[0]
+    there = anchor == page or anchor.startswith(f"{page}.")
+    return link[0] if there or not own else f"generated/api/{page}.html#{page}{rest}"
 
 
 def skip_foreign(app, what, name, obj, skip, options):

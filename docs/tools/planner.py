@@ -25,8 +25,6 @@ EPSILONS, SIZES = (0.1, 10.0), {"categories": (2, 10_000), "means": (1, 32)}
 #: How far a surface may be from a law, in logarithms; how narrow a piece may become; and the unit of all numbers.
 FAR = {"error": 0.005, "worst": 0.005, "share": 0.1, "bits": 0.02}
 NARROW, UNIT = {"error": 0.004, "worst": 0.004, "share": 0.02, "bits": 0.02}, 1e-3
-#: Laws that take too long to be asked, and are seldom the best: the page names them.
-WITHOUT = {"StaircaseTransformer"}
 #: At how many places within a piece a law is asked, to compare; laws of numbers take long.
 CHECKS = {"categories": 4, "means": 1}
 
@@ -35,7 +33,7 @@ def main():
     """Write the table of all mechanisms."""
     table = {"epsilons": EPSILONS, "unit": UNIT}
     for kind, names in (("categories", of_categories(1.0, 64)), ("means", of_means(1.0, 4))):
-        table[kind] = {name: surfaces(kind, name) for name in sorted(set(names) - WITHOUT)}
+        table[kind] = {name: surfaces(kind, name) for name in sorted(names)}
     TABLE.write_text(json.dumps(table, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,8 @@
 """What the search of a built site finds: the site's own code and index answer the queries of `queries.toml` in Node.
 
     python docs/tools/search_check.py docs/_build/html
+
+The build must be a fresh one: where Sphinx reads only some pages again it forgets the index entries of the others.
 """
 
 import json
@@ -51,11 +53,13 @@ def unanswered(site, expected):
 
 
 def main(site):
-    """Print what is not found, and return how many queries that are."""
+    """Print what is not found, and return how many lines that are."""
     if shutil.which("node") is None:
         print("skipped: the search of the site is asked in Node, and there is none")
         return 0
     lines = unanswered(site, QUERIES)
+    if lines:
+        lines.append("(is the build a fresh one? remove docs/_build, and run `make docs` again)")
     print("\n".join(lines) or f"the search answers {len(QUERIES)} queries among its first {FIRST} pages")
     return len(lines)
 
