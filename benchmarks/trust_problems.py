@@ -150,10 +150,18 @@ def _of_shares(law, x):
 
 
 def _blanket(n, epsilon):
-    """Return the root of the mean squared error of Balle et al. 2019 at their best number of levels; epsilon <= 1."""
-    c = 14 * math.log(2 / DELTA) / ((n - 1) * epsilon**2)
-    k = max(1.0, (3 / (2 * c)) ** (1 / 3))
-    return math.sqrt(n * (1 / (4 * k**2) + c * k / 3)) if epsilon <= 1 and c * (k + 1) < 1 else None
+    """Return the error of Balle et al. 2019 for the worst numbers: noise of the paper, best levels; epsilon <= 1."""
+    found = []
+    for k in range(1, 100):
+        blanket = (k + 1) * max(14 * math.log(2 / DELTA) / ((n - 1) * epsilon**2), 27 / ((n - 1) * epsilon))
+        if epsilon > 1 or blanket >= 1:
+            break
+        low = np.arange(k) / k
+        worst = np.clip((low + 1 / (2 * k) - blanket / 2) / (1 - blanket), low, low + 1 / k)  # (between two levels)
+        second = (1 - blanket) * ((2 * low + 1 / k) * worst - low * (low + 1 / k)) + blanket * (2 * k + 1) / (6 * k)
+        variance = second - ((1 - blanket) * worst + blanket / 2) ** 2
+        found.append(math.sqrt(n * variance.max()) / (1 - blanket))
+    return min(found, default=None)
 
 
 # ---------------------------------------------------------------- histograms
@@ -289,7 +297,7 @@ def vectors(model, n, epsilon):
     return Cell("GaussianMechanism", lambda seed: length(central.GaussianMechanism(
         epsilon, delta=DELTA, sensitivity=2.0, random_state=seed).release(truth) - truth),
         math.sqrt(d * float(noise.variance())), 1, None,
-        math.sqrt(d) * 2 * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon if epsilon <= 1 else None)
+        math.sqrt(d) * 2 * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon if epsilon < 1 else None)
 
 
 # ---------------------------------------------------------------- learning

@@ -127,6 +127,25 @@ def test_every_cell_of_trust_models_is_measured_anew(problem):
     assert DELTA == 1e-6
 
 
+@pytest.mark.parametrize(("n", "epsilon"), [(1_000, 1.0), (10_000, 0.5), (100_000, 1.0)])
+def test_the_error_that_is_promised_for_one_message_is_that_of_the_worst_numbers(n, epsilon):
+    """Once it was that of no random reports: half of it, where most reports are random."""
+    from benchmarks import trust_problems
+
+    found, x = [], np.linspace(0, 1, 5001)
+    for k in range(1, 60):
+        blanket = 14 * (k + 1) * np.log(2 / trust_problems.DELTA) / ((n - 1) * epsilon**2)
+        if blanket < 1:
+            low, share = np.divmod(x * k, 1.0)
+            laws = blanket / (k + 1) + (1 - blanket) * (np.equal.outer(low, np.arange(k + 1)) * (1 - share)[:, None]
+                                                        + np.equal.outer(low + 1, np.arange(k + 1)) * share[:, None])
+            levels = np.arange(k + 1) / k
+            variance = laws @ levels**2 - (laws @ levels) ** 2
+            found.append(np.sqrt(n * variance.max()) / (1 - blanket))
+    assert trust_problems._blanket(n, epsilon) == pytest.approx(min(found), rel=1e-6)
+    assert trust_problems._blanket(n, 1.1) is None
+
+
 def test_a_cell_that_keeps_its_promise_less_well_is_seen():
     from benchmarks import trust_models
 
