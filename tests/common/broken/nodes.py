@@ -92,7 +92,7 @@ class TakesTheSmallestBound(NodeSubgraphCount):
         found = super()._bounds()
 
         class Certain(type(found)):
-            def draw(self, seen, source):
+            def draw(self, seen, source, *_):
                 return self.bounds[int(np.argmax(self.scores(seen)))]
 
         return Certain(found.bounds, found.errors, found.law.epsilon)
