@@ -72,7 +72,7 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.local.categories.urr import URRFrequencyEstimator
     from dpestim.local.domains.grids import Refinement
     from dpestim.local.domains.hitters import HeavyHitterEstimator, HeavyHitters
-    from dpestim.local.domains.itemsets import ItemSets, ItemsetEstimator
+    from dpestim.local.domains.itemsets import ItemsetEstimator, ItemSets
     from dpestim.local.domains.ranges import RangeEstimator
     from dpestim.local.domains.rectangles import RectangleEstimator
     from dpestim.local.estimates.distribution import DistributionEstimator

@@ -154,7 +154,8 @@ def test_a_survey_has_a_card_and_a_text_in_its_language():
     assert survey.language == "de"
     assert Survey.from_json(survey.to_json()) == survey
     text = survey._body["guarantee"]["text"]
-    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "in 27 von 100 Fällen", "höchstens 74 von 100 Fällen",
+    for part in ("Ihre Antworten bleiben auf Ihrem Gerät", "2,72 mal", "in 27 von 100 Fällen",
+                 "höchstens 74 von 100 Fällen",
                  "Frage mit 3 Antworten", "58 von 100 Fällen"):
         assert part in text
     card = str(privacy_card(survey, "de"))
