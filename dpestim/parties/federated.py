@@ -146,7 +146,7 @@ def take_part(estimator, sums, X, y=None, *, honest=None, users=None):
     example = made_up(rows)
     _rehearse(estimator, example)
     # (the number of rows is public where records are replaced; a label tells parties apart that would add up others)
-    label = _terms(estimator, names_in(X), m, int(honest))
+    label = _terms(estimator, [names_in(X), *map(_width_of, rows)], m, int(honest))
     replaces = estimator._replaces
     present = list(range(m))
     n_rows = int(sums.total(np.array([size(rows) if replaces else 0], np.uint64), label + (
@@ -215,6 +215,11 @@ def _array_of(rows):
     except ValueError:
         raise ValueError("X and y must have rows of one length each: pass arrays or data frames") from None
     return found if found.dtype.kind in "biuf" or all(isinstance(value, str) for value in plain.ravel()) else plain
+
+
+def _width_of(part):
+    """Return how many columns rows have."""
+    return int((*getattr(part, "shape", ()), 1, 1)[1])
 
 
 def _rehearse(estimator, example):
@@ -296,10 +301,10 @@ def _check_served(estimator):
                          'DPLogisticRegression(perturbation="gradient")')
 
 
-def _terms(estimator, names, m, honest):
+def _terms(estimator, columns, m, honest):
     """Return a hash of all that parties must agree on."""
     params = {key: _plain(value) for key, value in estimator.get_params(deep=False).items() if key not in _OWN}
-    agreed = [1, type(estimator).__name__, params, str(estimator._relation()), names, m, honest]
+    agreed = [1, type(estimator).__name__, params, str(estimator._relation()), columns, m, honest]
     return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()
 
 

@@ -238,6 +238,12 @@ def test_other_parameters_or_columns_are_refused():
     frames = [pd.DataFrame({name: np.ones(9)}) for name in "ab"]
     with pytest.raises(ValueError, match="same columns"):
         federated(Mean(1.0, bounds=(0, 1)), frames)
+    ledger = Ledger(5.0)
+    for widths in ((1, 3), (3, 1), (2, 3)):  # (the party that pays first once had paid when another was refused)
+        with pytest.raises(ValueError, match="same columns"):
+            federated(Mean(1.0, bounds=(0, 1), ledger=ledger), [np.ones((9, width)) for width in widths])
+    assert ledger.spent().epsilon == 0
+    assert federated(Mean(1.0, bounds=(0, 1), ledger=ledger), [np.ones((9, 1)), np.ones(9)]).value_ is not None
     with pytest.raises(ValueError, match="two or more"):
         federated(Mean(1.0, bounds=(0, 1)), [np.ones(9)])
     for honest in (0, 3, True, 1.5):
