@@ -81,7 +81,7 @@ html_theme_options = {
     "footer_start": ["sphinx-version"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {page: [] for page in ("getting_started", "howto", "planner", "mechanisms", "glossary", "known_limits")}
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if "{toctree}" not in page.read_text(encoding="utf-8")}
 
 
 def generate(app, config):

@@ -98,6 +98,17 @@ def best(name):
     raise ValueError(f"{name} takes none of {PLENTY}")
 
 
+@cache
+def clipped(name):
+    """Return the rows inside of the declared bounds: what clipping changes is no error of noise."""
+    rows, model = np.asarray(data_of(name)[0], float), setting(name, PLENTY[-1], 0)
+    model = getattr(model, "transformer", None) or model
+    if hasattr(model, "bounds"):
+        return np.clip(rows, *np.asarray(model.bounds, float))
+    away = rows - model.center  # (vectors in a ball)
+    return model.center + away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True) / model.radius, 1)
+
+
 # ---------------------------------------------------------------- errors
 
 def root_mean_square(values):
@@ -118,31 +129,31 @@ def frequencies(name, epsilon, seed):
 
 def distribution(name, epsilon, seed):
     """The total variation distance between the estimated and the true distribution over the bins."""
-    model, rows = fitted(name, epsilon, seed), np.asarray(data_of(name)[0], float)[:, 0]
+    model, rows = fitted(name, epsilon, seed), clipped(name)[:, 0]
     true = np.histogram(rows, model.bin_edges_[0])[0] / len(rows)
     return float(np.abs(model.distribution_[0] - true).sum() / 2)
 
 
 def mean(name, epsilon, seed):
-    """Of the mean, in the unit of the column."""
-    return root_mean_square(fitted(name, epsilon, seed).mean_ - np.asarray(data_of(name)[0], float).mean(axis=0))
+    """Of the mean of the clipped rows, in the unit of the column."""
+    return root_mean_square(fitted(name, epsilon, seed).mean_ - clipped(name).mean(axis=0))
 
 
 def sums(name, epsilon, seed):
-    """Of the sum of a column, as a share of it."""
-    true = np.asarray(data_of(name)[0], float).sum(axis=0)
-    return root_mean_square(np.ravel(list(cells(fitted(name, epsilon, seed)).values()) / true - 1))
+    """Of the sum of a column of clipped rows, as a share of it."""
+    true = clipped(name).sum(axis=0)
+    return root_mean_square(fitted(name, epsilon, seed).sum_ / true - 1)
 
 
 def numbers(name, epsilon, seed):
-    """Of the mean of all reports, in the units of the column (over all columns)."""
-    rows, model = np.asarray(data_of(name)[0], float), setting(name, epsilon, seed)
+    """Of the mean of all reports, in the units of the column (over all columns), for rows inside of the bounds."""
+    rows, model = clipped(name), setting(name, epsilon, seed)
     return root_mean_square(model.decode(model.privatize(rows)).mean(axis=0) - rows.mean(axis=0))
 
 
 def places(name, epsilon, seed):
-    """The distance of a reported place from the true one, in metres (over all users)."""
-    rows, model = np.asarray(data_of(name)[0], float), setting(name, epsilon, seed)
+    """The distance of a reported place from the true one, in metres (over all users inside of the bounds)."""
+    rows, model = clipped(name), setting(name, epsilon, seed)
     found = np.asarray(model.decode(model.privatize(rows)), float)
     return root_mean_square(np.hypot(*(found - rows).T))
 
@@ -243,7 +254,10 @@ def released_shares(name, epsilon, seed):
 
 def released_numbers(name, epsilon, seed):
     """Of a released number, in its own unit; compared with a fit with hardly any noise."""
-    true, found = cells(best(name)), cells(fitted(name, epsilon, seed))
+    model = fitted(name, epsilon, seed)
+    if any(isinstance(value, NUMBERS) and np.isnan(value) for value in model.result_.to_frame()["value"]):
+        return np.nan  # (no answer, which is no small number)
+    true, found = cells(best(name)), cells(model)
     keys = [*dict.fromkeys([*true, *found])]  # what is not released counts as 0
     return root_mean_square([found.get(key, 0.0) - true.get(key, 0.0) for key in keys])
 
@@ -319,7 +333,9 @@ def table_of(name):
     if name in kept["reasons"]:
         return [*lines, kept["reasons"][name], ""]
     own = kept["curves"][name]
-    kind = f"Root-mean-square error o{own['error'][1:]}" if own["error"].startswith("Of ") else own["error"]
+    kind = own["error"]
+    if kind.startswith("Of "):
+        kind = f"Root-mean-square error o{kind[1:]}, in one fit (the absolute error, where a fit has one number)"
     about = f", with ``{own['setting']}``" if own["setting"] else ""
     lines += [f"{kind}. Mean of {own['fits']} fits to the {own['rows']:,} artificial rows that tests use{about}.", ""]
     lines += [".. list-table::", "   :widths: auto", "   :stub-columns: 1", ""]

@@ -5,6 +5,8 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpestim.base import all_estimators
@@ -39,6 +41,8 @@ def test_every_class_has_errors_or_says_why_not(tool, kept):
         assert len(own["errors"]) == len(tool.EPSILONS), name
         assert known, name
         assert known[-1] <= known[0], f"{name}: the largest epsilon has the largest error"
+        if tool.measure_of(name) in (tool.sums, tool.mean, tool.numbers):  # (of noise alone: 16 times the epsilon)
+            assert known[-1] < known[0] / 5, f"{name}: its error is no error of noise"
         assert (own["error"], own["setting"]) == (tool.measure_of(name).__doc__.rstrip("."), tool.said(name)), hint
 
 
@@ -57,6 +61,17 @@ def test_what_is_kept_of_every_class_can_be_measured_and_is_no_smaller(tool, kep
             error = tool.measure_of(name)(name, 1.0, 0)
             assert tool.measure_of(name)(name, 1.0, 0) == error, f"{name}: the seed does not repeat it"
             assert 0 <= error <= 1.01 * own["fits"] * own["errors"][at], f"{name}: run docs/tools/error_curves.py"
+
+
+def test_what_is_not_answered_is_no_small_error(tool, monkeypatch):
+    class Unanswered:
+        class result_:  # as of a fit
+            @staticmethod
+            def to_frame():
+                return pd.DataFrame({"row": ["a", "b"], "value": [1.0, np.nan]})
+
+    monkeypatch.setattr(tool, "fitted", lambda *_: Unanswered)
+    assert np.isnan(tool.released_numbers("statistics.Correlation", 1.0, 0))
 
 
 def test_a_table_of_a_page(tool):
