@@ -92,7 +92,8 @@ def privatize_csv(path_in, survey, path_out, *, ledger=None, random_state=None, 
             hand_on("privatize_csv", "row", n_rows, seconds=seconds)
             if verbose and seconds > told + _TELL:
                 told = seconds
-                print(f"[privatize] {n_rows:,} rows, {n_rows / seconds:.3g} a second", file=sys.stderr, flush=True)
+                with contextlib.suppress(OSError, ValueError):  # (a closed output must not end what was paid)
+                    print(f"[privatize] {n_rows:,} rows, {n_rows / seconds:.3g} a second", file=sys.stderr, flush=True)
             yield survey.to_arrow(reports, batch=batch, received_on=received_on, nonces=nonces)
 
     def charge():

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -109,6 +110,8 @@ class PrivateIntersectionSize(PrivateEstimator):
         if not isinstance(self.label, str):
             raise ValueError("label must be a str, the same for both owners")
         most = MOST_USERS if self.max_users is None else whole(self.max_users, "max_users")
+        if isinstance(users, str | bytes | dict) or hasattr(users, "columns") or not isinstance(users, Iterable):
+            raise ValueError("users must be a list of names, a column or a set: not one name, and no table")
         texts = {text_of(user) for user in users}
         if most > MOST_USERS or len(texts) > most:
             raise ValueError(f"users must be at most {min(most, MOST_USERS)}: raise max_users up to {MOST_USERS}, or "

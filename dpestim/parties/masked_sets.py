@@ -43,7 +43,7 @@ def text_of(user):
     if isinstance(user, bytes):
         return b"b" + user
     if isinstance(user, str):
-        return b"s" + user.encode()
+        return b"s" + user.encode("utf-8", "surrogatepass")  # (an error would name a user)
     if isinstance(user, int) and not isinstance(user, bool):
         return b"i" + str(user).encode()
     raise ValueError("users must be names: str, bytes or int, and none of them missing; turn others into str")

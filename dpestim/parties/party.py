@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from dpestim.exceptions import PartiesError
+from dpestim.inputs.frames import refuse_masked
 from dpestim.parties import keys
 from dpestim.parties.wire import SERVER, Message
 from dpestim.shuffle.transport.secure_sum import mask_of, one_sided
@@ -219,8 +220,7 @@ class SumParty:
         return self._boxes.agreed(phase, other, b"box" + self._session + ends)
 
     def _checked(self, vector):
-        if isinstance(vector, np.ma.MaskedArray):
-            raise ValueError("vector must not be masked, because what is hidden would be added: fill it first")
+        refuse_masked(vector, "vector")
         vector = np.asarray(vector)
         if vector.dtype not in (np.uint64, np.int64) or vector.shape != (self.terms.size,):
             raise ValueError(f"vector must be an array of {self.terms.size} integers of type uint64 or int64")

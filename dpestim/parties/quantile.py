@@ -6,6 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.central.base import CentralMechanism
+from dpestim.inputs.frames import refuse_masked
 from dpestim.parties.quantile_law import weight_law
 from dpestim.parties.quantile_owner import QuantileOwner, QuantilePlan, exchange
 from dpestim.privacy.trust import Parties
@@ -193,6 +194,7 @@ honest : int, default=None
 
     def _rows(self, X):
         """Return the records of one owner as floats, or raise ValueError."""
+        refuse_masked(X, "X")
         try:
             rows = np.asarray(X, float)
         except (TypeError, ValueError):

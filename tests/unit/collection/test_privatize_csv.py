@@ -79,6 +79,20 @@ def test_progress_is_told(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.splitlines()[-1].startswith("[privatize] 100 rows, ")
 
 
+def test_a_closed_output_ends_nothing_that_was_paid(tmp_path, monkeypatch):
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(privatizing, "_BLOCK_BYTES", 1 << 8)
+    monkeypatch.setattr(privatizing, "_TELL", -1)
+    rows(100).to_csv(tmp_path / "in.csv", index=False)
+    ledger = Ledger(10)
+    monkeypatch.setattr("sys.stderr", Closed())
+    assert privatize_csv(tmp_path / "in.csv", row_survey(), tmp_path / "out.parquet", ledger=ledger, verbose=1) == 100
+    assert len(pq.read_table(tmp_path / "out.parquet")) == 100
+
+
 @pytest.mark.parametrize("client", [
     PMTransformer(bounds=([0, 10], [1, 20])), DuchiTransformer(bounds=([0, 10], [1, 20]), strategy="joint"),
 ], ids=["by column", "joint"])

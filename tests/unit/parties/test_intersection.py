@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -176,6 +177,19 @@ def test_ledgers_pay_before_anything_is_sent():
         with pytest.raises(ValueError, match="users must be names"):
             owners(ledger=ledger)[0].start(users)
     assert ledger.spent().epsilon == 3
+
+
+@pytest.mark.parametrize("users", ["anna", b"anna", {"anna": 1}, pd.DataFrame({"anna": ["x"]}), None, 3], ids=str)
+def test_one_name_or_a_table_is_no_list_of_users(users):
+    with pytest.raises(ValueError, match="users must be a list of names"):
+        owners()[0].start(users)
+
+
+def test_names_of_any_characters_are_users():
+    odd = ["\ud800", "\udfff", "", "\0", b"\xff", 2**70]
+    first, second = owners()
+    exchanged(first, second, odd, odd)
+    assert masked_sets.text_of("\ud800") != masked_sets.text_of("\udfff")
 
 
 def test_estimator_is_cloned_and_pickled_between_runs_only():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.central import ExponentialMechanism
 from dpestim.exceptions import PartiesError
@@ -424,6 +425,9 @@ def test_each_owner_pays_before_it_sends():
     assert [ledger.spent().epsilon for ledger in ledgers] == [1.0] * 3
     again = QuantileOwner(SecureQuantile(1.0, domain=range(8), ledger=ledgers[0]))
     keys = [again.key, made[1].key, made[2].key]
+    for strict in (False, True):
+        with config_context(strict=strict), pytest.raises(ValueError, match="X must not be a masked array"):
+            SecureQuantile(1.0, domain=range(5))._rows(np.ma.array([1.0, 2.0], mask=[True, False]))
     with pytest.raises(ValueError, match="missing values"):
         again.start(keys, [1, np.nan])
     with pytest.raises(ValueError, match=r"budget|exceed|left"):
