@@ -195,7 +195,8 @@ def one_cell(X):
         objects[(1, -1)[: X.ndim]] = cell
         yield f"one {name}", lambda objects=objects: objects
         yield f"one {name} in a list", lambda objects=objects: objects.tolist()
-        yield f"one {name} in a frame", lambda objects=objects, name=name: pd.DataFrame(objects, dtype=frame_dtype(name))
+        dtype = frame_dtype(name)
+        yield f"one {name} in a frame", lambda objects=objects, dtype=dtype: pd.DataFrame(objects, dtype=dtype)
         yield f"one {name} in a frame of its dtypes", lambda objects=objects, name=name: typed_frame(objects, name)
 
 
