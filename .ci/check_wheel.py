@@ -3,8 +3,8 @@
 Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
 distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
 passes with the oldest one and the one before the newest. Each environment is for both, an interpreter and a
-scikit-learn, and they are made and used side by side. With DPESTIM_OLDEST=1 the oldest interpreter has the oldest of
-every dependency; some tests fail there so far (SciPy 1.12: one-dimensional slices of sparse rows).
+scikit-learn, and they are made and used side by side. The one of the oldest scikit-learn has the oldest release of
+every dependency.
 """
 
 import os
@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MINORS = (11, 12, 13)
+#: The newest CPython that the oldest release of every dependency has wheels for.
+LAST_OF_OLDEST = 12
 #: scikit-learn besides the newest that is tried: the oldest with public tags, and the one before last.
 OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: What depends on scikit-learn: its own checks, the behaviour of every mechanism (clone, tags, validation, set_output),
@@ -114,11 +116,20 @@ def oldest():
 
 
 def assignments(present):
-    """Return (interpreter, an older scikit-learn or None) so that each occurs, the newest interpreter beside None."""
-    ranked = [present[minor] for minor in sorted(present)]
-    sklearns = [*OLDER_SKLEARN, None]
-    short = len(sklearns) - len(ranked)
-    return list(zip([*ranked[:1] * short, *ranked], [*[None] * -short, *sklearns]))
+    """Return (minor version of an interpreter, an older scikit-learn or None) so that each occurs: old beside old."""
+    ranked = sorted(present)
+    sklearns = [*OLDER_SKLEARN, *[None] * max(1, len(ranked) - len(OLDER_SKLEARN))]
+    return list(zip([*ranked[:1] * (len(sklearns) - len(ranked)), *ranked], sklearns))
+
+
+def constraints_of(minor, sklearn):
+    """Return the constraints of an environment: that of the oldest scikit-learn has the oldest of all libraries."""
+    if sklearn != OLDER_SKLEARN[0]:
+        return []
+    if minor > LAST_OF_OLDEST:
+        print(f"no CPython up to 3.{LAST_OF_OLDEST} on this machine: the oldest of every library were not tried")
+        return []
+    return oldest()
 
 
 def try_out(folder, wheel, interpreter, sklearn, constraints=()):
@@ -143,6 +154,9 @@ def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     )
     text = f"{used}what depends on scikit-learn, with {sklearn}\n{suite.stdout}"
     assert suite.returncode == 0, text
+    known = {line.partition("==")[0] for line in constraints}
+    absent = known & {*re.findall(r"could not import '(\w+)", suite.stdout)}
+    assert not absent, f"tests were skipped without {absent}\n{text}"
     return text
 
 
@@ -182,11 +196,9 @@ def main(dist):
             print(f"no CPython 3.{minor} on this machine: the wheel was not tried there")
     # side by side: tests do not measure time
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        # the oldest of every library have wheels for the oldest interpreter alone
-        every_oldest, first = os.environ.get("DPESTIM_OLDEST") == "1", (present.get(11), OLDER_SKLEARN[0])
-        tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], interpreter, sklearn,
-                             oldest() if every_oldest and (interpreter, sklearn) == first else ())
-                 for k, (interpreter, sklearn) in enumerate(assignments(present))]
+        tried = [pool.submit(try_out, Path(folder) / f"env{k}", wheels[0], present[minor], sklearn,
+                             constraints_of(minor, sklearn))
+                 for k, (minor, sklearn) in enumerate(assignments(present))]
         for each in tried:
             print(each.result(), flush=True)
 

@@ -118,6 +118,20 @@ def filled(cell, *shape):
     return out
 
 
+def frame_dtype(name):
+    """Return the dtype that a frame of such cells is made with: pandas 2.2 cannot find one for a huge integer."""
+    return object if name == "huge" else None
+
+
+def typed_frame(objects, name):
+    """Return a frame whose columns have the dtypes of their cells."""
+    if frame_dtype(name) is None:
+        return pd.DataFrame(objects.tolist())
+    columns = np.atleast_2d(objects.T).tolist()
+    dtypes = [object if any(cell is CELLS[name] for cell in column) else None for column in columns]
+    return pd.DataFrame({j: pd.Series(column, dtype=dtype) for j, (column, dtype) in enumerate(zip(columns, dtypes))})
+
+
 def containers(width):
     """Yield (name, make a container whose every cell is a sentinel)."""
     for name, cell in CELLS.items():
@@ -135,8 +149,8 @@ def containers(width):
             ("0-D", filled(cell)),
             ("deep objects", filled(cell, 1, ROWS, width)),
             ("masked", np.ma.masked_array(filled(cell, ROWS, width))),
-            ("pandas objects", pd.DataFrame(filled(cell, ROWS, width))),
-            ("series", pd.Series(filled(cell, ROWS))),
+            ("pandas objects", pd.DataFrame(filled(cell, ROWS, width), dtype=frame_dtype(name))),
+            ("series", pd.Series(filled(cell, ROWS), dtype=frame_dtype(name))),
         ):
             yield f"{what} of {name}", lambda data=data: data
         yield f"generator of {name}", lambda rows=rows: (row for row in rows)
@@ -181,8 +195,9 @@ def one_cell(X):
         objects[(1, -1)[: X.ndim]] = cell
         yield f"one {name}", lambda objects=objects: objects
         yield f"one {name} in a list", lambda objects=objects: objects.tolist()
-        yield f"one {name} in a frame", lambda objects=objects: pd.DataFrame(objects)
-        yield f"one {name} in a frame of its dtypes", lambda objects=objects: pd.DataFrame(objects.tolist())
+        dtype = frame_dtype(name)
+        yield f"one {name} in a frame", lambda objects=objects, dtype=dtype: pd.DataFrame(objects, dtype=dtype)
+        yield f"one {name} in a frame of its dtypes", lambda objects=objects, name=name: typed_frame(objects, name)
 
 
 def texts(error, caught):

@@ -175,7 +175,7 @@ class HiddenColumns(Columns):
     def of_all(self, number):
         """Return the `Mixture` that the reports of a column follow."""
         own, chance = self.fakes[number], self.chances[number] / WORD
-        return Mixture(self.laws[number], chance, 0.0 if own is None else np.array(own, np.float64) / WORD)
+        return Mixture(self.laws[number], chance, 0.0 if own is None else np.array(own, np.float64) / float(WORD))
 
 
 class Mixture:

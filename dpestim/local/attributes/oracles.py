@@ -90,7 +90,7 @@ def _errors(laws, fakes):
     """Return the variance of each column for one user, on average over values held equally often."""
     out = []
     for law, own in zip(laws, fakes):
-        fake = 0.0 if own is None else np.array(own, np.float64) / WORD
+        fake = 0.0 if own is None else np.array(own, np.float64) / float(WORD)
         at_zero, slope = Mixture(law, 1 / len(laws), fake).variance_line(None, None)
         out.append(float(np.mean(at_zero + slope / law.n_categories)))
     return out

@@ -96,7 +96,7 @@ class HM(WindowRandomizer):
     def _signs(self, g):
         """Return the probabilities of the two signs for inputs g, an array, side by side."""
         least, rise = self.hybrid.least, self.hybrid.rise
-        return np.stack([least + rise * (self.grid - g), least + rise * g], axis=1) / WORD
+        return np.stack([least + rise * (self.grid - g), least + rise * g], axis=1) / float(WORD)
 
     def expect(self, values):
         """Return the mean of values[code] for every row, in O(inputs + outputs)."""

@@ -41,7 +41,7 @@ def test_degrees_without_noise_are_those_of_the_graph(kind, method, top):
     degrees = np.minimum(matrix.sum(0), 39 if top is None else top)
     est = DegreeDistribution(NONE, method=method, max_degree=top, random_state=0).fit(matrix)
     assert est.degrees_.tolist() == sorted(degrees.tolist(), reverse=True)
-    assert np.allclose(est.distribution_, np.bincount(degrees, minlength=len(est.distribution_)) / 40)
+    assert np.allclose(est.distribution_, np.bincount(degrees.astype(int), minlength=len(est.distribution_)) / 40)
     assert est.at_least_.tolist() == [(degrees >= k).sum() for k in range((39 if top is None else top) + 1)]
 
 

@@ -305,7 +305,7 @@ def test_edges_and_degrees_are_those_of_the_graph_without_noise_to_speak_of():
             if (method, lists) != ("laplace", "half"):
                 found = DegreeEstimator(40, **given).fit(X)
                 assert np.allclose(found.degrees_, X.sum(axis=1))
-                shares = np.bincount(X.sum(axis=1), minlength=30) / 30
+                shares = np.bincount(X.sum(axis=1).astype(int), minlength=30) / 30
                 assert np.allclose(found.distribution_, shares, atol=1e-3)
     with pytest.raises(ValueError, match="lists"):
         DegreeEstimator(1.0, lists="half").fit(X)

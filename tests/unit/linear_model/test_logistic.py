@@ -249,7 +249,7 @@ def test_a_refused_fit_keeps_the_old_one():
 def test_names_of_columns_are_kept_and_named():
     pd = pytest.importorskip("pandas")
     X, y = rows(200)
-    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame = pd.DataFrame(X.copy(), columns=list("abcd"))
     est = model().fit(frame, y)
     assert list(est.feature_names_in_) == list("abcd")
     frame.loc[3, "c"] = np.nan

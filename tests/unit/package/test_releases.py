@@ -55,6 +55,15 @@ def test_the_oldest_of_every_dependency_is_tried():
         assert pins[name] == oldest
     assert {"pandas", "polars", "matplotlib", "pyarrow", "pytest"} <= set(pins)
     assert tools["OLDER_SKLEARN"][0] == pins["scikit-learn"] + ".*"
+    # whatever interpreters a machine has, one environment has all of the oldest, and each interpreter is used
+    for minors in ([11], [11, 12], [11, 12, 13], [11, 12, 13, 14], [12, 13]):
+        tried = tools["assignments"](dict.fromkeys(minors, "python"))
+        assert {minor for minor, _ in tried} == {*minors}
+        assert {sklearn for _, sklearn in tried} == {*tools["OLDER_SKLEARN"], None}
+        assert (minors[-1], None) in tried
+        assert len(tried) == max(3, len(minors))
+        constraints = [tools["constraints_of"](*each) for each in tried]
+        assert [each for each in constraints if each] == [tools["oldest"]()]
     # what has no oldest version would be the newest, unseen
     extras = PROJECT["project"]["optional-dependencies"]
     for extra in ("arrow", "pandas", "plot", "test", "release"):
