@@ -40,7 +40,7 @@ def test_more_dropped_than_was_agreed():
 @pytest.mark.parametrize("wrong", [
     None, 3, iter(VECTORS), pd.DataFrame(np.eye(5, dtype=np.int64)), np.ma.array(VECTORS, mask=VECTORS == 0),
     VECTORS.astype(float), VECTORS.astype(object), VECTORS > 0, VECTORS.astype(">i8"), [[1, 2, 3]] * 4 + [[1, 2]],
-    [[2**64, 0, 0]] * 5, np.zeros((5, 3), "M8[s]"), ["abc"] * 5], ids=str)
+    [[2**64, 0, 0]] * 5, np.zeros((5, 3), "M8[s]"), ["abc"] * 5], ids=lambda wrong: type(wrong).__name__)
 def test_what_are_no_vectors_of_integers_is_refused(wrong):
     with pytest.raises(ValueError, match=r"vectors? must"):
         SecureSum(5, 3).sum(wrong)
