@@ -32,7 +32,9 @@ class Line:
             agreed = secret.exchange(X25519PublicKey.from_public_bytes(other_key))
         except ValueError:
             raise PartiesError("keys", f"the key of party {other} is no key of a party: ask for it again") from None
-        both = HKDF(SHA256(), 96, salt=terms, info=b"dpestim parties").derive(agreed)
+        # (of both places: who shows another's key as its own makes no two parties use one key twice)
+        places = b"dpestim parties %d %d" % (min(me, other), max(me, other))
+        both = HKDF(SHA256(), 96, salt=terms, info=places).derive(agreed)
         up, down = both[:32], both[32:64]  # (from the lower place to the higher one, and back)
         out, into = (up, down) if me < other else (down, up)
         self._out, self._into = AESGCM(out), AESGCM(into)

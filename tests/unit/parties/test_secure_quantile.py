@@ -332,6 +332,16 @@ def test_lost_and_changed_messages_give_no_result_or_the_right_one(method):
             assert values <= {None, 3, 4}
 
 
+def test_a_copied_key_gives_no_two_pairs_the_same_words():
+    """Owner 2 shows the key of owner 0 as its own: owner 1 must not use one key, with one counter, for both."""
+    (_, shown), (own, _) = (new_secret(bytes([n]) * 32) for n in (1, 2))
+    first, second = Line(own, shown, 1, 0, b"terms"), Line(own, shown, 1, 2, b"terms")
+    assert first.common != second.common
+    words = np.arange(4, dtype=np.uint64)
+    one, two = (line.seal("keys", words).arrays["sealed"].tobytes() for line in (first, second))
+    assert one != two
+
+
 def test_directions_and_messages_have_words_of_their_own():
     (one, key), (two, other) = (new_secret(bytes([n]) * 32) for n in (1, 2))
     lines = Line(one, other, 0, 1, b"terms"), Line(two, key, 1, 0, b"terms")
